@@ -94,7 +94,6 @@ UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
 """The same with those that Kafka calls unstable: with `unstable.api.versions.enable`."""
 
 
-
 def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
     """What a broker of these settings serves."""
     # The value is asked only where it was set: the default costs the opening a table of settings.

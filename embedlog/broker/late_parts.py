@@ -97,9 +97,7 @@ class LateParts:
 
     def _parts(
         self,
-    ) -> tuple[
-        Runtime, BrokerConfig, ReplicaManager, DataDirectories, Callable[[], MetadataImage]
-    ]:
+    ) -> tuple[Runtime, BrokerConfig, ReplicaManager, DataDirectories, Callable[[], MetadataImage]]:
         return (
             self._runtime,
             self._config,

@@ -90,17 +90,14 @@ def _by_leader(
     return parts
 
 
-def _of(
-    marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]
-) -> WritableTxnMarker:
+def _of(marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]) -> WritableTxnMarker:
     """The marker for these partitions alone."""
     return WritableTxnMarker(
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
         transaction_result=marker.transaction_result,
         topics=[
-            WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
-            for name, indexes in topics
+            WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics
         ],
         coordinator_epoch=marker.coordinator_epoch,
         transaction_version=marker.transaction_version,

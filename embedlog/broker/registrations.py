@@ -93,9 +93,7 @@ def _coordinator(broker: Broker, transactional_id: str) -> int:
     return topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader
 
 
-def _codes(
-    answer: AddPartitionsToTxnResponse, partitions: Collection[Place]
-) -> dict[Place, int]:
+def _codes(answer: AddPartitionsToTxnResponse, partitions: Collection[Place]) -> dict[Place, int]:
     codes = dict.fromkeys(partitions, answer.error_code or int(ErrorCode.UNKNOWN_SERVER_ERROR))
     for transaction in answer.results_by_transaction:
         for topic in transaction.topic_results:

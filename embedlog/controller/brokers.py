@@ -22,7 +22,7 @@ from embedlog.controller.partitions import (
     leaderless,
 )
 from embedlog.controller.replay import broker_record
-from embedlog.controller.sessions import Sessions
+from embedlog.controller.sessions import BrokerSessions
 from embedlog.logger import Logger
 
 TYPE_CHECKING = False
@@ -43,14 +43,14 @@ class Brokers:
     def __init__(self, state: ControllerState, partitions: Partitions) -> None:
         self._state = state
         self._partitions = partitions
-        self._sessions: Sessions | None = None
+        self._sessions: BrokerSessions | None = None
 
     @property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> BrokerSessions:
         """Who is heard of, made when first asked for: a duty, to be added to the scheduler."""
         with self._state.lock:
             if self._sessions is None:
-                self._sessions = Sessions(self._state, self.fence)
+                self._sessions = BrokerSessions(self._state, self.fence)
             return self._sessions
 
     def register(

@@ -32,7 +32,7 @@ from embedlog.controller.metadata_records import (
 )
 from embedlog.controller.new_topics import NewTopic as NewTopic
 from embedlog.controller.new_topics import Planner
-from embedlog.controller.replay import partition_state, topic_record
+from embedlog.controller.replay import partition_registration, topic_record
 from embedlog.controller.state import ControllerState
 from embedlog.errors import KafkaError
 from embedlog.logger import Logger
@@ -221,7 +221,7 @@ class Controller:
                 return
             record = PartitionsRecord(
                 topic_id=topic.topic_id,
-                partitions=[partition_state(partition) for partition in added],
+                partitions=[partition_registration(partition) for partition in added],
             )
             self._state.write([record])
             grown = self.image.topics_by_name[name]
@@ -243,7 +243,7 @@ class Controller:
             records = [
                 PartitionsRecord(
                     topic_id=self.image.topics_by_name[topic].topic_id,
-                    partitions=[partition_state(image) for image in images],
+                    partitions=[partition_registration(image) for image in images],
                 )
                 for topic, images in by_topic.items()
             ]
@@ -272,18 +272,13 @@ class Controller:
         """
         from embedlog.controller import config_changes
 
-        with self._state.lock:
-            before = self.image.configs(resource_type).get(resource_name, {})
-            after = config_changes.apply(resource_type, before, changes)
-            changed = self._put_configs(
-                resource_type,
-                resource_name,
-                before,
-                after,
-                named={name for _, name, _ in changes},
-                validate_only=validate_only,
-            )
-        _tell_changed(resource_type, resource_name, changed)
+        self._put_configs(
+            resource_type,
+            resource_name,
+            lambda before: config_changes.apply(resource_type, before, changes),
+            named={name for _, name, _ in changes},
+            validate_only=validate_only,
+        )
 
     def replace_configs(
         self,
@@ -296,18 +291,14 @@ class Controller:
         """Let a resource have these settings and no others. Raises as `alter_configs` does."""
         from embedlog.controller import config_changes
 
-        with self._state.lock:
-            before = self.image.configs(resource_type).get(resource_name, {})
-            after = config_changes.replacement(configs)
-            changed = self._put_configs(
-                resource_type,
-                resource_name,
-                before,
-                after,
-                named=after.keys(),
-                validate_only=validate_only,
-            )
-        _tell_changed(resource_type, resource_name, changed)
+        after = config_changes.replacement(configs)
+        self._put_configs(
+            resource_type,
+            resource_name,
+            lambda _before: after,
+            named=after.keys(),
+            validate_only=validate_only,
+        )
 
     # Features
 
@@ -352,13 +343,42 @@ class Controller:
         self,
         resource_type: int,
         resource_name: str,
+        change: Callable[[Mapping[str, str]], dict[str, str]],
+        *,
+        named: Collection[str],
+        validate_only: bool,
+    ) -> None:
+        """Let `change` make a resource's settings from its present ones.
+
+        `named` are the settings that the request names, changed or not.
+        """
+        with self._state.lock:
+            before = self.image.configs(resource_type).get(resource_name, {})
+            changed = self._write_configs(
+                resource_type,
+                resource_name,
+                before,
+                change(before),
+                named=named,
+                validate_only=validate_only,
+            )
+        if changed:
+            kinds = {RESOURCE_TOPIC: "topic", RESOURCE_BROKER: "broker", RESOURCE_GROUP: "group"}
+            kind = kinds.get(resource_type, "client metrics subscription")
+            shown = f"{kind} {resource_name}" if resource_name else "all brokers"
+            _log.info("settings of %s changed: %s", shown, ", ".join(changed))
+
+    def _write_configs(
+        self,
+        resource_type: int,
+        resource_name: str,
         before: Mapping[str, str],
         after: Mapping[str, str],
         *,
         named: Collection[str],
         validate_only: bool,
     ) -> list[str]:
-        """Returns the names of the settings that changed. `named` are those a request is about."""
+        """Return the names of the settings that changed. Requires: the lock."""
         from embedlog.controller import config_changes
 
         config_changes.validate(
@@ -413,14 +433,6 @@ class Controller:
         concerned = topics.values() if resource_type != RESOURCE_TOPIC else [topics[resource_name]]
         forgotten = self.partitions.without_eligible(concerned)
         return forgotten.records(), forgotten.partitions
-
-
-def _tell_changed(resource_type: int, resource_name: str, names: Sequence[str]) -> None:
-    if names:
-        kinds = {RESOURCE_TOPIC: "topic", RESOURCE_BROKER: "broker", RESOURCE_GROUP: "group"}
-        kind = kinds.get(resource_type, "client metrics subscription")
-        shown = f"{kind} {resource_name}" if resource_name else "all brokers"
-        _log.info("settings of %s changed: %s", shown, ", ".join(names))
 
 
 def _config_records(

@@ -12,6 +12,8 @@ All of it is pure: from one image of a partition to the next.
 
 from __future__ import annotations
 
+from embedlog.value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,29 +33,19 @@ UNCLEAN: Final = 2
 """Elect any replica that is there when there is no other: records may be lost."""
 
 
-class Rules:
+class ElectionRules(Value):
     """What a change of a partition depends on, beside the partition."""
 
-    __slots__ = ("election", "is_acceptable", "keeps_eligible", "min_insync_replicas")
-
-    def __init__(
-        self,
-        is_acceptable: Callable[[PartitionImage, int], bool],
-        *,
-        min_insync_replicas: int,
-        keeps_eligible: bool,
-        election: int = ONLINE,
-    ) -> None:
-        self.is_acceptable = is_acceptable
-        """Is the broker there, and its replica, so that it may lead?"""
-        self.min_insync_replicas = min_insync_replicas
-        """In force, so never more than there are replicas."""
-        self.keeps_eligible = keeps_eligible
-        """Is the feature eligible.leader.replicas.version on?"""
-        self.election = election
+    is_acceptable: Callable[[PartitionImage, int], bool]
+    """Is the broker there, and its replica usable, so that it may lead?"""
+    min_insync_replicas: int
+    """The value in force: never more than there are replicas."""
+    keeps_eligible: bool
+    """Is the feature eligible.leader.replicas.version on?"""
+    election: int = ONLINE
 
 
-class Target:
+class PartitionTarget:
     """What a partition shall be like; by default as it is."""
 
     __slots__ = ("adding", "elr", "is_recovering", "isr", "removing", "replicas", "unclean")
@@ -91,7 +83,7 @@ class Target:
             self.isr, self.replicas = isr, replicas
             self.adding = self.removing = ()
 
-    def keep_eligible(self, before: PartitionImage, rules: Rules) -> None:
+    def keep_eligible(self, before: PartitionImage, rules: ElectionRules) -> None:
         """Who leaves an in-sync set that becomes too small has every record that was committed."""
         if not rules.keeps_eligible or len(self.isr) >= rules.min_insync_replicas:
             self.elr = ()
@@ -101,7 +93,9 @@ class Target:
         self.elr = tuple(sorted(candidates.difference(self.isr, self.unclean)))
 
 
-def changed(before: PartitionImage, rules: Rules, target: Target) -> PartitionImage:
+def changed(
+    before: PartitionImage, rules: ElectionRules, target: PartitionTarget
+) -> PartitionImage:
     """The partition after the change; `before` itself when there is none."""
     target.end_reassignment()
     target.keep_eligible(before, rules)
@@ -141,7 +135,9 @@ def _kept(directories: Mapping[int, bytes], replicas: Nodes) -> Mapping[int, byt
     return {node: id for node, id in directories.items() if node in replicas}
 
 
-def _elect(before: PartitionImage, rules: Rules, target: Target) -> tuple[int, bool]:
+def _elect(
+    before: PartitionImage, rules: ElectionRules, target: PartitionTarget
+) -> tuple[int, bool]:
     """The leader, and whether it may lack committed records."""
 
     def is_valid(node: int) -> bool:
@@ -162,14 +158,14 @@ def _elect(before: PartitionImage, rules: Rules, target: Target) -> tuple[int, b
     return NO_LEADER, False
 
 
-def _may_lead_again(before: PartitionImage, rules: Rules, target: Target) -> bool:
+def _may_lead_again(before: PartitionImage, rules: ElectionRules, target: PartitionTarget) -> bool:
     """May the last leader lead, as nobody is left who is sure to have every record?"""
     if not rules.keeps_eligible or target.isr or target.elr:
         return False
     return len(before.last_known_elr) == 1 and rules.is_acceptable(before, before.last_known_elr[0])
 
 
-def _last_known(before: PartitionImage, rules: Rules, leader: int) -> Nodes:
+def _last_known(before: PartitionImage, rules: ElectionRules, leader: int) -> Nodes:
     if not rules.keeps_eligible or leader == before.leader:
         return before.last_known_elr
     if leader >= 0:

@@ -37,7 +37,7 @@ class ClusterRecord:
 
 
 @struct
-class PartitionState:
+class PartitionRegistration:
     """One partition in full; lists are node ids.
 
     Version 1 can say what only a cluster of several brokers has. It takes no room when there is
@@ -65,7 +65,7 @@ class TopicRecord:
 
     name: str = string()
     topic_id: bytes = uuid()
-    partitions: list[PartitionState] = array(PartitionState)
+    partitions: list[PartitionRegistration] = array(PartitionRegistration)
 
 
 @message(kind="data", versions="0-1", flexible="0+", record_type=2)
@@ -73,7 +73,7 @@ class PartitionsRecord:
     """These partitions of a topic are new, or as they are said to be here."""
 
     topic_id: bytes = uuid()
-    partitions: list[PartitionState] = array(PartitionState)
+    partitions: list[PartitionRegistration] = array(PartitionRegistration)
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=3)

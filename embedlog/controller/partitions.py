@@ -7,10 +7,17 @@ from embedlog.common import TopicPartition
 from embedlog.config import topic_config
 from embedlog.controller import elections, features, placement, reassignments
 from embedlog.controller.config_changes import MIN_ISR, UNCLEAN_ELECTIONS
-from embedlog.controller.elections import NO_LEADER, ONLINE, PREFERRED, UNCLEAN, Rules, Target
+from embedlog.controller.elections import (
+    NO_LEADER,
+    ONLINE,
+    PREFERRED,
+    UNCLEAN,
+    ElectionRules,
+    PartitionTarget,
+)
 from embedlog.controller.leader_duties import LeaderDuties
 from embedlog.controller.metadata_records import PartitionsRecord
-from embedlog.controller.replay import partition_state
+from embedlog.controller.replay import partition_registration
 from embedlog.errors import KafkaError
 from embedlog.logger import Logger
 
@@ -50,7 +57,7 @@ class PartitionChanges:
         """One for each topic."""
         return [
             PartitionsRecord(
-                topic_id=topic_id, partitions=[partition_state(image) for image in images]
+                topic_id=topic_id, partitions=[partition_registration(image) for image in images]
             )
             for topic_id, images in self._by_topic.items()
         ]
@@ -103,7 +110,7 @@ class Partitions:
             nodes = tuple(node for node, _ in isr)
             _check_isr(before, nodes, is_recovering=is_recovering)
             _check_eligible(state.image, before, isr)
-            target = Target(before, isr=nodes, is_recovering=is_recovering)
+            target = PartitionTarget(before, isr=nodes, is_recovering=is_recovering)
             after = elections.changed(before, self._rules(topic), target)
             changes = PartitionChanges()
             changes.put(topic, before, after)
@@ -262,7 +269,7 @@ class Partitions:
                 if not select(before):
                     continue
                 rules = rules or self._rules(topic, is_acceptable, election=election)
-                target = Target(
+                target = PartitionTarget(
                     before,
                     isr=tuple(node for node in before.isr if node not in gone),
                     unclean=() if unclean is None else (unclean,),
@@ -313,14 +320,14 @@ class Partitions:
         is_acceptable: Callable[[PartitionImage, int], bool] | None = None,
         *,
         election: int | None = None,
-    ) -> Rules:
+    ) -> ElectionRules:
         """`election`: unless given, what the settings of the topic allow."""
         image = self._state.image
         if election is None:
             election = UNCLEAN if self._setting(topic, UNCLEAN_ELECTIONS) else ONLINE
         min_insync_replicas = self._setting(topic, MIN_ISR)
         assert isinstance(min_insync_replicas, int), min_insync_replicas
-        return Rules(
+        return ElectionRules(
             is_acceptable or image.may_lead,
             min_insync_replicas=min(min_insync_replicas, topic.replication_factor),
             keeps_eligible=image.feature_level(features.ELIGIBLE_LEADER_REPLICAS) > 0,
@@ -347,7 +354,7 @@ class Partitions:
         if not is_needed:
             raise errors.ElectionNotNeeded()
         rules = self._rules(topic, election=_ELECTIONS[kind])
-        after = elections.changed(before, rules, Target(before))
+        after = elections.changed(before, rules, PartitionTarget(before))
         if after is before and kind == PREFERRED_ELECTION:
             raise errors.PreferredLeaderNotAvailable()
         if after is before:

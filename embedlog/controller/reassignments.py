@@ -8,7 +8,7 @@ when it is cancelled before ->  replicas 2 1
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.controller.elections import Target
+from embedlog.controller.elections import PartitionTarget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import PartitionImage
 
 
-def begun(partition: PartitionImage, replicas: Sequence[int]) -> Target:
+def begun(partition: PartitionImage, replicas: Sequence[int]) -> PartitionTarget:
     """The partition on its way to `replicas`, which are fit for it.
 
     One that is under way already ends with this: what it was adding is added still if it is of
@@ -26,10 +26,12 @@ def begun(partition: PartitionImage, replicas: Sequence[int]) -> Target:
     present = set(partition.replicas).difference(partition.adding_replicas)
     removing = tuple(sorted(set(partition.replicas).difference(replicas)))
     adding = tuple(sorted(set(replicas).difference(present)))
-    return Target(partition, replicas=(*replicas, *removing), adding=adding, removing=removing)
+    return PartitionTarget(
+        partition, replicas=(*replicas, *removing), adding=adding, removing=removing
+    )
 
 
-def reverted(partition: PartitionImage) -> tuple[Target, bool]:
+def reverted(partition: PartitionImage) -> tuple[PartitionTarget, bool]:
     """The partition without what its reassignment has added; whether that loses who is in sync.
 
     Raises:
@@ -43,7 +45,9 @@ def reverted(partition: PartitionImage) -> tuple[Target, bool]:
             "Invalid replica assignment: addingReplicas contains all replicas."
         )
     is_unclean = not isr
-    target = Target(partition, isr=isr or replicas[:1], replicas=replicas, adding=(), removing=())
+    target = PartitionTarget(
+        partition, isr=isr or replicas[:1], replicas=replicas, adding=(), removing=()
+    )
     return target, is_unclean
 
 

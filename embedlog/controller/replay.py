@@ -21,8 +21,8 @@ from embedlog.controller.metadata_records import (
     ClusterRecord,
     ConfigRecord,
     FeatureRecord,
+    PartitionRegistration,
     PartitionsRecord,
-    PartitionState,
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -42,6 +42,15 @@ _DICTS = (
     "topics_by_id",
     "feature_levels",
     *CONFIG_ATTRIBUTES.values(),
+)
+_PARTITION_SCALARS = ("partition", "leader", "leader_epoch", "partition_epoch", "is_recovering")
+_PARTITION_NODES = (
+    "replicas",
+    "isr",
+    "adding_replicas",
+    "removing_replicas",
+    "elr",
+    "last_known_elr",
 )
 
 
@@ -196,53 +205,35 @@ def topic_record(topic: Topic) -> TopicRecord:
     return TopicRecord(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=[partition_state(partition) for partition in topic.partitions],
+        partitions=[partition_registration(partition) for partition in topic.partitions],
     )
 
 
-def partition_state(partition: Partition) -> PartitionState:
+def partition_registration(partition: Partition) -> PartitionRegistration:
     """The part of a record that makes this partition."""
-    return PartitionState(
-        partition=partition.partition,
-        leader=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        replicas=list(partition.replicas),
-        isr=list(partition.isr),
-        adding_replicas=list(partition.adding_replicas),
-        removing_replicas=list(partition.removing_replicas),
-        elr=list(partition.elr),
-        last_known_elr=list(partition.last_known_elr),
-        is_recovering=partition.is_recovering,
+    return PartitionRegistration(
+        **{name: getattr(partition, name) for name in _PARTITION_SCALARS},
+        **{name: list(getattr(partition, name)) for name in _PARTITION_NODES},
         directories=_directories(partition),
     )
 
 
-def _places(state: PartitionState) -> dict[int, bytes]:
-    told = zip(state.replicas, state.directories, strict=False)
-    return {node: id for node, id in told if id != ZERO_UUID}
+def _partition(registration: PartitionRegistration) -> Partition:
+    return Partition(
+        **{name: getattr(registration, name) for name in _PARTITION_SCALARS},
+        **{name: tuple(getattr(registration, name)) for name in _PARTITION_NODES},
+        directories=_places(registration) if registration.directories else {},
+    )
+
+
+def _places(registration: PartitionRegistration) -> dict[int, bytes]:
+    places = zip(registration.replicas, registration.directories, strict=False)
+    return {node: id for node, id in places if id != ZERO_UUID}
 
 
 def _directories(partition: Partition) -> list[bytes]:
     known = partition.directories
     return [known.get(node, ZERO_UUID) for node in partition.replicas] if known else []
-
-
-def _partition(state: PartitionState) -> Partition:
-    return Partition(
-        partition=state.partition,
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        replicas=tuple(state.replicas),
-        isr=tuple(state.isr),
-        adding_replicas=tuple(state.adding_replicas),
-        removing_replicas=tuple(state.removing_replicas),
-        elr=tuple(state.elr),
-        last_known_elr=tuple(state.last_known_elr),
-        is_recovering=state.is_recovering,
-        directories=_places(state) if state.directories else {},
-    )
 
 
 def _is_logged(broker: BrokerImage) -> bool:

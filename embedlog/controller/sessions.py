@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _log = Logger("controller")
 
 
-class Sessions:
+class BrokerSessions:
     """A duty of the scheduler. Any thread may call `touch`.
 
     A broker that was there when the log was opened is taken to be heard of at the first run.

@@ -14,8 +14,8 @@ from wire.records.decode.choose import tuples
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.records import RecordFormat
-    from embedlog.storage.log.log import Log
     from embedlog.coordinator.shard_context import Shard
+    from embedlog.storage.log.log import Log
     from wire.records.legacy import LegacyBatch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.common import Generic, T
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,37 +35,27 @@ class CoordinatorRecord:
         return f"CoordinatorRecord({self.key!r}, {self.value!r}, v{self.value_version})"
 
 
-class Marker:
+class Marker(Value):
     """The end of a transaction that wrote to the shard's log: `batch` is the control batch.
 
     `transaction_version` is that of its client, see `ProducerStateManager.prepare_marker`.
     """
 
-    __slots__ = ("batch", "is_committed", "producer_id", "transaction_version")
-
-    def __init__(
-        self, batch: bytes, producer_id: int, *, is_committed: bool, transaction_version: int
-    ) -> None:
-        self.batch = batch
-        self.producer_id = producer_id
-        self.is_committed = is_committed
-        self.transaction_version = transaction_version
+    batch: bytes
+    producer_id: int
+    is_committed: bool
+    transaction_version: int
 
 
-class Producer:
+class Producer(Value):
     """Whose transaction the records belong to; they count once its marker says so.
 
     `verification` is what guards the first of them, see `Partition.begin_verification`.
     """
 
-    __slots__ = ("producer_epoch", "producer_id", "verification")
-
-    def __init__(
-        self, producer_id: int, producer_epoch: int, verification: VerificationState | None
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.verification = verification
+    producer_id: int
+    producer_epoch: int
+    verification: VerificationState | None
 
 
 class Result(Generic[T]):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from embedlog.config.resources import group_value
 from embedlog.coordinator.result import Result
 from embedlog.purgatory.timing_wheel import TimerTask
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import Any, Protocol
 
-    from embedlog.config import BrokerConfig
-    from embedlog.config.types import Value
+    from embedlog.config import BrokerConfig, types
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.errors import KafkaError
@@ -42,34 +42,15 @@ RETRY_DELAY_MS = 500
 """A timer whose records could not be appended tries again after this time."""
 
 
-class CoordinatorWorld:
+class CoordinatorWorld(Value):
     """What all shards of a coordinator share."""
 
-    __slots__ = (
-        "config",
-        "heartbeat_purgatory",
-        "join_purgatory",
-        "metadata",
-        "runtime",
-        "timer",
-    )
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        config: BrokerConfig,
-        metadata: Callable[[], MetadataImage],
-        *,
-        timer: Timer,
-        join_purgatory: DelayedOperationPurgatory,
-        heartbeat_purgatory: DelayedOperationPurgatory,
-    ) -> None:
-        self.runtime = runtime
-        self.config = config
-        self.metadata = metadata
-        self.timer = timer
-        self.join_purgatory = join_purgatory
-        self.heartbeat_purgatory = heartbeat_purgatory
+    runtime: Runtime
+    config: BrokerConfig
+    metadata: Callable[[], MetadataImage]
+    timer: Timer
+    join_purgatory: DelayedOperationPurgatory
+    heartbeat_purgatory: DelayedOperationPurgatory
 
 
 class ShardContext:
@@ -120,7 +101,7 @@ class ShardContext:
         self._write = write
         self._deferred: list[Callable[[], None]] = []
 
-    def group_config(self, group_id: str, name: str) -> Value:
+    def group_config(self, group_id: str, name: str) -> types.Value:
         """The value in force of a group's setting: its own, else the broker's default."""
         texts = self.metadata().group_configs.get(group_id, {})
         return group_value(name, texts, self.config)

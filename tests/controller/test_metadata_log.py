@@ -15,7 +15,7 @@ from embedlog.controller import metadata_log
 from embedlog.controller.controller import Controller
 from embedlog.controller.features import GROUP, SAFE_DOWNGRADE, TRANSACTION, UPGRADE
 from embedlog.controller.metadata import RESOURCE_BROKER, RESOURCE_TOPIC
-from embedlog.controller.metadata_records import PartitionState, TopicRecord
+from embedlog.controller.metadata_records import PartitionRegistration, TopicRecord
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.runtime.randomness import seeded
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
@@ -144,7 +144,7 @@ def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
 
 def test_partitions_of_an_older_log_are_read() -> None:
     opened = Opened()
-    state = PartitionState(partition=0, leader=1, leader_epoch=4, replicas=[1], isr=[1])
+    state = PartitionRegistration(partition=0, leader=1, leader_epoch=4, replicas=[1], isr=[1])
     record = TopicRecord(name="old", topic_id=b"o" * 16, partitions=[state])
     value = b"\x40\x01\x00" + wire.encode(record, 0)
     with opened.log.lock:

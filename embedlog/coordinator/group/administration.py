@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
-from embedlog.coordinator.group.offsets.records import offset_tombstone
+from embedlog.coordinator.group.offsets.store import offset_tombstone
 from wire.error_codes import ErrorCode
 from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.list_groups import ListedGroup

@@ -12,7 +12,7 @@ from embedlog import errors
 from embedlog.common import deque
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.group.group_shard import GroupShard
-from embedlog.coordinator.placement import partition_of
+from embedlog.coordinator.placement import Hashes
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from embedlog.storage.data_directories import DataDirectories
 
     R = TypeVar("R")
-
-
-_PLACES_MAX = 100_000
 
 
 class GroupCoordinator:
@@ -75,7 +72,7 @@ class GroupCoordinator:
             codec=config.offsets_topic_compression_codec,
             when_opened=GroupShard.opened,
         )
-        self._places: dict[str, int] = {}
+        self._hashes = Hashes()
         self._changes: deque[MetadataDelta] = deque()
         self._catching_up = ranked_rlock(Rank.CATCHING_UP)
         self._scheduler.add(self)
@@ -104,15 +101,10 @@ class GroupCoordinator:
         Raises:
             NotCoordinator: the topic is not there, as nobody has asked for a coordinator yet.
         """
-        place = self._places.get(group_id)
-        if place is None:
-            topic = self._metadata().topics_by_name.get(OFFSETS_TOPIC)
-            if topic is None:
-                raise errors.NotCoordinator()
-            if len(self._places) >= _PLACES_MAX:
-                self._places.clear()
-            place = self._places[group_id] = partition_of(group_id, len(topic.partitions))
-        return place
+        topic = self._metadata().topics_by_name.get(OFFSETS_TOPIC)
+        if topic is None:
+            raise errors.NotCoordinator()
+        return self._hashes.partition_of(group_id, len(topic.partitions))
 
     # Operations
 
@@ -168,7 +160,6 @@ class GroupCoordinator:
     def _act_on(self, change: MetadataDelta) -> None:
         deleted = [topic.name for topic in change.deleted]
         if OFFSETS_TOPIC in deleted:
-            self._places.clear()
             self.runtime.unload_all()
         elif deleted:
             self.runtime.write_all(lambda shard: shard.forget_topics(deleted))

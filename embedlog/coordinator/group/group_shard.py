@@ -172,7 +172,7 @@ class GroupShard:
 
     def forget_topics(self, topics: Iterable[str]) -> Result[None]:
         """The topics were deleted: nobody goes on where they were."""
-        from embedlog.coordinator.group.offsets.records import offset_tombstone
+        from embedlog.coordinator.group.offsets.store import offset_tombstone
 
         return Result(
             [

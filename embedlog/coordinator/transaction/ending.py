@@ -11,12 +11,12 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.transaction import (
+from embedlog.coordinator.transaction.transaction_metadata import (
     EPOCH_MAX,
     FIRST_WITH_EPOCH_BUMP,
     NO_EPOCH,
     NO_PRODUCER_ID,
-    Transaction,
+    TransactionMetadata,
     is_exhausted,
 )
 
@@ -24,10 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from embedlog.coordinator.transaction.transaction import TopicIndex
+    from embedlog.coordinator.transaction.transaction_metadata import ProducerIdAndEpoch, TopicIndex
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
-
-    Producer = tuple[int, int]
 
 NO_PRODUCER = (NO_PRODUCER_ID, NO_EPOCH)
 
@@ -69,7 +67,7 @@ def end(
     is_committed: bool,
     client_version: int,
     new_producer_id: Callable[[], int],
-) -> Result[Producer]:
+) -> Result[ProducerIdAndEpoch]:
     """EndTxn: decide, and answer with the producer id and epoch to go on with (version 2 only).
 
     Requires: the shard's lock.
@@ -116,7 +114,7 @@ def end(
     )
 
 
-def _is_repeated(present: Transaction, producer_id: int, producer_epoch: int) -> bool:
+def _is_repeated(present: TransactionMetadata, producer_id: int, producer_epoch: int) -> bool:
     """Does a client name what it had before the end that was its own, and whose answer it lost?
 
     Kafka asks for the numbers alone. After an end that left the epoch as it was, a zombie of the
@@ -134,27 +132,27 @@ def _is_repeated(present: Transaction, producer_id: int, producer_epoch: int) ->
 
 
 def _prepared(
-    present: Transaction,
+    present: TransactionMetadata,
     *,
     is_committed: bool,
     client_version: int,
     now_ms: int,
     new_producer_id: Callable[[], int],
-) -> Transaction:
+) -> TransactionMetadata:
     state = states.PREPARE_COMMIT if is_committed else states.PREPARE_ABORT
-    target = present.moved(state, now_ms=now_ms, client_version=client_version)
+    changes: dict[str, int] = {"client_version": client_version}
     if present.state != states.ONGOING:
-        # Nothing is open: an abort that only raises the epoch.
-        target.start_ms = now_ms
-    if target.bumps_epoch:
-        target.producer_epoch = present.producer_epoch + 1
-        target.last_producer_epoch = present.producer_epoch
+        # No transaction is open: this abort only raises the epoch.
+        changes["start_ms"] = now_ms
+    if client_version >= FIRST_WITH_EPOCH_BUMP:
+        changes["producer_epoch"] = present.producer_epoch + 1
+        changes["last_producer_epoch"] = present.producer_epoch
         if is_exhausted(present.producer_epoch):
-            target.next_producer_id = new_producer_id()
-    return target
+            changes["next_producer_id"] = new_producer_id()
+    return present.moved(state, now_ms=now_ms, **changes)
 
 
-def complete(shard: TransactionShard, decided: Transaction) -> Result[None]:
+def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[None]:
     """Every partition has the decision: the id is free for the next transaction.
 
     Nothing where it has moved on: another coordinator was faster. Requires: the shard's lock.
@@ -166,7 +164,7 @@ def complete(shard: TransactionShard, decided: Transaction) -> Result[None]:
 
 
 def leave_to_tell(
-    shard: TransactionShard, decided: Transaction, untold: Collection[TopicIndex]
+    shard: TransactionShard, decided: TransactionMetadata, untold: Collection[TopicIndex]
 ) -> Result[None]:
     """Only these partitions do not have the decision yet: what an administrator is shown. It is not
     written; whoever loads the log tells all once more. Requires: the shard's lock.
@@ -177,7 +175,7 @@ def leave_to_tell(
     return Result()
 
 
-def _still(shard: TransactionShard, decided: Transaction) -> Transaction | None:
+def _still(shard: TransactionShard, decided: TransactionMetadata) -> TransactionMetadata | None:
     """The id as it is present, None where it has gone on from what was decided."""
     present = shard.transactions.get(decided.transactional_id)
     if (

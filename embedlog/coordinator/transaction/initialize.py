@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.transaction import (
+from embedlog.coordinator.transaction.transaction_metadata import (
     NO_EPOCH,
     NO_TIME,
-    Transaction,
+    TransactionMetadata,
     is_exhausted,
 )
 
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.coordinator.result import Result
+    from embedlog.coordinator.transaction.transaction_metadata import ProducerIdAndEpoch
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
-
-    Producer = tuple[int, int]
-    """A producer id and an epoch."""
 
 
 def initialize(
@@ -38,9 +36,9 @@ def initialize(
     transactional_id: str,
     *,
     timeout_ms: int,
-    expected: Producer | None,
+    expected: ProducerIdAndEpoch | None,
     new_producer_id: Callable[[], int],
-) -> Result[Producer]:
+) -> Result[ProducerIdAndEpoch]:
     """Give the id's new owner its producer id and epoch. Requires: the shard's lock.
 
     `expected` is what a client has that goes on, None for one that begins.
@@ -53,7 +51,7 @@ def initialize(
     present = shard.transactions.get(transactional_id)
     if present is None:
         shard.check_room()
-        present = Transaction(transactional_id, new_producer_id(), timeout_ms=timeout_ms)
+        present = TransactionMetadata(transactional_id, new_producer_id(), timeout_ms)
     if expected is not None and not _may_name(present, expected):
         raise errors.ProducerFenced()
     if present.state == states.ONGOING:
@@ -71,7 +69,7 @@ def initialize(
     return shard.transit(target, (target.producer_id, target.producer_epoch))
 
 
-def _may_name(present: Transaction, expected: Producer) -> bool:
+def _may_name(present: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     producer_id, epoch = expected
     return (
         present.producer_epoch == NO_EPOCH
@@ -81,13 +79,13 @@ def _may_name(present: Transaction, expected: Producer) -> bool:
 
 
 def _taken_over(
-    present: Transaction,
+    present: TransactionMetadata,
     *,
     expected_epoch: int | None,
     timeout_ms: int,
     now_ms: int,
     new_producer_id: Callable[[], int],
-) -> Transaction:
+) -> TransactionMetadata:
     producer_id, epoch = present.producer_id, present.producer_epoch
     if expected_epoch is not None and epoch not in (NO_EPOCH, expected_epoch):
         if expected_epoch != present.last_producer_epoch:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from embedlog.coordinator.transaction.transaction import TopicIndex, Transaction
+    from embedlog.coordinator.transaction.transaction_metadata import (
+        TopicIndex,
+        TransactionMetadata,
+    )
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
     from embedlog.runtime.scheduler import Scheduler
     from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
@@ -70,7 +73,7 @@ class _Decided:
 
     __slots__ = ("coordinator_epoch", "is_asked", "shard", "transaction", "untold")
 
-    def __init__(self, shard: TransactionShard, transaction: Transaction) -> None:
+    def __init__(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
         self.shard = shard
         self.transaction = transaction
         self.coordinator_epoch = shard.context.leader_epoch
@@ -97,7 +100,7 @@ class TransactionMarkers:
         self._runs = False
         scheduler.add(self)
 
-    def tell(self, shard: TransactionShard, transaction: Transaction) -> None:
+    def tell(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
         """Tell the partitions of a decided transaction, now and until all have it."""
         key = _key(transaction)
         with self._lock:
@@ -207,7 +210,7 @@ def _codes(response: WriteTxnMarkersResponse) -> Iterator[tuple[TopicIndex, int]
                 yield (topic.name, partition.partition_index), partition.error_code
 
 
-def _key(transaction: Transaction) -> tuple[str, int, int]:
+def _key(transaction: TransactionMetadata) -> tuple[str, int, int]:
     return transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.transaction import states
+from embedlog.purgatory.delayed_operation import DelayedOperation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
-    from embedlog.coordinator.transaction.transaction import TopicIndex, Transaction
+    from embedlog.coordinator.transaction.transaction_metadata import (
+        TopicIndex,
+        TransactionMetadata,
+    )
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 
 
@@ -63,9 +67,32 @@ def missing_partitions(
     return set(partitions) - present.partitions
 
 
+class DelayedRegistration(DelayedOperation):
+    """A client of version 2 sends the first batch of a transaction while the markers of the one
+    before are still being written. It asks again when they are, or after `delay_ms` in any case.
+    """
+
+    __slots__ = ("_ask_again", "_is_free")
+
+    def __init__(
+        self, delay_ms: int, is_free: Callable[[], bool], ask_again: Callable[[], None]
+    ) -> None:
+        super().__init__(delay_ms)
+        self._is_free = is_free
+        self._ask_again = ask_again
+
+    def try_complete(self) -> bool:
+        """Ask again when the id is free."""
+        return self._is_free() and self.complete_held()
+
+    def on_complete(self) -> None:
+        """Ask again, which may begin another wait."""
+        self._ask_again()
+
+
 def _of_producer(
     shard: TransactionShard, transactional_id: str, producer_id: int, producer_epoch: int
-) -> Transaction:
+) -> TransactionMetadata:
     present = shard.transactions.get(transactional_id)
     if present is None or present.producer_id != producer_id:
         raise errors.InvalidProducerIdMapping()

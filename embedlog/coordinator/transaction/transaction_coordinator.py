@@ -14,9 +14,12 @@ from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld
-from embedlog.coordinator.transaction.delayed_registration import DelayedRegistration
 from embedlog.coordinator.transaction.markers import TransactionMarkers
-from embedlog.coordinator.transaction.registration import add_partitions, missing_partitions
+from embedlog.coordinator.transaction.registration import (
+    DelayedRegistration,
+    add_partitions,
+    missing_partitions,
+)
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 from embedlog.errors import ConcurrentTransactions, KafkaError
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.transaction.markers import Send
-    from embedlog.coordinator.transaction.transaction import TopicIndex
+    from embedlog.coordinator.transaction.transaction_metadata import TopicIndex
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.storage.data_directories import DataDirectories

@@ -10,7 +10,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.transaction import from_record, record_of, tombstone
+from embedlog.coordinator.transaction.transaction_metadata import from_record, record_of, tombstone
 from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.transaction.transaction import Transaction
+    from embedlog.coordinator.transaction.transaction_metadata import TransactionMetadata
     from embedlog.errors import KafkaError
 
-    WhenDecided = Callable[["TransactionShard", Transaction], None]
+    WhenDecided = Callable[["TransactionShard", TransactionMetadata], None]
 
 _TIMEOUTS = "time-outs"
 _EXPIRY = "expiry"
@@ -61,7 +61,7 @@ class TransactionShard:
         self.context = context
         self.transaction_version = transaction_version
         """The level of the cluster's feature `transaction.version`."""
-        self.transactions: dict[str, Transaction] = {}
+        self.transactions: dict[str, TransactionMetadata] = {}
         """By transactional id, as committed."""
         self._pending: set[str] = set()
         self._when_decided = when_decided
@@ -107,11 +107,13 @@ class TransactionShard:
 
     # Changing
 
-    def transit(self, target: Transaction, response: Any) -> Result[Any]:
+    def transit(self, target: TransactionMetadata, response: Any) -> Result[Any]:
         """Append what `target` is; it becomes so when that is committed."""
         return self._transit_all([target], response)
 
-    def _transit_all(self, targets: Sequence[Transaction], response: Any = None) -> Result[Any]:
+    def _transit_all(
+        self, targets: Sequence[TransactionMetadata], response: Any = None
+    ) -> Result[Any]:
         self._pending.update(target.transactional_id for target in targets)
 
         def when_appended(error: KafkaError | None) -> None:
@@ -143,7 +145,7 @@ class TransactionShard:
         pending.fail(error)
         return pending
 
-    def _tell(self, decided: Transaction) -> None:
+    def _tell(self, decided: TransactionMetadata) -> None:
         self.context.defer(lambda: self._when_decided(self, decided))
 
     def _free(self, transactional_id: str) -> None:

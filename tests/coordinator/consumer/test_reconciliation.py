@@ -9,7 +9,7 @@ import pytest
 from embedlog import errors
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import ConsumerMember
-from embedlog.coordinator.group.consumer.reconciliation import Reconciliation
+from embedlog.coordinator.group.consumer.reconciliation import MemberReconciliation
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -25,7 +25,7 @@ def step(member: ConsumerMember, **given: Any) -> ConsumerMember:
         "subscribed_topics": frozenset({A, B}),
         "subscription_changed": False,
     }
-    return Reconciliation(**{**facts, **given}).step(member)
+    return MemberReconciliation(**{**facts, **given}).step(member)
 
 
 def at(epoch: int, state: int = states.STABLE, **fields: Any) -> ConsumerMember:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     ParkedSync = Pending[SyncGroupResponse]
 
 
+_FIRST_WITH_NULL_PROTOCOL = 7
+
+
 class ParkedJoin(Pending[JoinGroupResponse]):
     """A JoinGroup that waits for the generation to be complete."""
 
@@ -114,6 +117,15 @@ class ClassicMember:
 
     def __repr__(self) -> str:
         return f"ClassicMember({self.member_id!r}, instance_id={self.instance_id!r})"
+
+
+def join_refused(version: int, code: int, member_id: str = "") -> JoinGroupResponse:
+    """Return a JoinGroup error; `member_id` repeats the request's, or is "" as Kafka answers."""
+    return JoinGroupResponse(
+        error_code=code,
+        protocol_name=None if version >= _FIRST_WITH_NULL_PROTOCOL else "",
+        member_id=member_id,
+    )
 
 
 def protocols_of(requested: list[JoinGroupRequestProtocol]) -> Protocols:

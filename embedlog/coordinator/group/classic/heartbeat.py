@@ -11,17 +11,17 @@ Errors are found in this order; the group id was checked before:
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.answers import heartbeat_refused
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.result import Result
 from wire.error_codes import ErrorCode
+from wire.schemas.heartbeat import HeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.coordinator.group.group import Group
-    from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
+    from wire.schemas.heartbeat import HeartbeatRequest
 
     HeartbeatResult = Result[HeartbeatResponse]
 
@@ -30,8 +30,10 @@ _DEAD = GroupState.DEAD
 _PREPARING_REBALANCE = GroupState.PREPARING_REBALANCE
 
 # One object for every heartbeat that is in order, as nobody changes results or responses.
-_ALIVE: HeartbeatResult = Result((), heartbeat_refused(ErrorCode.NONE))
-_REBALANCING: HeartbeatResult = Result((), heartbeat_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+_ALIVE: HeartbeatResult = Result((), HeartbeatResponse())
+_REBALANCING: HeartbeatResult = Result(
+    (), HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+)
 
 
 def heartbeat(groups: Mapping[str, Group], request: HeartbeatRequest) -> HeartbeatResult:
@@ -51,4 +53,4 @@ def heartbeat(groups: Mapping[str, Group], request: HeartbeatRequest) -> Heartbe
 
 
 def _refused(code: int) -> HeartbeatResult:
-    return Result((), heartbeat_refused(code))
+    return Result((), HeartbeatResponse(error_code=code))

@@ -16,11 +16,11 @@ Errors are found in this order; the group id and the session time-out were check
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.answers import join_refused
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.group.classic.classic_member import (
     ClassicMember,
     ParkedJoin,
+    join_refused,
     protocols_of,
 )
 from embedlog.coordinator.group.classic.records import group_record, new_group_record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic import answers
+from embedlog.coordinator.group.classic.classic_member import join_refused
 from wire.schemas.sync_group import SyncGroupResponse
 
 TYPE_CHECKING = False
@@ -40,11 +40,11 @@ class ParkedRequests:
         parked = group.members.park_join(member, None)
         if parked is not None:
             self.refuse_join(parked, code, member_id)
-        self._answer_sync(member, answers.sync_refused(code))
+        self._answer_sync(member, SyncGroupResponse(error_code=code))
 
     def refuse_join(self, parked: ParkedJoin, code: int, member_id: str) -> None:
         """Answer a parked JoinGroup with an error."""
-        self.answer(parked, answers.join_refused(parked.version, code, member_id))
+        self.answer(parked, join_refused(parked.version, code, member_id))
 
     def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         """Answer the members that wait with the leader's assignment; keep it for the others."""
@@ -64,7 +64,7 @@ class ParkedRequests:
         """This generation has no assignment: answer the members that wait for one."""
         for member in group.members.by_id.values():
             member.assignment = b""
-            self._answer_sync(member, answers.sync_refused(code))
+            self._answer_sync(member, SyncGroupResponse(error_code=code))
 
     def _answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
         parked, member.parked_sync = member.parked_sync, None

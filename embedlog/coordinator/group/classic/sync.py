@@ -13,12 +13,12 @@ before:
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.answers import sync_refused
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
 from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
+from wire.schemas.sync_group import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
-    from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
+    from wire.schemas.sync_group import SyncGroupRequest
 
     SyncResult = Result[SyncGroupResponse]
 
@@ -48,10 +48,10 @@ class Syncs:
         """Answer at once, or park the request until the leader's assignment is stored."""
         group = self._groups.get(request.group_id)
         if not isinstance(group, ClassicGroup) or group.state == GroupState.EMPTY:
-            return Result((), sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+            return Result((), SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         code = _refusal(group, request)
         if code:
-            return Result((), sync_refused(code))
+            return Result((), SyncGroupResponse(error_code=code))
         member = group.members.by_id[request.member_id]
         self._rebalances.sync_received(group, member.member_id)
         if group.state == GroupState.STABLE:
@@ -66,7 +66,7 @@ class Syncs:
         former = member.parked_sync
         if former is not None:
             # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
-            refused = sync_refused(ErrorCode.REBALANCE_IN_PROGRESS)
+            refused = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
             self._rebalances.parked.answer(former, refused)
         parked: ParkedSync = Pending()
         member.parked_sync = parked

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import uuid_to_text
-from embedlog.coordinator.group.classic import answers
-from embedlog.coordinator.group.classic.classic_member import protocols_of
+from embedlog.coordinator.group.classic.classic_member import join_refused, protocols_of
 from embedlog.coordinator.group.classic.leave import leave_response, leaving_members
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import protocol_bytes
@@ -33,9 +32,9 @@ from wire.schemas.sync_group import SyncGroupResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
-    from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
+    from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.result import CoordinatorRecord
     from wire.schemas.heartbeat import HeartbeatRequest
     from wire.schemas.join_group import JoinGroupRequest
@@ -68,7 +67,7 @@ class ClassicMembers:
         try:
             return self._join(group, client, request, version)
         except KafkaError as error:
-            return Result((), answers.join_refused(version, error.code))
+            return Result((), join_refused(version, error.code))
 
     def _join(
         self,
@@ -88,7 +87,7 @@ class ClassicMembers:
             raise errors.InconsistentGroupProtocol()
         if is_unknown and instance_id is None and version >= _FIRST_WITH_REQUIRED_ID:
             code = ErrorCode.MEMBER_ID_REQUIRED
-            return Result((), answers.join_refused(version, code, member_id))
+            return Result((), join_refused(version, code, member_id))
         records: list[CoordinatorRecord] = []
         former = None if instance_id is None else group.static_member(instance_id)
         if instance_id is None:
@@ -162,7 +161,7 @@ class ClassicMembers:
                 self._membership.timers.start_join(group.group_id, member)
                 raise errors.RebalanceInProgress()
         except KafkaError as error:
-            return Result((), answers.sync_refused(error.code))
+            return Result((), SyncGroupResponse(error_code=error.code))
         self._membership.timers.cancel(SYNC, group.group_id, member.member_id)
         self._membership.timers.start_session(
             group.group_id, member.member_id, facts.session_timeout_ms
@@ -187,7 +186,7 @@ class ClassicMembers:
             facts = _facts_of(member)
             _check_generation(member, request.generation_id)
         except KafkaError as error:
-            return Result((), answers.heartbeat_refused(error.code))
+            return Result((), HeartbeatResponse(error_code=error.code))
         group_id = group.group_id
         self._membership.timers.start_session(group_id, member.member_id, facts.session_timeout_ms)
         may_go_on = (
@@ -201,7 +200,7 @@ class ClassicMembers:
         if not may_go_on:
             return Result((), HeartbeatResponse())
         self._membership.timers.start_join(group_id, member)
-        return Result((), answers.heartbeat_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+        return Result((), HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
 
     # LeaveGroup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer.classic_members import ClassicMembers
-from embedlog.coordinator.group.consumer.heartbeats import Heartbeats
+from embedlog.coordinator.group.consumer.consumer_heartbeats import ConsumerHeartbeats
 from embedlog.coordinator.group.consumer.membership import Membership
 from embedlog.coordinator.group.consumer.migration import Migration
 from embedlog.coordinator.group.consumer.regex_matching import RegexMatching
@@ -37,7 +37,9 @@ class ConsumerGroups:
         self._membership = Membership(context, groups)
         migration = Migration(self._membership, classic)
         self._membership.downgrade = migration.downgrade_leaving
-        self.heartbeats = Heartbeats(self._membership, migration, RegexMatching(context, groups))
+        self.heartbeats = ConsumerHeartbeats(
+            self._membership, migration, RegexMatching(context, groups)
+        )
         self.classic_members = ClassicMembers(self._membership, migration)
 
     def describe(self, group_id: str) -> DescribedGroup:

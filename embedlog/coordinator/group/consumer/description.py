@@ -20,7 +20,9 @@ _CLASSIC = 0
 _CONSUMER = 1
 
 
-def described(group: ConsumerGroup, metadata: MetadataImage, default_assignor: str) -> DescribedGroup:
+def described(
+    group: ConsumerGroup, metadata: MetadataImage, default_assignor: str
+) -> DescribedGroup:
     """The group and its members, in the order in which they joined. O(members + partitions)."""
     members = []
     for member in group.members.values():

@@ -16,6 +16,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,38 +31,19 @@ _NOTHING: Mapping[int, int] = {}
 _NO_NUMBERS: frozenset[int] = frozenset()
 
 
-class Reconciliation:
-    """What a step depends on beside the member; see the attributes of `__init__`."""
+class MemberReconciliation(Value):
+    """The facts that a member's step depends on."""
 
-    __slots__ = (
-        "holder",
-        "owned",
-        "subscribed_topics",
-        "subscription_changed",
-        "target",
-        "target_epoch",
-    )
-
-    def __init__(
-        self,
-        *,
-        target_epoch: int,
-        target: Partitions,
-        owned: Partitions | None,
-        holder: Holder,
-        subscribed_topics: Set[bytes],
-        subscription_changed: bool,
-    ) -> None:
-        self.target_epoch = target_epoch
-        self.target = target
-        self.owned = owned
-        """What the member says it owns; None: it did not say, so anything may still be owned."""
-        self.holder = holder
-        """The member that holds a partition, also while it revokes it; None for no member."""
-        self.subscribed_topics = subscribed_topics
-        """Ids of the topics the member reads."""
-        self.subscription_changed = subscription_changed
-        """Did the member say so just now?"""
+    target_epoch: int
+    target: Partitions
+    owned: Partitions | None
+    """The partitions that the member reports; None if it reported nothing: it may own any."""
+    holder: Holder
+    """Returns the member that holds a partition, also while it revokes it; None for no member."""
+    subscribed_topics: Set[bytes]
+    """Ids of the topics that the member reads."""
+    subscription_changed: bool
+    """Did this request change the member's subscription?"""
 
     def step(self, member: ConsumerMember) -> ConsumerMember:
         """The member's next state; the very same object when there is none.

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer import member_records, regexes
-from embedlog.coordinator.group.consumer.reconciliation import Reconciliation
+from embedlog.coordinator.group.consumer.reconciliation import MemberReconciliation
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
-from embedlog.coordinator.group.consumer.target import ids_of, make_target
+from embedlog.coordinator.group.consumer.target_assignment import ids_of, make_target_assignment
 from embedlog.logger import Logger
 
 _log = Logger("group")
@@ -77,7 +77,7 @@ class MemberUpdate:
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
         topics = group.subscriptions.topics_of(member)
-        stepped = Reconciliation(
+        stepped = MemberReconciliation(
             target_epoch=target_epoch,
             target=target,
             owned=owned,
@@ -122,7 +122,7 @@ class MemberUpdate:
         group, context = self._group, self._context
         if group_epoch == group.target_epoch or not self._may_assign():
             return group.target_epoch, group.target_of(self._after)
-        made = make_target(
+        made = make_target_assignment(
             group,
             self._after,
             self._metadata,

@@ -12,7 +12,7 @@ committed in a transaction counts once its marker says so.
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.offsets.records import offset_record
+from embedlog.coordinator.group.offsets.store import offset_record
 from embedlog.coordinator.result import Result
 from embedlog.errors import KafkaError, error_for
 from wire.error_codes import ErrorCode

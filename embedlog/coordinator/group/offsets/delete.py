@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.group.offsets.records import offset_tombstone
+from embedlog.coordinator.group.offsets.store import offset_tombstone
 from embedlog.coordinator.result import Result
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_delete import (

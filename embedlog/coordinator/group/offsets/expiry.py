@@ -11,8 +11,7 @@ say: see `Group.offset_expiry_base`.
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.offsets.records import offset_tombstone
-from embedlog.coordinator.group.offsets.store import NO_EXPIRY
+from embedlog.coordinator.group.offsets.store import NO_EXPIRY, offset_tombstone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

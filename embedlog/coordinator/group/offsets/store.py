@@ -7,18 +7,42 @@ plain commit was appended behind it: of two the later one in the log wins.
 from __future__ import annotations
 
 from embedlog.common import ZERO_UUID
+from embedlog.coordinator.result import CoordinatorRecord
+from wire.schemas.group_metadata import OffsetCommitKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wire.schemas.group_metadata import OffsetCommitKey, OffsetCommitValue
+    from wire.schemas.group_metadata import OffsetCommitValue
 
     Place = tuple[str, str, int]
     """Group, topic, partition."""
 
 NO_PRODUCER_ID = -1
 NO_EXPIRY = -1
+
+_VALUE_VERSION = 4
+_VALUE_VERSION_WITH_EXPIRY = 1
+"""The only version that has a field for an expiry time."""
+
+
+def offset_record(
+    group_id: str, topic: str, partition: int, value: OffsetCommitValue
+) -> CoordinatorRecord:
+    """Return the record of one committed offset, in the value version that Kafka chooses."""
+    has_expiry = value.expire_timestamp != NO_EXPIRY
+    version = _VALUE_VERSION_WITH_EXPIRY if has_expiry else _VALUE_VERSION
+    return CoordinatorRecord(_key(group_id, topic, partition), value, version)
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    """Return the record that deletes a committed offset."""
+    return CoordinatorRecord(_key(group_id, topic, partition))
+
+
+def _key(group_id: str, topic: str, partition: int) -> OffsetCommitKey:
+    return OffsetCommitKey(group=group_id, topic=topic, partition=partition)
 
 
 class StoredOffset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.assignors.spec import MemberSpec
 from embedlog.coordinator.group.consumer import member_records
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,20 +16,15 @@ if TYPE_CHECKING:
     from embedlog.coordinator.result import CoordinatorRecord
 
 
-class Target:
+class TargetAssignment(Value):
     """A target assignment, and the records that make it so."""
 
-    __slots__ = ("epoch", "members", "records")
-
-    def __init__(
-        self, epoch: int, members: dict[str, Partitions], records: list[CoordinatorRecord]
-    ) -> None:
-        self.epoch = epoch
-        self.members = members
-        self.records = records
+    epoch: int
+    members: dict[str, Partitions]
+    records: list[CoordinatorRecord]
 
 
-def make_target(
+def make_target_assignment(
     group: ConsumerGroup,
     updated: ConsumerMember,
     metadata: MetadataImage,
@@ -36,7 +32,7 @@ def make_target(
     assignor: str,
     epoch: int,
     now_ms: int,
-) -> Target:
+) -> TargetAssignment:
     """Assign all subscribed partitions, with `updated` as its member will be.
 
     Only assignments that changed become records. O(members + partitions), for most assignors.
@@ -66,7 +62,7 @@ def make_target(
         if group.target.get(member_id) != partitions
     ]
     records.append(member_records.target_epoch(group.group_id, epoch, now_ms))
-    return Target(epoch, found, records)
+    return TargetAssignment(epoch, found, records)
 
 
 def ids_of(topics: frozenset[str], metadata: MetadataImage) -> frozenset[bytes]:

@@ -25,17 +25,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
-    from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.group.consumer.regex_matching import RegexMatching
+    from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.result import CoordinatorRecord
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
     HeartbeatResult = Result[ConsumerGroupHeartbeatResponse]
 
 
-class Heartbeats:
+class ConsumerHeartbeats:
     """Answers heartbeats of the members of one shard. Requires: the shard's lock."""
 
     def __init__(

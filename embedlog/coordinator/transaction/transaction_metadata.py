@@ -1,9 +1,10 @@
-"""`Transaction`: what the coordinator knows of one transactional id, and its record."""
+"""`TransactionMetadata`: what the coordinator knows of one transactional id, and its record."""
 
 from __future__ import annotations
 
 from embedlog.coordinator.result import CoordinatorRecord
 from embedlog.coordinator.transaction import states
+from embedlog.value import Value
 from wire.schemas.transaction_log import (
     PartitionsSchema,
     TransactionLogKey,
@@ -14,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    ProducerIdAndEpoch = tuple[int, int]
     TopicIndex = tuple[str, int]
     """A topic's name and the number of one of its partitions."""
 
@@ -34,70 +36,45 @@ def is_exhausted(producer_epoch: int) -> bool:
     return producer_epoch >= _LAST_EPOCH_OF_CLIENTS
 
 
-class Transaction:
-    """One transactional id at one moment. Never changed: a transition makes another.
+class TransactionMetadata(Value):
+    """One transactional id at one moment; a transition makes another. Times are wall time in ms."""
 
-    Times are wall time in ms. `partitions` are those of the transaction that is open or ending.
-    """
+    transactional_id: str
+    producer_id: int
+    timeout_ms: int
+    previous_producer_id: int = NO_PRODUCER_ID
+    """The producer id before the last transition; differs from `producer_id` only if that
+    transition changed the id."""
+    next_producer_id: int = NO_PRODUCER_ID
+    """The producer id after the end of a transaction that uses up the last epoch."""
+    producer_epoch: int = NO_EPOCH
+    last_producer_epoch: int = NO_EPOCH
+    """An epoch that a client may still name when it repeats a request whose answer it lost. Not
+    in the record."""
+    state: int = states.EMPTY
+    partitions: frozenset[TopicIndex] = frozenset()
+    """The partitions of the transaction that is open or ending."""
+    start_ms: int = NO_TIME
+    last_update_ms: int = NO_TIME
+    client_version: int = 0
+    """The version of transactions that the client speaks; 0 and 2 behave differently."""
 
-    __slots__ = (
-        "client_version",
-        "last_producer_epoch",
-        "last_update_ms",
-        "next_producer_id",
-        "partitions",
-        "previous_producer_id",
-        "producer_epoch",
-        "producer_id",
-        "start_ms",
-        "state",
-        "timeout_ms",
-        "transactional_id",
-    )
-
-    def __init__(self, transactional_id: str, producer_id: int, *, timeout_ms: int) -> None:
-        """An id that was never used: its first epoch is still to come."""
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.previous_producer_id = NO_PRODUCER_ID
-        """The one before the last transition; equal to `producer_id` but after it has changed."""
-        self.next_producer_id = NO_PRODUCER_ID
-        """While a transaction that uses up the last epoch is being ended: who goes on after it."""
-        self.producer_epoch = NO_EPOCH
-        self.last_producer_epoch = NO_EPOCH
-        """The one that a client may still name when it repeats a request whose answer it lost. Not
-        in the record."""
-        self.timeout_ms = timeout_ms
-        self.state = states.EMPTY
-        self.partitions: frozenset[TopicIndex] = frozenset()
-        self.start_ms = NO_TIME
-        self.last_update_ms = NO_TIME
-        self.client_version = 0
-        """The version of transactions that the client speaks; 2 and 0 are told apart."""
-
-    def moved(self, state: int, *, now_ms: int, **changes: Any) -> Transaction:
-        """The same id in `state`, with `changes` of attributes."""
+    def moved(self, state: int, *, now_ms: int, **changes: Any) -> TransactionMetadata:
+        """Return the id in `state`, with `changes` of other fields."""
         assert self.state in states.ENTERED_FROM[state], (self, states.NAMES[state])
-        new = self._copy()
-        new.previous_producer_id = self.producer_id
-        new.state = state
-        new.last_update_ms = now_ms
-        for name, value in changes.items():
-            setattr(new, name, value)
-        return new
+        return self.replace(
+            **{
+                "previous_producer_id": self.producer_id,
+                "state": state,
+                "last_update_ms": now_ms,
+                **changes,
+            }
+        )
 
-    def reduced(self, partitions: frozenset[TopicIndex]) -> Transaction:
-        """The same, of which only these partitions do not have the decision."""
+    def reduced(self, partitions: frozenset[TopicIndex]) -> TransactionMetadata:
+        """Return the decided transaction with only the partitions that lack its decision."""
         assert self.is_prepared, self
-        new = self._copy()
-        new.partitions = partitions
-        return new
-
-    def _copy(self) -> Transaction:
-        new = object.__new__(Transaction)
-        for name in self.__slots__:
-            setattr(new, name, getattr(self, name))
-        return new
+        return self.replace(partitions=partitions)
 
     @property
     def is_prepared(self) -> bool:
@@ -122,7 +99,7 @@ class Transaction:
         """Does every end give its producer a new epoch?"""
         return self.client_version >= FIRST_WITH_EPOCH_BUMP
 
-    def fenced(self, *, now_ms: int, transaction_version: int) -> Transaction:
+    def fenced(self, *, now_ms: int, transaction_version: int) -> TransactionMetadata:
         """The open transaction aborted by the broker, under an epoch its producer does not have.
 
         `transaction_version` is that of the cluster. From 2 on the producer may learn the epoch by
@@ -137,23 +114,27 @@ class Transaction:
             client_version=transaction_version,
         )
 
-    def completed(self, now_ms: int) -> Transaction:
+    def completed(self, now_ms: int) -> TransactionMetadata:
         """What it becomes once every partition of it has the decision."""
         assert self.is_prepared, self
         state = (
             states.COMPLETE_COMMIT if self.state == states.PREPARE_COMMIT else states.COMPLETE_ABORT
         )
-        done = self.moved(
-            state, now_ms=now_ms, partitions=frozenset(), next_producer_id=NO_PRODUCER_ID
-        )
+        producer_id, producer_epoch = self.producer_id, self.producer_epoch
         if self.bumps_epoch and self.next_producer_id != NO_PRODUCER_ID:
-            done.producer_id = self.next_producer_id
-            done.producer_epoch = 0
-        return done
+            producer_id, producer_epoch = self.next_producer_id, 0
+        return self.moved(
+            state,
+            now_ms=now_ms,
+            partitions=frozenset(),
+            next_producer_id=NO_PRODUCER_ID,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+        )
 
     def __repr__(self) -> str:
         return (
-            f"Transaction({self.transactional_id!r}, {states.NAMES[self.state]}, "
+            f"TransactionMetadata({self.transactional_id!r}, {states.NAMES[self.state]}, "
             f"producer {self.producer_id}@{self.producer_epoch})"
         )
 
@@ -166,7 +147,7 @@ def tombstone(transactional_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(TransactionLogKey(transactional_id=transactional_id))
 
 
-def record_of(transaction: Transaction, *, value_version: int) -> CoordinatorRecord:
+def record_of(transaction: TransactionMetadata, *, value_version: int) -> CoordinatorRecord:
     """The record that says all but `last_producer_epoch`; version 0 is of brokers before 3.8."""
     has_tags = value_version > 0
     is_empty = transaction.state == states.EMPTY
@@ -187,24 +168,25 @@ def record_of(transaction: Transaction, *, value_version: int) -> CoordinatorRec
     )
 
 
-def from_record(transactional_id: str, value: TransactionLogValue) -> Transaction:
+def from_record(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
     """The id as its last record says."""
-    found = Transaction(
-        transactional_id, value.producer_id, timeout_ms=value.transaction_timeout_ms
+    return TransactionMetadata(
+        transactional_id,
+        value.producer_id,
+        value.transaction_timeout_ms,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        producer_epoch=value.producer_epoch,
+        state=value.transaction_status,
+        partitions=frozenset(
+            (each.topic, index)
+            for each in value.transaction_partitions or ()
+            for index in each.partition_ids
+        ),
+        last_update_ms=value.transaction_last_update_timestamp_ms,
+        start_ms=value.transaction_start_timestamp_ms,
+        client_version=value.client_transaction_version,
     )
-    found.previous_producer_id = value.previous_producer_id
-    found.next_producer_id = value.next_producer_id
-    found.producer_epoch = value.producer_epoch
-    found.state = value.transaction_status
-    found.partitions = frozenset(
-        (each.topic, index)
-        for each in value.transaction_partitions or ()
-        for index in each.partition_ids
-    )
-    found.last_update_ms = value.transaction_last_update_timestamp_ms
-    found.start_ms = value.transaction_start_timestamp_ms
-    found.client_version = value.client_transaction_version
-    return found
 
 
 def _by_topic(partitions: frozenset[TopicIndex]) -> list[PartitionsSchema]:
