@@ -78,24 +78,21 @@ class Brokers:
             existing = state.image.brokers.get(node_id)
             self._refuse_duplicate(node_id, incarnation)
             self._check_directories(node_id, directories)
-            broker = BrokerImage(
-                node_id,
-                rack,
-                is_fenced=True,
-                incarnation=incarnation,
-                directories=tuple(directories),
-            )
-            changes = PartitionChanges()
             if existing is not None and existing.incarnation == incarnation:
-                broker.epoch = existing.epoch
-                broker.is_fenced = existing.is_fenced
-                broker.in_controlled_shutdown = existing.in_controlled_shutdown
+                broker = existing.replace(rack=rack, directories=tuple(directories), cordoned=())
                 gone = set(existing.directories).difference(directories)
                 changes = self._partitions.updates(in_directories(node_id, gone), removed=node_id)
             else:
                 is_clean = existing is not None and previous_epoch == existing.epoch
                 changes = self._ended(node_id, is_clean=is_clean)
-                broker.epoch = state.next_offset + len(changes.records())
+                broker = BrokerImage(
+                    node_id,
+                    rack,
+                    epoch=state.next_offset + len(changes.records()),
+                    is_fenced=True,
+                    incarnation=incarnation,
+                    directories=tuple(directories),
+                )
             known = () if existing is None else existing.directories
             others = self._partitions.lying_in(
                 node_id, set(known).symmetric_difference(directories)
@@ -124,7 +121,7 @@ class Brokers:
             changes = self._partitions.updates(
                 lambda partition: partition.leader == NO_LEADER, added=node_id
             )
-            self._write(changes, _state_record(broker.replaced(is_fenced=False)))
+            self._write(changes, _state_record(broker.replace(is_fenced=False)))
             if self._sessions is not None:
                 self._sessions.touch(node_id, epoch)
         _log.info("broker %d is unfenced", node_id)
@@ -141,7 +138,7 @@ class Brokers:
             if broker.is_fenced:
                 return
             changes = self._partitions.updates(_in_sync(node_id), removed=node_id)
-            self._write(changes, _state_record(broker.replaced(is_fenced=True)))
+            self._write(changes, _state_record(broker.replace(is_fenced=True)))
         _log.info("broker %d is fenced", node_id)
 
     def begin_controlled_shutdown(self, node_id: int, epoch: int) -> int:
@@ -156,7 +153,7 @@ class Brokers:
             broker = state.image.brokers[node_id]
             changes = self._partitions.updates(_in_sync(node_id), removed=node_id)
             if not broker.in_controlled_shutdown:
-                leaving = broker.replaced(in_controlled_shutdown=True)
+                leaving = broker.replace(in_controlled_shutdown=True)
                 self._write(changes, _state_record(leaving))
             else:
                 self._partitions.publish(changes)

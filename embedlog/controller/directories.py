@@ -81,7 +81,7 @@ class Directories:
         with state.lock:
             check_broker_epoch(state.image, node_id, epoch)
             before = state.image.brokers[node_id]
-            after = before.replaced(directories=tuple(online), cordoned=tuple(cordoned))
+            after = before.replace(directories=tuple(online), cordoned=tuple(cordoned))
             if (after.directories, after.cordoned) == (before.directories, before.cordoned):
                 return
             gone = set(before.directories).difference(online)

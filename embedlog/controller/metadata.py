@@ -10,6 +10,7 @@ from __future__ import annotations
 from embedlog.common import ZERO_UUID
 from embedlog.controller.features import FIRST_LEVELS
 from embedlog.topic_names import INTERNAL_TOPICS
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,48 +130,23 @@ class TopicImage:
         return f"TopicImage({self.name!r}, {len(self.partitions)} partitions)"
 
 
-class BrokerImage:
-    """One registered broker. Its addresses depend on the listener and are not kept here.
+class BrokerImage(Value):
+    """One registered broker. Its addresses depend on the listener and are not kept here."""
 
-    `epoch` is the offset of its registration in the metadata log; -1 for the only broker of a
-    cluster, which is there without one.
-    """
-
-    __slots__ = (
-        "cordoned",
-        "directories",
-        "epoch",
-        "in_controlled_shutdown",
-        "incarnation",
-        "is_fenced",
-        "node_id",
-        "rack",
-    )
-
-    def __init__(
-        self,
-        node_id: int,
-        rack: str | None = None,
-        *,
-        epoch: int = -1,
-        is_fenced: bool = False,
-        in_controlled_shutdown: bool = False,
-        incarnation: bytes = ZERO_UUID,
-        directories: tuple[bytes, ...] = (),
-        cordoned: tuple[bytes, ...] = (),
-    ) -> None:
-        self.node_id = node_id
-        self.rack = rack
-        self.epoch = epoch
-        self.is_fenced = is_fenced
-        """May it neither lead nor be in sync, as one that is away?"""
-        self.in_controlled_shutdown = in_controlled_shutdown
-        self.incarnation = incarnation
-        """Differs from one start of the broker to the next."""
-        self.directories = directories
-        """The log directories that work, by their ids."""
-        self.cordoned = cordoned
-        """Those of them that get no new replicas (KIP-1066)."""
+    node_id: int
+    rack: str | None = None
+    epoch: int = -1
+    """Offset of the broker's registration in the metadata log; -1 for the only broker of a
+    cluster, which does not register."""
+    is_fenced: bool = False
+    """A fenced broker may neither lead nor be in sync: the controller takes it for absent."""
+    in_controlled_shutdown: bool = False
+    incarnation: bytes = ZERO_UUID
+    """Differs from one start of the broker to the next."""
+    directories: tuple[bytes, ...] = ()
+    """Ids of the log directories that work."""
+    cordoned: tuple[bytes, ...] = ()
+    """Ids of the directories that get no new replicas (KIP-1066)."""
 
     @property
     def is_cordoned(self) -> bool:
@@ -182,63 +158,31 @@ class BrokerImage:
         """May it lead, and be in sync?"""
         return not self.is_fenced and not self.in_controlled_shutdown
 
-    def replaced(self, **changes: Any) -> BrokerImage:
-        """The same broker with other values of some attributes."""
-        kept = {name: getattr(self, name) for name in self.__slots__ if name not in changes}
-        return BrokerImage(**kept, **changes)
-
     def __repr__(self) -> str:
         state = "fenced" if self.is_fenced else "active" if self.is_active else "leaving"
         return f"BrokerImage({self.node_id}, epoch={self.epoch}, {state})"
 
 
-class MetadataImage:
-    """The whole state after some record of the metadata log; `end_offset` says which.
+class MetadataImage(Value):
+    """The whole state after some record of the metadata log.
 
-    Settings are the texts that were set, nothing effective: topics, groups and client metrics by
-    name, brokers by "" (cluster-wide) or node id. `feature_levels` has those that are on, by name.
+    Settings are the texts that were set, without defaults.
     """
 
-    __slots__ = (
-        "broker_configs",
-        "brokers",
-        "client_metrics_configs",
-        "cluster_id",
-        "end_offset",
-        "feature_levels",
-        "group_configs",
-        "next_producer_id",
-        "topic_configs",
-        "topics_by_id",
-        "topics_by_name",
-    )
-
-    def __init__(
-        self,
-        *,
-        cluster_id: str = "",
-        brokers: Mapping[int, BrokerImage] = {},
-        topics_by_name: Mapping[str, TopicImage] = {},
-        topics_by_id: Mapping[bytes, TopicImage] = {},
-        topic_configs: Mapping[str, Mapping[str, str]] = {},
-        broker_configs: Mapping[str, Mapping[str, str]] = {},
-        group_configs: Mapping[str, Mapping[str, str]] = {},
-        client_metrics_configs: Mapping[str, Mapping[str, str]] = {},
-        feature_levels: Mapping[str, int] = FIRST_LEVELS,
-        next_producer_id: int = 0,
-        end_offset: int = 0,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.brokers = brokers
-        self.topics_by_name = topics_by_name
-        self.topics_by_id = topics_by_id
-        self.topic_configs = topic_configs
-        self.broker_configs = broker_configs
-        self.group_configs = group_configs
-        self.client_metrics_configs = client_metrics_configs
-        self.feature_levels = feature_levels
-        self.next_producer_id = next_producer_id
-        self.end_offset = end_offset
+    cluster_id: str = ""
+    brokers: Mapping[int, BrokerImage] = {}
+    topics_by_name: Mapping[str, TopicImage] = {}
+    topics_by_id: Mapping[bytes, TopicImage] = {}
+    topic_configs: Mapping[str, Mapping[str, str]] = {}
+    broker_configs: Mapping[str, Mapping[str, str]] = {}
+    """By node id, or "" for the whole cluster."""
+    group_configs: Mapping[str, Mapping[str, str]] = {}
+    client_metrics_configs: Mapping[str, Mapping[str, str]] = {}
+    feature_levels: Mapping[str, int] = FIRST_LEVELS
+    """The features that are on, by name."""
+    next_producer_id: int = 0
+    end_offset: int = 0
+    """The offset after the last record that this state contains."""
 
     def configs(self, resource_type: int) -> Mapping[str, Mapping[str, str]]:
         """The settings of all resources of a type (`RESOURCE_...`), by resource name."""
@@ -315,61 +259,32 @@ CONFIG_ATTRIBUTES = {
 }
 
 
-class MetadataDelta:
-    """What one change did, for those who must act on it; see the attributes of `__init__`."""
+class MetadataDelta(Value):
+    """What one change did, for the parts of a broker that must act on it."""
 
-    __slots__ = (
-        "broker_configs_changed",
-        "brokers_changed",
-        "changed_configs",
-        "created",
-        "deleted",
-        "groups_changed",
-        "image",
-        "partitions_added",
-        "partitions_changed",
-    )
-
-    def __init__(
-        self,
-        image: MetadataImage,
-        *,
-        created: Sequence[TopicImage] = (),
-        deleted: Sequence[TopicImage] = (),
-        partitions_added: Sequence[tuple[TopicImage, range]] = (),
-        changed_configs: Sequence[str] = (),
-        partitions_changed: Sequence[TopicPartition] = (),
-        brokers_changed: bool = False,
-        broker_configs_changed: bool = False,
-        groups_changed: Sequence[str] = (),
-    ) -> None:
-        self.image = image
-        """The state after the change."""
-        self.created = created
-        self.deleted = deleted
-        self.partitions_added = partitions_added
-        """Topics as they are after the change, with the numbers of the new partitions."""
-        self.changed_configs = changed_configs
-        """Names of topics whose settings changed."""
-        self.partitions_changed = partitions_changed
-        """Partitions with another leader, epoch, in-sync set or list of replicas."""
-        self.brokers_changed = brokers_changed
-        """A broker came, went, was fenced or is no longer fenced."""
-        self.broker_configs_changed = broker_configs_changed
-        """Dynamic broker settings changed, and with them the defaults of every topic."""
-        self.groups_changed = groups_changed
-        """Names of groups whose settings changed."""
+    image: MetadataImage
+    """The state after the change."""
+    created: Sequence[TopicImage] = ()
+    deleted: Sequence[TopicImage] = ()
+    partitions_added: Sequence[tuple[TopicImage, range]] = ()
+    """Topics as they are after the change, with the numbers of the new partitions."""
+    changed_configs: Sequence[str] = ()
+    """Names of topics whose settings changed."""
+    partitions_changed: Sequence[TopicPartition] = ()
+    """Partitions with another leader, epoch, in-sync set or list of replicas."""
+    brokers_changed: bool = False
+    """A broker came, went, was fenced or is no longer fenced."""
+    broker_configs_changed: bool = False
+    """Dynamic broker settings changed, and with them the defaults of every topic."""
+    groups_changed: Sequence[str] = ()
+    """Names of groups whose settings changed."""
 
     @classmethod
     def everything(cls, image: MetadataImage) -> MetadataDelta:
-        """From nothing to `image`: what a broker must do when it opens."""
+        """Return the change from nothing to `image`, as a broker sees it when it opens."""
         return cls(
             image,
             created=list(image.topics_by_name.values()),
             brokers_changed=True,
             broker_configs_changed=bool(image.broker_configs),
         )
-
-    def __repr__(self) -> str:
-        shown = [f"{name}={getattr(self, name)!r}" for name in self.__slots__ if name != "image"]
-        return f"MetadataDelta({', '.join(shown)})"

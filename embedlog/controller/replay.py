@@ -144,7 +144,7 @@ class ImageBuilder:
 
     def _broker_state(self, record: BrokerStateRecord) -> None:
         brokers = self._dict("brokers")
-        brokers[record.broker_id] = brokers[record.broker_id].replaced(
+        brokers[record.broker_id] = brokers[record.broker_id].replace(
             is_fenced=record.is_fenced, in_controlled_shutdown=record.in_controlled_shutdown
         )
 
@@ -212,18 +212,24 @@ def topic_record(topic: Topic) -> TopicRecord:
 def partition_registration(partition: Partition) -> PartitionRegistration:
     """The part of a record that makes this partition."""
     return PartitionRegistration(
-        **{name: getattr(partition, name) for name in _PARTITION_SCALARS},
-        **{name: list(getattr(partition, name)) for name in _PARTITION_NODES},
+        **_partition_fields(partition, list),
         directories=_directories(partition),
     )
 
 
 def _partition(registration: PartitionRegistration) -> Partition:
     return Partition(
-        **{name: getattr(registration, name) for name in _PARTITION_SCALARS},
-        **{name: tuple(getattr(registration, name)) for name in _PARTITION_NODES},
+        **_partition_fields(registration, tuple),
         directories=_places(registration) if registration.directories else {},
     )
+
+
+def _partition_fields(
+    source: Partition | PartitionRegistration, sequence: Callable[[Any], Any]
+) -> dict[str, Any]:
+    """The fields that an image and a registration share, the node ids as `sequence`s."""
+    fields = {name: getattr(source, name) for name in _PARTITION_SCALARS}
+    return fields | {name: sequence(getattr(source, name)) for name in _PARTITION_NODES}
 
 
 def _places(registration: PartitionRegistration) -> dict[int, bytes]:

@@ -164,20 +164,14 @@ class CoordinatorRuntime(Generic[S]):
 
     def _all_partitions(self) -> list[int]:
         loaded = [index for index, slot in list(self._slots.items()) if slot.partition.is_leader]
-        return sorted({*loaded, *self._led_with_log()})
-
-    def _led_with_log(self) -> list[int]:
-        """The partitions that this broker leads and has a log of, opened or not."""
         topic = self._world.metadata().topics_by_name.get(self.topic)
         if topic is None:
-            return []
+            return sorted(loaded)
+        # The others are those that this broker leads and has a log of, opened or not.
         with_log = {index for name, index in self._log_manager.partitions() if name == self.topic}
         node_id = self._replica_manager.node_id
-        return [
-            each.partition
-            for each in topic.partitions
-            if each.leader == node_id and each.partition in with_log
-        ]
+        led = {each.partition for each in topic.partitions if each.leader == node_id}
+        return sorted({*loaded, *(led & with_log)})
 
     def _slot(self, index: int) -> _Slot[S]:
         """The place of a partition's shard. Requires: no lock, as the log may have to be opened.
@@ -501,18 +495,6 @@ class FirstLoads:
 
 class _Slot(Generic[S]):
     """The place of one shard. `lock` guards everything that changes."""
-
-    __slots__ = (
-        "context",
-        "damage",
-        "end_offset",
-        "index",
-        "is_busy",
-        "leader_epoch",
-        "lock",
-        "partition",
-        "shard",
-    )
 
     def __init__(self, index: int, partition: Partition) -> None:
         self.index = index

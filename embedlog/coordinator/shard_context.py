@@ -59,22 +59,6 @@ class ShardContext:
     A shard that is unloaded leaves its context behind: timers are gone, and `write` fails.
     """
 
-    __slots__ = (
-        "_deferred",
-        "_write",
-        "allows_deletion",
-        "config",
-        "heartbeat_purgatory",
-        "join_purgatory",
-        "leader_epoch",
-        "metadata",
-        "monotonic_ms",
-        "partition",
-        "random",
-        "timer",
-        "wall_ms",
-    )
-
     def __init__(
         self, partition: int, world: CoordinatorWorld, write: Write, *, leader_epoch: int = 0
     ) -> None:

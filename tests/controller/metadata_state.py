@@ -75,10 +75,7 @@ def plain(image: MetadataImage) -> dict[str, Any]:
         "cluster": image.cluster_id,
         "producer id": image.next_producer_id,
         "features": dict(image.feature_levels),
-        "brokers": {
-            node_id: {name: getattr(broker, name) for name in broker.__slots__}
-            for node_id, broker in image.brokers.items()
-        },
+        "brokers": {node_id: vars(broker) for node_id, broker in image.brokers.items()},
         "configs": {
             kind: {name: dict(texts) for name, texts in image.configs(kind).items()}
             for kind in CONFIG_ATTRIBUTES

@@ -81,7 +81,7 @@ def test_what_cannot_be_placed_is_refused(
 
 def test_a_new_partition_is_led_by_the_first_that_is_active() -> None:
     found = brokers(none="!1 2 3")
-    found[2].in_controlled_shutdown = True
+    found[2] = found[2].replace(in_controlled_shutdown=True)
     made = placement.new_partition(found, 4, (1, 2, 3))
     assert (made.partition, made.leader, made.isr, made.replicas) == (4, 3, (3,), (1, 2, 3))
     with pytest.raises(InvalidReplicationFactor, match="All brokers are currently fenced or in"):

@@ -39,16 +39,6 @@ class TransactionShard:
     `id_count` says how many ids all loaded shards of the broker have.
     """
 
-    __slots__ = (
-        "_id_count",
-        "_pending",
-        "_when_decided",
-        "_when_free",
-        "context",
-        "transaction_version",
-        "transactions",
-    )
-
     def __init__(
         self,
         context: ShardContext,
