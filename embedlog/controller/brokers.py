@@ -3,9 +3,9 @@
     registered, fenced -> unfenced -> in controlled shutdown -> fenced -> registered anew
                               ^  \\___________________________________^
 
-A fenced broker leads nothing and is in no in-sync set; where it was the last one, the partition
-has no leader until it comes back. Each registration has an epoch, so that what an earlier start of
-the broker still asks for is refused.
+A fenced broker leads nothing and is in no in-sync set; if it was the last one in sync, the
+partition has no leader until it comes back. Each registration has an epoch, so that requests of an
+earlier start of the broker are refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Brokers:
 
     @property
     def sessions(self) -> BrokerSessions:
-        """Who is heard of, made when first asked for: a duty, to be added to the scheduler."""
+        """The brokers' sessions, made when first needed: a duty, to be added to the scheduler."""
         with self._state.lock:
             if self._sessions is None:
                 self._sessions = BrokerSessions(self._state, self.fence)
@@ -62,12 +62,12 @@ class Brokers:
         directories: Sequence[bytes] = (),
         previous_epoch: int = -1,
     ) -> int:
-        """Take the broker in, fenced at first; return its epoch.
+        """Register the broker, fenced at first; return its epoch.
 
-        `incarnation` differs from start to start: the same one again only amends what is known.
-        `previous_epoch` is what the broker kept when it was shut down cleanly. With another one
-        than that of its last registration it may have lost records, and is no longer eligible to
-        lead (KIP-966).
+        `incarnation` differs from start to start: with a known one only the properties change.
+        `previous_epoch` is the epoch that the broker stored at a clean shutdown. If it differs from
+        the last registration's, the broker may have lost records, and is no longer eligible to lead
+        (KIP-966).
 
         Raises:
             DuplicateBrokerRegistration: another incarnation has a session that has not ended.
@@ -99,15 +99,15 @@ class Brokers:
             )
             self._write(changes, broker_record(broker), others)
             if not broker.is_fenced:
-                # A directory may be back without which nobody led.
+                # A directory may be back without which partitions had no leader.
                 self._partitions.publish(self._partitions.updates(leaderless(node_id)))
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
 
     def unfence(self, node_id: int, epoch: int) -> None:
-        """The broker is there: it may lead, at once where nobody does.
+        """Let the broker lead again, at once where there is no leader.
 
-        Not one that has left: what it asked for before that may come late.
+        A broker in controlled shutdown stays fenced: its earlier request may come late.
 
         Raises:
             StaleBrokerEpoch
@@ -127,7 +127,7 @@ class Brokers:
         _log.info("broker %d is unfenced", node_id)
 
     def fence(self, node_id: int) -> None:
-        """The broker is away: it leaves the in-sync sets, and others lead.
+        """Remove the broker from the in-sync sets, and let others lead.
 
         Raises:
             BrokerIdNotRegistered
@@ -142,7 +142,7 @@ class Brokers:
         _log.info("broker %d is fenced", node_id)
 
     def begin_controlled_shutdown(self, node_id: int, epoch: int) -> int:
-        """Let others lead what the broker leads; return how many partitions it leads still.
+        """Let others lead the broker's partitions; return how many it still leads.
 
         Raises:
             StaleBrokerEpoch
@@ -164,11 +164,11 @@ class Brokers:
             )
 
     def unregister(self, node_id: int) -> None:
-        """Forget the broker. Its replicas stay assigned to it.
+        """Remove the broker. Its replicas stay assigned to it.
 
         Raises:
             BrokerIdNotRegistered
-            InvalidRequest: it is the only one, by its configuration.
+            InvalidRequest: it is the only broker of the cluster.
         """
         with self._state.lock:
             broker = self._registered(node_id)
@@ -182,7 +182,7 @@ class Brokers:
         _log.info("broker %d is unregistered", node_id)
 
     def _ended(self, node_id: int, *, is_clean: bool) -> PartitionChanges:
-        """What the end of the broker's last incarnation means, of which nothing was heard."""
+        """Return the changes for the end of the last incarnation, which was not reported."""
         level = self._state.image.feature_level(features.ELIGIBLE_LEADER_REPLICAS)
         if is_clean or not level:
             return self._partitions.updates(_in_sync(node_id), removed=node_id)

@@ -1,13 +1,11 @@
-"""Who leads a partition, who is in sync, and who may be elected: one change, decided at once.
+"""Changes of a partition's leader, in-sync set and eligible replicas. Pure functions.
 
-What Kafka's controller does, in its order:
+The steps are Kafka's, in its order:
 
-    1  a reassignment whose target is in sync ends: the replicas that were to go are gone
-    2  who leaves an in-sync set that is smaller than min.insync.replicas stays eligible (KIP-966)
-    3  the leader is kept if it may lead; else one is elected, or the partition has none
+    1  a reassignment whose target is in sync ends: its old replicas go
+    2  replicas that leave an in-sync set below min.insync.replicas stay eligible (KIP-966)
+    3  the leader stays if it may lead; else another is elected, or the partition has none
     4  epochs: the partition's rises by one, the leader's with another leader or fewer replicas
-
-All of it is pure: from one image of a partition to the next.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ if TYPE_CHECKING:
 NO_LEADER: Final = -1
 
 ONLINE: Final = 0
-"""Keep the leader, or elect one that has every committed record."""
+"""Keep the leader, or elect a replica with every committed record."""
 PREFERRED: Final = 1
-"""Elect the first replica if it can be, although another one leads."""
+"""Elect the first replica if possible, even if another one leads."""
 UNCLEAN: Final = 2
-"""Elect any replica that is there when there is no other: records may be lost."""
+"""Elect any available replica if no other may lead: records may be lost."""
 
 
 class ElectionRules(Value):
-    """What a change of a partition depends on, beside the partition."""
+    """The settings and checks for a change of a partition."""
 
     is_acceptable: Callable[[PartitionImage, int], bool]
     """Is the broker there, and its replica usable, so that it may lead?"""
@@ -46,7 +44,7 @@ class ElectionRules(Value):
 
 
 class PartitionTarget:
-    """What a partition shall be like; by default as it is."""
+    """The intended state of a partition; by default its present one."""
 
     __slots__ = ("adding", "elr", "is_recovering", "isr", "removing", "replicas", "unclean")
 
@@ -61,7 +59,7 @@ class PartitionTarget:
         is_recovering: bool | None = None,
         unclean: Nodes = (),
     ) -> None:
-        """`unclean`: brokers that may have lost records, and so are no longer eligible."""
+        """`unclean` brokers may have lost records, and so are no longer eligible."""
         self.isr = partition.isr if isr is None else isr
         self.replicas = partition.replicas if replicas is None else replicas
         self.adding = partition.adding_replicas if adding is None else adding
@@ -71,9 +69,9 @@ class PartitionTarget:
         self.unclean = unclean
 
     def end_reassignment(self) -> None:
-        """Drop the replicas that are to go, if all that were added are in sync.
+        """Drop the replicas to be removed, if all added ones are in sync.
 
-        Where none was added, all that stay have to be.
+        If none was added, all remaining ones must be in sync.
         """
         if not self.adding and not self.removing:
             return
@@ -84,11 +82,13 @@ class PartitionTarget:
             self.adding = self.removing = ()
 
     def keep_eligible(self, before: PartitionImage, rules: ElectionRules) -> None:
-        """Who leaves an in-sync set that becomes too small has every record that was committed."""
+        """Keep replicas eligible that leave an in-sync set below the minimum: they have all
+        committed records.
+        """
         if not rules.keeps_eligible or len(self.isr) >= rules.min_insync_replicas:
             self.elr = ()
             return
-        # One that was moved away is of no use, though Kafka counts it.
+        # A replica that was moved away is of no use, though Kafka counts it.
         candidates = {*before.elr, *before.isr}.intersection(self.replicas)
         self.elr = tuple(sorted(candidates.difference(self.isr, self.unclean)))
 
@@ -96,7 +96,7 @@ class PartitionTarget:
 def changed(
     before: PartitionImage, rules: ElectionRules, target: PartitionTarget
 ) -> PartitionImage:
-    """The partition after the change; `before` itself when there is none."""
+    """Return the partition after the change; `before` itself if nothing changes."""
     target.end_reassignment()
     target.keep_eligible(before, rules)
     leader, is_unclean = _elect(before, rules, target)
@@ -107,7 +107,7 @@ def changed(
         elif leader in elr:
             isr, elr = (leader,), _without(elr, (leader,))
     if not isr and not rules.keeps_eligible:
-        # The last one in sync is the only one that may come back as the leader.
+        # Only the last in-sync replica may come back as the leader.
         isr = before.isr
     begins_epoch = leader != before.leader or not set(before.replicas) <= set(target.replicas)
     after = before.replaced(
@@ -129,7 +129,7 @@ def changed(
 
 
 def _kept(directories: Mapping[int, bytes], replicas: Nodes) -> Mapping[int, bytes]:
-    """Of a replica that goes, and may come again, nobody knows where it lies."""
+    """Drop the directories of removed replicas: a replica that comes back may lie elsewhere."""
     if all(node in replicas for node in directories):
         return directories
     return {node: id for node, id in directories.items() if node in replicas}
@@ -138,10 +138,10 @@ def _kept(directories: Mapping[int, bytes], replicas: Nodes) -> Mapping[int, byt
 def _elect(
     before: PartitionImage, rules: ElectionRules, target: PartitionTarget
 ) -> tuple[int, bool]:
-    """The leader, and whether it may lack committed records."""
+    """Return (leader, whether it may lack committed records)."""
 
     def is_valid(node: int) -> bool:
-        # Who was eligible may lead only once nobody is in sync.
+        # Eligible replicas may lead only if none is in sync.
         eligible = target.isr or target.elr
         return node in eligible and rules.is_acceptable(before, node)
 
@@ -159,7 +159,7 @@ def _elect(
 
 
 def _may_lead_again(before: PartitionImage, rules: ElectionRules, target: PartitionTarget) -> bool:
-    """May the last leader lead, as nobody is left who is sure to have every record?"""
+    """May the last leader lead, as no replica with all committed records is left?"""
     if not rules.keeps_eligible or target.isr or target.elr:
         return False
     return len(before.last_known_elr) == 1 and rules.is_acceptable(before, before.last_known_elr[0])

@@ -1,4 +1,4 @@
-"""Elections that nobody asks for: preferred leaders now and then, unclean ones where allowed."""
+"""Periodic elections: preferred leaders, and unclean ones where allowed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class LeaderDuties:
     """A duty of the scheduler, for a cluster of several.
 
-    Leaders are moved to preferred replicas each leader.imbalance.check.interval.seconds, if
-    auto.leader.rebalance.enable; partitions without a leader are looked at each
+    It moves leaders to preferred replicas each leader.imbalance.check.interval.seconds, if
+    auto.leader.rebalance.enable, and elects leaders for partitions without one each
     unclean.leader.election.interval.ms. The first time is after one interval.
     """
 
@@ -31,7 +31,7 @@ class LeaderDuties:
         self._elected_ms = now_ms
 
     def run_once(self, now_ms: int) -> int:
-        """Do what is due; return the time to what is next."""
+        """Run the due elections; return the time to the next ones."""
         config = self._state.config
         balance_ms: int = config.leader_imbalance_check_interval_seconds * 1000
         election_ms: int = config.unclean_leader_election_interval_ms

@@ -1,7 +1,7 @@
-"""What the cluster knows about itself, as immutable values.
+"""The metadata of the cluster, as immutable values.
 
-A `MetadataImage` is never changed: the controller makes a new one for each change, sharing what
-stayed the same, and publishes it by one assignment. Readers take the reference once and see one
+A `MetadataImage` is never changed: for each change the controller makes a new one, which shares its
+unchanged parts, and publishes it by one assignment. Readers take the reference once and see one
 consistent state, without a lock.
 """
 
@@ -27,10 +27,10 @@ RESOURCE_GROUP = 32
 
 
 class PartitionImage:
-    """One partition: where its replicas are, and who leads. `leader` is -1 when nobody does.
+    """One partition: its replicas and its leader; `leader` is -1 without one.
 
-    Every change raises `partition_epoch` by one. One that changes the leader, or takes replicas
-    away, begins a new `leader_epoch`.
+    Every change raises `partition_epoch` by one. A change of the leader, or a removal of replicas,
+    also begins a new `leader_epoch`.
     """
 
     __slots__ = (
@@ -68,32 +68,31 @@ class PartitionImage:
         self.leader = leader
         self.leader_epoch = leader_epoch
         self.replicas = replicas
-        """All of them, the preferred leader first; during a reassignment the old ones, too."""
+        """All replicas, the preferred leader first; during a reassignment also the old ones."""
         self.isr = isr
         self.partition_epoch = partition_epoch
         self.adding_replicas = adding_replicas
         self.removing_replicas = removing_replicas
         self.elr = elr
-        """Out of the in-sync set, yet with every record below the high watermark (KIP-966)."""
+        """Replicas out of the in-sync set with every record below the high watermark (KIP-966)."""
         self.last_known_elr = last_known_elr
-        """The last leader of a partition that has none."""
+        """The last leader of a partition without leader."""
         self.is_recovering = is_recovering
-        """Was its leader elected uncleanly, and has not said yet that it has recovered?"""
+        """Was the leader elected uncleanly, and has not yet reported its recovery?"""
         self.directories = directories
-        """In which log directory replicas lie, by node id; a broker with one does not say."""
+        """Node id -> the replica's log directory; brokers with one directory have no entry."""
 
     @property
     def is_reassigning(self) -> bool:
-        """Are its replicas being moved?"""
         return bool(self.adding_replicas or self.removing_replicas)
 
     def replaced(self, **changes: Any) -> PartitionImage:
-        """The same partition with other values of some attributes."""
+        """Return the partition with other values of some attributes."""
         kept = {name: getattr(self, name) for name in self.__slots__ if name not in changes}
         return PartitionImage(**kept, **changes)
 
     def next_epoch(self, epoch_min: int = 0) -> PartitionImage:
-        """The same partition under the next leader epoch, or a later one if that is too low."""
+        """Return the partition under the next leader epoch, at least `epoch_min`."""
         return self.replaced(
             leader_epoch=max(self.leader_epoch + 1, epoch_min),
             partition_epoch=self.partition_epoch + 1,
@@ -118,12 +117,12 @@ class TopicImage:
 
     @property
     def is_internal(self) -> bool:
-        """Does it belong to a coordinator?"""
+        """Does the topic belong to a coordinator?"""
         return self.name in INTERNAL_TOPICS
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of its first partition, as Kafka reports it."""
+        """Number of replicas of partition 0, as Kafka reports it."""
         return len(self.partitions[0].replicas)
 
     def __repr__(self) -> str:
@@ -150,12 +149,12 @@ class BrokerImage(Value):
 
     @property
     def is_cordoned(self) -> bool:
-        """Does none of its directories take new replicas?"""
+        """Are all of the broker's directories cordoned?"""
         return bool(self.cordoned) and set(self.directories) <= set(self.cordoned)
 
     @property
     def is_active(self) -> bool:
-        """May it lead, and be in sync?"""
+        """May the broker lead and be in sync?"""
         return not self.is_fenced and not self.in_controlled_shutdown
 
     def __repr__(self) -> str:
@@ -185,16 +184,16 @@ class MetadataImage(Value):
     """The offset after the last record that this state contains."""
 
     def configs(self, resource_type: int) -> Mapping[str, Mapping[str, str]]:
-        """The settings of all resources of a type (`RESOURCE_...`), by resource name."""
+        """Return the settings of all resources of a type (`RESOURCE_...`), by resource name."""
         found: Mapping[str, Mapping[str, str]] = getattr(self, CONFIG_ATTRIBUTES[resource_type])
         return found
 
     def feature_level(self, name: str) -> int:
-        """The level in force of a feature of `features`, 0 when it is off."""
+        """Return the level in force of a feature of `features`, 0 if it is off."""
         return self.feature_levels.get(name, 0)
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
-        """The partition of that name and number, None when there is none."""
+        """Return a partition, None if it does not exist."""
         image = self.topics_by_name.get(topic)
         if image is None or not 0 <= partition < len(image.partitions):
             return None
@@ -202,16 +201,16 @@ class MetadataImage(Value):
 
     @property
     def is_alone(self) -> bool:
-        """Is there one broker, by its configuration, and no cluster of several?"""
+        """Is this a cluster of one configured broker, not of several?"""
         return len(self.brokers) == 1 and all(each.epoch < 0 for each in self.brokers.values())
 
     def is_active(self, node_id: int) -> bool:
-        """Is a broker registered that may lead, and be in sync?"""
+        """May the broker lead and be in sync?"""
         broker = self.brokers.get(node_id)
         return broker is not None and broker.is_active
 
     def is_lost(self, partition: PartitionImage, node_id: int) -> bool:
-        """Does the broker's replica lie in a directory that the broker does not have now?"""
+        """Is the broker's replica in a directory that the broker has lost?"""
         directory = partition.directories.get(node_id)
         if directory is None:
             return False
@@ -219,11 +218,11 @@ class MetadataImage(Value):
         return broker is None or (bool(broker.directories) and directory not in broker.directories)
 
     def may_lead(self, partition: PartitionImage, node_id: int) -> bool:
-        """Is the broker active, and its replica where it can be used?"""
+        """Is the broker active, and its replica in a usable directory?"""
         return self.is_active(node_id) and not self.is_lost(partition, node_id)
 
     def directories_of(self, node_id: int) -> set[bytes]:
-        """The directories of a broker in which replicas are known to lie."""
+        """Return the directories of a broker that are known to hold replicas."""
         return {
             partition.directories[node_id]
             for topic in self.topics_by_name.values()
@@ -232,9 +231,7 @@ class MetadataImage(Value):
         }
 
     def offline_replicas(self, partition: PartitionImage) -> tuple[int, ...]:
-        """Its replicas on brokers that are fenced or not registered, or in directories that are
-        offline.
-        """
+        """Return the replicas on fenced or unknown brokers, or in offline directories."""
         brokers, places = self.brokers, partition.directories
         return tuple(
             node
@@ -260,7 +257,7 @@ CONFIG_ATTRIBUTES = {
 
 
 class MetadataDelta(Value):
-    """What one change did, for the parts of a broker that must act on it."""
+    """The effects of one change, for the parts of a broker that must act on it."""
 
     image: MetadataImage
     """The state after the change."""

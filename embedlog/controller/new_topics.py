@@ -1,4 +1,4 @@
-"""Topics and partitions that somebody wants: checked by Kafka's rules, and placed."""
+"""New topics and partitions: checked by Kafka's rules, and placed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
 class NewTopic:
-    """A topic that somebody wants. Counts of -1 mean the broker's defaults.
+    """A requested topic. Counts of -1 mean the broker's defaults.
 
-    `assignments` lays down the replicas instead: (partition, node ids), in any order.
+    `assignments` gives the replicas instead: (partition, node ids), in any order.
     """
 
     __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
@@ -43,7 +43,7 @@ class NewTopic:
 
 
 class Planner:
-    """Plans against one image. Errors are Kafka's; nothing is changed."""
+    """Plans topics and partitions for one image, without changing it. Errors are Kafka's."""
 
     def __init__(self, image: MetadataImage, config: BrokerConfig, random: Random) -> None:
         self._image = image
@@ -63,7 +63,7 @@ class Planner:
             raise errors.PolicyViolation("Excessively large number of partitions per request.")
 
     def topic(self, wanted: NewTopic) -> tuple[TopicImage, dict[str, str]]:
-        """The topic, and its settings."""
+        """Return the image of a new topic, and its settings."""
         topic_names.refuse_metadata_topic(wanted.name)
         topic_names.validate_name(wanted.name)
         if wanted.name in self._image.topics_by_name:
@@ -80,7 +80,7 @@ class Planner:
     def additions(
         self, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> list[PartitionImage]:
-        """The partitions that bring the topic to `count`."""
+        """Return the partitions that a topic lacks for `count`."""
         present = len(topic.partitions)
         _check_new_count(topic.name, present, count)
         brokers, added = self._image.brokers, count - present

@@ -37,24 +37,23 @@ _ELECTIONS = {PREFERRED_ELECTION: PREFERRED, UNCLEAN_ELECTION: UNCLEAN}
 
 
 class PartitionChanges:
-    """Partitions that one batch changes, in the order of their topics."""
+    """Changed partitions of one batch, in the order of their topics."""
 
     def __init__(self) -> None:
         self._by_topic: dict[bytes, list[PartitionImage]] = {}
         self.partitions: list[TopicPartition] = []
 
     def put(self, topic: TopicImage, before: PartitionImage, after: PartitionImage) -> None:
-        """Take the change along, if it is one."""
+        """Add the change, if it is one."""
         if after is not before:
             self._by_topic.setdefault(topic.topic_id, []).append(after)
             self.partitions.append(TopicPartition(topic.name, after.partition))
 
     def and_others(self, others: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The partitions, and others of which brokers have to look at their replicas again."""
+        """Return the changed partitions, and others whose replicas brokers must check again."""
         return list(dict.fromkeys((*self.partitions, *others)))
 
     def records(self) -> list[Any]:
-        """One for each topic."""
         return [
             PartitionsRecord(
                 topic_id=topic_id, partitions=[partition_registration(image) for image in images]
@@ -69,9 +68,9 @@ class Partitions:
     def __init__(self, state: ControllerState) -> None:
         self._state = state
         self.leader_duties = LeaderDuties(state, self.rebalance_leaders, self.elect_unclean)
-        """Elections that nobody asks for: a duty, to be added to the scheduler."""
+        """The duty of periodic elections, to be added to the scheduler."""
 
-    # What leaders say
+    # In-sync sets
 
     def alter(
         self,
@@ -85,15 +84,16 @@ class Partitions:
         isr: Sequence[tuple[int, int]],
         is_recovering: bool = False,
     ) -> PartitionImage:
-        """Let the in-sync set be `isr`, (node id, broker epoch) of each: what AlterPartition does.
+        """Set the in-sync set to `isr`, (node id, broker epoch) of each: AlterPartition.
 
-        An epoch of -1 there is not compared. A reassignment whose target is in sync by this ends.
+        A broker epoch of -1 is not compared. If this puts a reassignment's target in sync, the
+        reassignment ends.
 
         Raises:
             StaleBrokerEpoch, UnknownTopicId, UnknownTopicOrPartition
-            NotController: the leader knows later epochs than this.
+            NotController: the leader knows later epochs than this controller.
             FencedLeaderEpoch, InvalidUpdateVersion: the leader knows earlier ones.
-            InvalidRequest: not from the leader, or a set that cannot be.
+            InvalidRequest: not from the leader, or an impossible set.
             IneligibleReplica: a broker that is not active, or was restarted.
             NewLeaderElected: the change was made, and another broker leads by it.
         """
@@ -124,10 +124,9 @@ class Partitions:
     def elect_leaders(
         self, kind: int, partitions: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Elect preferred leaders (kind 0), or any that is there (1), for these partitions or all.
+        """Elect preferred leaders (kind 0), or any available ones (1), for these partitions or all.
 
-        The result has what each partition's election came to; of all partitions, those only that
-        needed one.
+        Return the outcome of each election; of all partitions, only those that needed one.
 
         Raises:
             InvalidRequest: another kind.
@@ -154,9 +153,7 @@ class Partitions:
         return results
 
     def rebalance_leaders(self) -> int:
-        """Let preferred leaders lead wherever they can; return in how many partitions that changed
-        anything.
-        """
+        """Elect preferred leaders where possible; return the number of changed partitions."""
         with self._state.lock:
             changes = self.updates(
                 lambda partition: partition.leader != partition.replicas[0], election=PREFERRED
@@ -165,9 +162,7 @@ class Partitions:
         return len(changes.partitions)
 
     def elect_unclean(self) -> int:
-        """Give partitions without a leader one that may lack records, where their settings allow
-        it; return how many.
-        """
+        """Elect leaders that may lack records, where settings allow it; return their number."""
         with self._state.lock:
             changes = self.updates(lambda partition: partition.leader == elections.NO_LEADER)
             self.publish(changes)
@@ -185,14 +180,14 @@ class Partitions:
         *,
         allow_replication_factor_change: bool = True,
     ) -> None:
-        """Move a partition to these brokers; None takes back what is under way.
+        """Move a partition to these brokers; None reverts the reassignment under way.
 
         Raises:
             UnknownTopicOrPartition
-            InvalidReplicaAssignment: brokers that do not exist, twice the same, or none at all; or
-                to take it back would lose who is in sync.
+            InvalidReplicaAssignment: brokers that do not exist, repeated ones, or none; or
+                reverting would leave no in-sync replica.
             InvalidReplicationFactor: another number of replicas, which was not allowed.
-            NoReassignmentInProgress: there is nothing to take back.
+            NoReassignmentInProgress: there is nothing to revert.
         """
         state = self._state
         with state.lock:
@@ -221,7 +216,7 @@ class Partitions:
     def reassignments(
         self, topics: Mapping[str, Sequence[int]] | None = None
     ) -> dict[str, list[PartitionImage]]:
-        """Partitions of these topics that are being moved, by topic; None asks for all."""
+        """Return the partitions under reassignment of some topics, or all for None, by topic."""
         found: dict[str, list[PartitionImage]] = {}
         image = self._state.image
         for name in image.topics_by_name if topics is None else topics:
@@ -238,7 +233,7 @@ class Partitions:
                 found[name] = moved
         return found
 
-    # What a change of the brokers brings
+    # Effects of changes of brokers
 
     def updates(
         self,
@@ -249,10 +244,11 @@ class Partitions:
         unclean: int | None = None,
         election: int | None = None,
     ) -> PartitionChanges:
-        """What becomes of the partitions that `select` takes. Requires: the controller lock.
+        """Return the changes of the partitions that `select` accepts. Requires: the controller
+        lock.
 
-        `removed` leaves every in-sync set and leads nothing; so does `unclean`, which may have
-        lost records. `added` may lead though the image says that it is fenced.
+        `removed` leaves every in-sync set and leads nothing; so does `unclean`, which may also have
+        lost records. `added` may lead though it is still fenced in the image.
         """
         image = self._state.image
         gone = (removed, unclean)
@@ -278,9 +274,7 @@ class Partitions:
         return changes
 
     def without_eligible(self, topics: Iterable[TopicImage]) -> PartitionChanges:
-        """These topics with nobody eligible but the in-sync sets, as when a set's least size is
-        another one. Requires: the lock.
-        """
+        """Return the changes that leave only in-sync replicas eligible. Requires: the lock."""
         changes = PartitionChanges()
         for topic in topics:
             for before in topic.partitions:
@@ -292,7 +286,7 @@ class Partitions:
         return changes
 
     def lying_in(self, node_id: int, directories: Collection[bytes]) -> list[TopicPartition]:
-        """The partitions of which a broker's replica lies in these directories."""
+        """Return the partitions with a replica of the broker in these directories."""
         if not directories:
             return []
         return [
@@ -303,7 +297,7 @@ class Partitions:
         ]
 
     def publish(self, changes: PartitionChanges) -> None:
-        """Write the changes, if there are any, and tell of them. Requires: the lock."""
+        """Write and publish the changes, if there are any. Requires: the lock."""
         if changes.partitions:
             self._state.change(changes.records(), partitions_changed=changes.partitions)
 
@@ -321,7 +315,7 @@ class Partitions:
         *,
         election: int | None = None,
     ) -> ElectionRules:
-        """`election`: unless given, what the settings of the topic allow."""
+        """`election` defaults to the kind that the topic's settings allow."""
         image = self._state.image
         if election is None:
             election = UNCLEAN if self._setting(topic, UNCLEAN_ELECTIONS) else ONLINE
@@ -377,14 +371,14 @@ class Partitions:
 def in_directories(
     node_id: int, directories: Collection[bytes]
 ) -> Callable[[PartitionImage], bool]:
-    """Selects the partitions that a broker is in sync of with a replica in these directories."""
+    """Select partitions whose in-sync set has a broker with its replica in these directories."""
     return lambda partition: (
         node_id in partition.isr and partition.directories.get(node_id) in directories
     )
 
 
 def leaderless(node_id: int) -> Callable[[PartitionImage], bool]:
-    """Selects the partitions with a replica at a broker that nobody leads: it may do so now."""
+    """Select partitions without leader that have a replica at a broker, which may now lead."""
     return lambda partition: partition.leader == NO_LEADER and node_id in partition.replicas
 
 

@@ -1,7 +1,7 @@
-"""From records to images: the only code that says what a metadata record does.
+"""From records to images: the only code that applies metadata records.
 
-The controller applies the records it has just written, and opening applies those of the log: the
-same function, so a restart cannot see another state than the one that was published.
+The controller applies its new records, and opening applies the records of the log: through the same
+function, so a restart cannot see another state than the published one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PARTITION_NODES = (
 
 
 class ImageBuilder:
-    """An image under change: dictionaries are copied when they are first touched."""
+    """An image under change: each dictionary is copied when it is first touched."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._base = image
@@ -64,11 +64,13 @@ class ImageBuilder:
         self._next_producer_id = image.next_producer_id
 
     def apply(self, record: Any) -> None:
-        """Take one record into account. Records come in the order of the log."""
+        """Apply one record, in the order of the log."""
         _APPLY[type(record)](self, record)
 
     def build(self, end_offset: int) -> MetadataImage:
-        """The image after the records so far; `end_offset` is the one after the last of them."""
+        """Return the image after the applied records; `end_offset` is the offset after the last
+        one.
+        """
         base = self._base
         return MetadataImage(
             cluster_id=self._cluster_id,
@@ -159,7 +161,7 @@ class ImageBuilder:
 
 
 def snapshot(image: MetadataImage) -> list[Any]:
-    """The records that make `image` out of nothing."""
+    """Return the records that make `image` out of nothing."""
     records: list[Any] = [
         SnapshotRecord(end_offset=image.end_offset),
         ClusterRecord(cluster_id=image.cluster_id),
@@ -187,7 +189,7 @@ def snapshot(image: MetadataImage) -> list[Any]:
 
 
 def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
-    """The record that makes this broker."""
+    """Return the record that registers a broker."""
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         broker_epoch=broker.epoch,
@@ -201,7 +203,7 @@ def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
 
 
 def topic_record(topic: Topic) -> TopicRecord:
-    """The record that makes this topic."""
+    """Return the record that creates a topic."""
     return TopicRecord(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -210,7 +212,7 @@ def topic_record(topic: Topic) -> TopicRecord:
 
 
 def partition_registration(partition: Partition) -> PartitionRegistration:
-    """The part of a record that makes this partition."""
+    """Return a partition as a part of a record."""
     return PartitionRegistration(
         **_partition_fields(partition, list),
         directories=_directories(partition),
@@ -227,7 +229,7 @@ def _partition(registration: PartitionRegistration) -> Partition:
 def _partition_fields(
     source: Partition | PartitionRegistration, sequence: Callable[[Any], Any]
 ) -> dict[str, Any]:
-    """The fields that an image and a registration share, the node ids as `sequence`s."""
+    """Return the fields that image and registration share, node ids as `sequence`s."""
     fields = {name: getattr(source, name) for name in _PARTITION_SCALARS}
     return fields | {name: sequence(getattr(source, name)) for name in _PARTITION_NODES}
 
@@ -243,7 +245,7 @@ def _directories(partition: Partition) -> list[bytes]:
 
 
 def _is_logged(broker: BrokerImage) -> bool:
-    """Has the broker registered? The only one of a cluster has not, and no log tells of it."""
+    """Has the broker registered? The only broker of a cluster has not, and is in no log."""
     return broker.epoch >= 0
 
 

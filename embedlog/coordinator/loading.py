@@ -1,7 +1,8 @@
-"""From the log of a coordinator's partition to the state of its shard.
+"""Replay: from the log of a coordinator's partition to the state of its shard.
 
-Later records win over earlier ones. Records of unknown types are passed over: another version
-wrote them. Records of a transaction come with their producer's id, and count when its marker says.
+Later records replace earlier ones. Records of unknown types come from another version and are
+skipped. Records of a transaction carry their producer's id and count once its commit marker is
+read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def replay_log(log: Log, record_format: RecordFormat, shard: Shard) -> int:
     """Replay every record of `log`; return the offset after the last one.
 
     Raises:
-        CorruptRecord: the log is damaged: what its end would have said is not known.
+        CorruptRecord: the log is damaged, so that its records do not tell the state.
         KafkaError: the log refuses the read.
     """
     end_offset = log.log_end_offset

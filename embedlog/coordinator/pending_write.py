@@ -1,7 +1,7 @@
-"""`PendingWrite`: an operation on a shard that writes, on its way to its answer.
+"""`PendingWrite`: a shard's operation on the way from its append to its answer.
 
-The answer is given once its records are committed; the operation may have been told before that
-they are in the log, or why they are not.
+The answer waits until the records are committed. The operation itself may learn earlier that its
+records are appended, or why they are not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ else:
 
 
 class PendingWrite(Generic[S, T]):
-    """`operation(shard)` says what to write. Requires the shard's lock, but to answer."""
+    """`operation(shard)` returns the records to write. Answering needs no lock, the rest the
+    shard's.
+    """
 
     __slots__ = ("context", "end_offset", "is_committed", "operation", "pending", "result")
 
@@ -38,13 +40,13 @@ class PendingWrite(Generic[S, T]):
         self.is_committed = False
 
     def appended(self, error: KafkaError | None) -> None:
-        """Tell the operation, if it wants to know. Requires: the shard's lock."""
+        """Call the operation's `on_append`, if it has one. Requires: the shard's lock."""
         assert self.result is not None, self.operation
         if self.result.on_append is not None:
             self.result.on_append(error)
 
     def answer(self) -> None:
-        """Give the operation's own answer."""
+        """Answer with the operation's response."""
         assert self.result is not None, self.operation
         response: Any = self.result.response
         if isinstance(response, Pending):
@@ -53,7 +55,7 @@ class PendingWrite(Generic[S, T]):
             self.pending.complete(response)
 
     def answer_error(self, error: KafkaError) -> None:
-        """Fail, unless `on_append` has given an answer of its own."""
+        """Fail, unless `on_append` has already completed the operation's own response."""
         response = None if self.result is None else self.result.response
         if isinstance(response, Pending) and response.done():
             self._pass_on(response)

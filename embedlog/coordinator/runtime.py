@@ -1,18 +1,18 @@
 """`CoordinatorRuntime`: operations on the shards of one internal topic.
 
-    the shard's lock is taken               the shard is loaded first, by replaying its log
+    take the shard's lock                   load the shard first, by replaying its log
     operation(shard) -> records, response
-    records appended as one batch           refused: nothing happened, and the client is told
-    records replayed into the shard
-    the lock is released
-    what was deferred is done               answers, purgatories
-    the answer is given                     once the records are committed
+    append the records as one batch         if refused, nothing happened: answer the error
+    replay the records into the shard
+    release the lock
+    run the deferred actions                answers, purgatories
+    answer                                  once the records are committed
 
-A shard is what one partition of the topic says, and only the broker that leads the partition has
-it. Everything runs in the caller's thread; timers run in whichever thread drives the scheduler.
+A shard is the state of one partition. Only the partition's leader loads it. Everything runs in the
+caller's thread; timers run in the thread that drives the scheduler.
 
-Nobody is told of anything that is not committed: an answer waits for every record that the
-operation could have seen. At the levels `memory` and `os` that is no wait at all.
+An answer reports only committed state: it waits for every record that the operation could have
+seen. At the levels `memory` and `os` that takes no time.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ _log = Logger("coordinator")
 _ACKS_ALL = -1
 _MAGIC_LIMITS = (2, 2)
 _BATCH_SIZE = 256 << 10
-"""Of keys and values, where there may be several batches: well below what a log takes."""
+"""Limit of a batch's keys and values if a result may span several; far below the log's."""
 
 
 class CoordinatorRuntime(Generic[S]):
     """The shards of `topic`. Every method may be called from any thread that holds no shard's lock.
 
-    `make_shard(context)` makes an empty shard. `when_opened(shard)` is called after the first load of each
-    since the broker started; every result of it is appended before the next is asked for.
+    `make_shard(context)` makes an empty shard. `when_opened(shard)` is called after the first load
+    of each shard since the broker started; every result that it yields is appended before it goes
+    on.
     """
 
     def __init__(
@@ -99,10 +100,11 @@ class CoordinatorRuntime(Generic[S]):
     # Operations
 
     def write(self, partition: int, operation: Callable[[S], Result[T]]) -> Pending[T]:
-        """Run an operation that may append; complete with its response once that is committed.
+        """Run an operation that may append; complete with its response once its records are
+        committed.
 
         The pending fails with the KafkaError that the operation raised (then nothing is appended),
-        or with what clients are told when the log cannot be loaded or appended to.
+        or with the error for clients when the log cannot be loaded or appended to.
         """
         try:
             slot = self._slot(partition)
@@ -111,27 +113,27 @@ class CoordinatorRuntime(Generic[S]):
         return self._write(slot, operation)
 
     def read(self, partition: int, operation: Callable[[S], R]) -> Pending[R]:
-        """Run an operation that appends nothing; complete once all it could see is committed."""
+        """Run an operation that appends nothing; complete once the state it saw is committed."""
         return self.write(partition, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[S], R]) -> list[Pending[R]]:
-        """`read` on every partition that can hold any state."""
+        """Run `read` on every partition that can hold any state."""
         return [self.read(partition, operation) for partition in self._all_partitions()]
 
     def write_all(self, operation: Callable[[S], Result[R]]) -> list[Pending[R]]:
-        """`write` on every partition that can hold any state."""
+        """Run `write` on every partition that can hold any state."""
         return [self.write(partition, operation) for partition in self._all_partitions()]
 
     def loaded(self) -> list[S]:
-        """The shards that are loaded, without their locks."""
+        """Return the loaded shards, without their locks."""
         return [slot.shard for slot in list(self._slots.values()) if slot.shard is not None]
 
     # Shards that come and go
 
     def follow_leader(self, index: int) -> None:
-        """The leader of a partition may be another one now: load its shard here, or unload it.
+        """Load or unload the shard of a partition after its leader may have changed.
 
-        Whoever is parked at a shard that has gone is told to look elsewhere. Requires: no lock.
+        Parked requests of an unloaded shard fail with NotCoordinator. Requires: no lock.
         """
         slot = self._slots.get(index)
         if slot is not None:
@@ -139,17 +141,17 @@ class CoordinatorRuntime(Generic[S]):
         try:
             partition = self._replica_manager.partition(self.topic, index)
         except EmbedlogError:
-            return  # it is nobody's here, or cannot be opened: whoever asks for it is told
+            return  # not here, or not readable: requests for it get the error
         if partition.is_leader:
             self.read(index, _nothing)
 
     def unload_all(self) -> None:
-        """Drop every shard: the topic is gone. Whoever is parked there must look elsewhere."""
+        """Drop every shard when the topic is deleted; parked requests fail with NotCoordinator."""
         for slot in self._take_slots():
             self._locked(slot, lambda slot: slot.unload(errors.NotCoordinator()))
 
     def close(self) -> None:
-        """End: whoever is parked, and whoever comes after this, is told that there is nobody."""
+        """Close: parked and later requests fail with CoordinatorNotAvailable."""
         self.leader_changes.close()
         with self._lock:
             self._is_closed = True
@@ -167,14 +169,14 @@ class CoordinatorRuntime(Generic[S]):
         topic = self._world.metadata().topics_by_name.get(self.topic)
         if topic is None:
             return sorted(loaded)
-        # The others are those that this broker leads and has a log of, opened or not.
+        # Also the partitions that this broker leads and has a log of, opened or not.
         with_log = {index for name, index in self._log_manager.partitions() if name == self.topic}
         node_id = self._replica_manager.node_id
         led = {each.partition for each in topic.partitions if each.leader == node_id}
         return sorted({*loaded, *(led & with_log)})
 
     def _slot(self, index: int) -> _Slot[S]:
-        """The place of a partition's shard. Requires: no lock, as the log may have to be opened.
+        """Return the slot of a partition. Requires: no lock, as the log may have to be opened.
 
         Raises:
             CoordinatorNotAvailable: the coordinator is closed.
@@ -198,7 +200,7 @@ class CoordinatorRuntime(Generic[S]):
                 return former
             slot = self._slots[index] = _Slot(index, partition)
         if former is not None:
-            # The topic was deleted and made again.
+            # The topic was deleted and created again.
             self._locked(former, lambda slot: slot.unload(errors.NotCoordinator()))
         return slot
 
@@ -210,7 +212,9 @@ class CoordinatorRuntime(Generic[S]):
         operation: Callable[[S], Result[T]],
         context: ShardContext | None = None,
     ) -> Pending[T]:
-        """`context`: that of the shard which wants this, and none that was loaded after it."""
+        """Write for a shard's own code if `context` is given: fail if another shard was loaded
+        since.
+        """
         write = PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
@@ -229,9 +233,9 @@ class CoordinatorRuntime(Generic[S]):
         work: Callable[[_Slot[S]], None],
         former: ShardContext | None = None,
     ) -> None:
-        """Do `work` under the shard's lock; after its release, what was deferred meanwhile.
+        """Do `work` under the shard's lock; run the deferred actions after its release.
 
-        `former` is the context of a shard that may have been unloaded since it wanted the work.
+        `former` is the context of a shard that may have been unloaded since it requested the work.
         """
         deferred: list[Callable[[], None]] = []
         try:
@@ -251,10 +255,11 @@ class CoordinatorRuntime(Generic[S]):
                 action()
 
     def _operate(self, slot: _Slot[S], write: PendingWrite[S, T]) -> None:
-        """Requires: the shard's lock.
+        """Run the operation and append its records. Requires: the shard's lock.
 
         Raises:
-            KafkaError: what the operation raised, or what clients are told of a log's refusal.
+            KafkaError: the operation raised it, or it is the error for clients when the log
+                refuses.
         """
         if write.context is not None and write.context is not slot.context:
             raise errors.NotCoordinator()
@@ -264,7 +269,7 @@ class CoordinatorRuntime(Generic[S]):
             write.result = result = write.operation(shard)
         except BaseException as error:
             if not isinstance(error, Exception):
-                # Ctrl-C: nobody knows how far it came. The next request loads the shard anew.
+                # After Ctrl-C the shard's state is unknown. The next request loads the shard anew.
                 slot.unload(errors.NotCoordinator())
             raise
         try:
@@ -275,11 +280,12 @@ class CoordinatorRuntime(Generic[S]):
                 write.is_committed = True
                 write.appended(None)
         except EmbedlogError as error:
-            told = as_coordinator_error(error)
-            write.appended(told)
-            raise told from error
+            refusal = as_coordinator_error(error)
+            write.appended(refusal)
+            raise refusal from error
         except BaseException:
-            # Ctrl-C, too: what was appended is in the log, and who waits to hear of it is not.
+            # On Ctrl-C the records are already in the log, but nobody waits for them: unload the
+            # shard.
             if result.on_append is not None:
                 slot.unload(errors.NotCoordinator())
             raise
@@ -307,7 +313,7 @@ class CoordinatorRuntime(Generic[S]):
     def _batches(
         self, result: Result[T], wall_ms: int
     ) -> Iterator[tuple[bytes, Sequence[CoordinatorRecord]]]:
-        """Yield (batch, its records): one, unless the result need not be atomic and is large."""
+        """Yield (batch, its records): one batch, or several if the result need not be atomic."""
         keys: list[bytes] = []
         values: list[bytes | None] = []
         size = first = 0
@@ -350,7 +356,7 @@ class CoordinatorRuntime(Generic[S]):
         )
 
     def _load(self, slot: _Slot[S]) -> S:
-        """The slot's shard, loaded if need be. Requires: its lock.
+        """Return the slot's shard; load it first if necessary. Requires: its lock.
 
         Raises:
             NotCoordinator: another broker leads the partition, or its log cannot be read.
@@ -380,7 +386,7 @@ class CoordinatorRuntime(Generic[S]):
             end_offset = replay_log(partition.log, self._record_format, shard)
         except CorruptRecord as error:
             slot.damage = error
-            _log.error("what is in %s is refused: %s", partition.topic_partition, error)
+            _log.error("cannot load the coordinator of %s: %s", partition.topic_partition, error)
             raise as_coordinator_error(error) from error
         except EmbedlogError as error:
             raise as_coordinator_error(error) from error
@@ -397,7 +403,7 @@ class CoordinatorRuntime(Generic[S]):
                 if result.records:
                     self._append(slot, shard, result)
         except EmbedlogError:
-            # The log cannot be written. It can be read, and whoever writes is told why.
+            # The log can be read but not written: later writes fail with the reason.
             return
 
 
@@ -408,7 +414,7 @@ def _write_batch(
     transaction_version: int = -1,
     verification: VerificationState | None = None,
 ) -> int:
-    """Append to the shard's log; the offset of the first record."""
+    """Append to the shard's log; return the offset of the first record."""
     info = slot.partition.append(
         batch,
         acks=_ACKS_ALL,
@@ -430,7 +436,7 @@ def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
 
 
 def _nothing(_shard: object) -> None:
-    """Loading is all that is wanted."""
+    """Do nothing: the caller only wants the shard loaded."""
 
 
 class LeaderChanges:
@@ -469,10 +475,10 @@ class LeaderChanges:
 
 
 class FirstLoads:
-    """Tells the first load of each partition's shard since its process began.
+    """Knows which load of a partition's shard is the first since its process began.
 
-    The first load cleans up after an earlier process. With several brokers, a shard that comes
-    from another broker has been loaded there before.
+    The first load cleans up after an earlier process. With several brokers, a shard that comes from
+    another broker has been loaded there before.
     """
 
     __slots__ = ("_expected", "_seen")
@@ -486,7 +492,7 @@ class FirstLoads:
         self._expected = set(indexes)
 
     def is_first(self, index: int) -> bool:
-        """Is this the first load of the partition's shard? Asked at each load, and noted."""
+        """Return True for a partition's first load; call this once at each load."""
         if index in self._seen or (self._expected is not None and index not in self._expected):
             return False
         self._seen.add(index)
@@ -494,7 +500,7 @@ class FirstLoads:
 
 
 class _Slot(Generic[S]):
-    """The place of one shard. `lock` guards everything that changes."""
+    """The slot of one shard. `lock` guards everything that changes."""
 
     def __init__(self, index: int, partition: Partition) -> None:
         self.index = index
@@ -504,11 +510,11 @@ class _Slot(Generic[S]):
         self.shard: S | None = None
         self.context: ShardContext | None = None
         self.leader_epoch = -1
-        """The epoch in which the shard was loaded; in a later one the log may hold more."""
+        """The leader epoch in which the shard was loaded; later the log may hold more records."""
         self.end_offset = 0
-        """The offset after the last record that the shard has seen."""
+        """The offset after the last record that the shard has applied."""
         self.damage: CorruptRecord | None = None
-        """Why the log cannot be replayed: found once, and for as long as the log is open."""
+        """Why the log cannot be replayed; kept as long as the log is open."""
 
     def fill(self, shard: S, context: ShardContext, *, leader_epoch: int, end_offset: int) -> None:
         self.shard = shard

@@ -1,9 +1,9 @@
-"""`GroupCoordinator`: where the groups of a broker live. What is done to them: `GroupShard`.
+"""`GroupCoordinator`: the groups of a broker. `GroupShard` has the operations on them.
 
-A group lives in the partition of `__consumer_offsets` that its id hashes to. FindCoordinator makes
-the topic; until then nobody coordinates anything. Changes of the metadata are noted at once and
-acted on before the next request, or by the scheduler: metadata changes under a lock that groups
-must not wait for.
+A group belongs to the partition of `__consumer_offsets` that its id's hash selects. FindCoordinator
+creates the topic; until then every request fails with NotCoordinator. Metadata changes under a lock
+that groups must not wait for. So a change is noted at once, and applied before the next request or
+by the scheduler.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class GroupCoordinator:
         self._scheduler.add(self)
 
     def _group_count(self) -> int:
-        """Of all shards that are loaded: the others take no memory. Needs no lock."""
+        """Count the groups of all loaded shards; others take no memory. Needs no lock."""
         return sum(len(shard.groups) for shard in self.runtime.loaded())
 
     def _make_timer(self) -> Timer:
@@ -88,7 +88,7 @@ class GroupCoordinator:
         return timer
 
     def close(self) -> None:
-        """Answer the parked requests. Requests after this find no coordinator."""
+        """Answer the parked requests; later requests find no coordinator."""
         self._catch_up()
         self.runtime.close()
         self._scheduler.remove(self)
@@ -96,10 +96,10 @@ class GroupCoordinator:
             self._scheduler.remove(timer)
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that the group lives in.
+        """Return the partition of `__consumer_offsets` that holds the group.
 
         Raises:
-            NotCoordinator: the topic is not there, as nobody has asked for a coordinator yet.
+            NotCoordinator: the topic does not exist, as no client has looked for a coordinator yet.
         """
         topic = self._metadata().topics_by_name.get(OFFSETS_TOPIC)
         if topic is None:
@@ -109,9 +109,9 @@ class GroupCoordinator:
     # Operations
 
     def write(self, group_id: str, operation: Callable[[GroupShard], Result[R]]) -> Pending[R]:
-        """Do `operation` on the shard of a group: see `CoordinatorRuntime.write`.
+        """Run `operation` on the shard of a group: see `CoordinatorRuntime.write`.
 
-        Fails with NotCoordinator, too, as long as there is no topic for the group to live in.
+        Also fails with NotCoordinator while the topic does not exist.
         """
         if self._changes:
             self._catch_up()
@@ -122,38 +122,38 @@ class GroupCoordinator:
         return self.runtime.write(partition, operation)
 
     def read(self, group_id: str, operation: Callable[[GroupShard], R]) -> Pending[R]:
-        """The same for an operation that appends nothing."""
+        """Run an operation that appends nothing on the shard of a group."""
         return self.write(group_id, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[GroupShard], R]) -> list[Pending[R]]:
-        """`read` on every shard that may hold a group."""
+        """Run `read` on every shard that may hold a group."""
         self._catch_up()
         return self.runtime.read_all(operation)
 
     def expire_offsets(self) -> None:
-        """Delete what has outlived offsets.retention.minutes, also before the interval is over."""
+        """Delete expired offsets now, without waiting for the check interval."""
         self._catch_up()
         self.runtime.write_all(lambda shard: shard.expire())
 
     # Metadata
 
     def on_metadata(self, change: MetadataDelta) -> None:
-        """Note a change, to act on it soon. Callable with any lock held."""
+        """Note a change, to apply it soon. Callable with any lock held."""
         self._changes.append(change)
         self._scheduler.notify(self)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Act on what was noted."""
+        """Apply the noted changes."""
         self._catch_up()
         return None
 
     def _catch_up(self) -> None:
-        """Act on every change noted so far. Requires: no lock."""
+        """Apply every noted change. Requires: no lock."""
         if not self._changes:
             return
         with self._catching_up:
             while self._changes:
-                # It is taken off when it is done, so that no request overtakes it.
+                # Removed once it is applied, so that no request overtakes it.
                 self._act_on(self._changes[0])
                 self._changes.popleft()
 

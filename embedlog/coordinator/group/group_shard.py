@@ -1,12 +1,11 @@
-"""`GroupShard`: the groups whose records lie in one partition of `__consumer_offsets`.
+"""`GroupShard`: the groups and offsets of one partition of `__consumer_offsets`.
 
     classic    groups whose members elect a leader        record type 2
     consumer   groups that the coordinator assigns        record types 3-8 and 16
-    offsets    what groups of either kind have committed  record types 0 and 1
+    offsets    committed offsets of groups of either kind record types 0 and 1
 
-All three share one dictionary of groups. A request goes to the part that the group's type names;
-a record goes to the part that its type names. The part for consumer groups is made when the first
-of them comes.
+All three share one dictionary of groups. The group's type selects the part for a request, the
+record type the part for a record. The part for consumer groups is made with the first such group.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ class GroupShard:
     __slots__ = ("_consumer", "_group_count", "classic", "context", "groups", "offsets")
 
     def __init__(self, context: ShardContext, group_count: Callable[[], int]) -> None:
-        """`group_count` says how many groups all loaded shards of the broker have."""
+        """`group_count` counts the groups of all loaded shards of the broker."""
         self.context = context
         self._group_count = group_count
         self.groups: dict[str, Group] = {}
-        """All groups by id, shared by the parts."""
+        """All groups by id; the parts share this dictionary."""
         self.classic = ClassicGroups(context, self.groups)
         self._consumer: ConsumerGroups | None = None
         self.offsets = OffsetStore()
@@ -79,9 +78,9 @@ class GroupShard:
     def join(
         self, client: ClientIdentity, request: JoinGroupRequest, version: int
     ) -> Result[JoinGroupResponse]:
-        """JoinGroup: of either kind of group, as classic clients may join both.
+        """JoinGroup. Classic clients may join groups of either kind.
 
-        An empty consumer group gives way to a classic one.
+        A join by a classic client replaces an empty consumer group.
         """
         if not request.member_id:
             self._check_room(request.group_id)
@@ -91,21 +90,18 @@ class GroupShard:
         return self.consumer.classic_members.join(group, client, request, version)
 
     def sync(self, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
-        """SyncGroup."""
         group = self._consumer_group(request.group_id)
         if group is None:
             return self.classic.syncs.sync(request)
         return self.consumer.classic_members.sync(group, request)
 
     def heartbeat(self, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
-        """Heartbeat of a classic member."""
         group = self._consumer_group(request.group_id)
         if group is None:
             return heartbeat(self.groups, request)
         return self.consumer.classic_members.heartbeat(group, request)
 
     def leave(self, request: LeaveGroupRequest, version: int) -> Result[LeaveGroupResponse]:
-        """LeaveGroup."""
         group = self._consumer_group(request.group_id)
         if group is None:
             return self.classic.leaves.leave(request, version=version)
@@ -122,10 +118,10 @@ class GroupShard:
         return self.consumer.heartbeats.heartbeat(client, request, version)
 
     def _check_room(self, group_id: str) -> None:
-        """Refuse what would make a group when there are as many as the broker may have.
+        """Refuse a new group when the broker has its maximum number of groups.
 
         Raises:
-            PolicyViolation: it would.
+            PolicyViolation: it has.
         """
         if group_id in self.groups:
             return
@@ -136,14 +132,13 @@ class GroupShard:
             )
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        # By its type's name: without such groups their modules are not loaded.
+        # Compare the type's name: without consumer groups their modules are not loaded.
         group: Any = self.groups.get(group_id)
         return group if group is not None and group.GROUP_TYPE == _CONSUMER else None
 
     # Offsets
 
     def commit_offsets(self, commit: OffsetCommit) -> Result[OffsetCommitResponse]:
-        """OffsetCommit."""
         if commit.request.generation_id_or_member_epoch < 0:
             self._check_room(commit.request.group_id)
         return commit.apply(self.context, self.groups.get(commit.request.group_id))
@@ -151,7 +146,7 @@ class GroupShard:
     def fetch_offsets(
         self, asked: OffsetFetchRequestGroup, *, by_id: bool, require_stable: bool
     ) -> OffsetFetchResponseGroup:
-        """OffsetFetch, of one group."""
+        """OffsetFetch of one group."""
         from embedlog.coordinator.group.offsets.fetch import OffsetFetch
 
         fetch = OffsetFetch(
@@ -164,14 +159,13 @@ class GroupShard:
         return fetch.answer(asked, self.groups.get(asked.group_id))
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
-        """OffsetDelete."""
         from embedlog.coordinator.group.offsets.delete import delete_offsets
 
         group = self.groups.get(request.group_id)
         return delete_offsets(request, self.offsets, group, self.context.metadata())
 
     def forget_topics(self, topics: Iterable[str]) -> Result[None]:
-        """The topics were deleted: nobody goes on where they were."""
+        """Delete the offsets of deleted topics."""
         from embedlog.coordinator.group.offsets.store import offset_tombstone
 
         return Result(
@@ -188,16 +182,17 @@ class GroupShard:
     def delete_group(
         self, group_id: str, response: DeletableGroupResult
     ) -> Result[DeletableGroupResult]:
-        """DeleteGroups, of one group. Raises as `administration.deletion` does."""
+        """DeleteGroups of one group. Raises the errors of `administration.deletion`."""
         from embedlog.coordinator.group.administration import deletion
 
         records = deletion(self.groups, self.offsets, group_id)
         return Result(records, response, is_atomic=False)
 
     def expire(self) -> Result[None]:
-        """Delete what nobody needs any more, and look again later.
+        """Delete expired offsets and groups, and schedule the next check.
 
-        Nothing while the wall clock is not believed: what it deletes does not come back with it.
+        Delete nothing while the wall clock is not trusted: deleted offsets do not come back when it
+        is corrected.
         """
         from embedlog.coordinator.group.offsets.expiry import expired
 
@@ -218,11 +213,11 @@ class GroupShard:
     # Life
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = -1) -> None:
-        """Take over what a record says, from the log or just appended."""
+        """Apply a record, from the log or just appended."""
         record_type = declaration(type(record.key)).record_type
         if record_type in _OFFSETS:
             if record.value is not None and record.key.group not in self.groups:
-                # It only stores offsets, or its own records come later.
+                # The group only stores offsets, or its own record comes later.
                 self.classic.get_or_make(record.key.group)
             self.offsets.replay(record.key, record.value, offset=offset, producer_id=producer_id)
         elif record_type == _CLASSIC_GROUP:
@@ -231,11 +226,11 @@ class GroupShard:
             self.consumer.replay(record.key, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """A marker of that producer: what it has written since its last one counts, or never."""
+        """Commit or drop the producer's offsets since its last marker."""
         self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def loaded(self) -> None:
-        """The log was replayed: begin what runs by the clock."""
+        """Start the timers and the sessions."""
         self.context.timer.schedule(
             _EXPIRY, self.context.config.offsets_retention_check_interval_ms, self.expire
         )
@@ -244,11 +239,11 @@ class GroupShard:
             self._consumer.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that ended with the process that had the log open before."""
+        """Remove members that were threads of the process that had the log open before."""
         yield from self.classic.opened()
         if self._consumer is not None:
             yield from self._consumer.opened()
 
     def unloaded(self, error: KafkaError) -> None:
-        """The shard is unloaded: answer the parked requests."""
+        """Answer the parked requests with `error`."""
         self.classic.unloaded(error)

@@ -1,9 +1,9 @@
-"""How a client ends its transaction, and what becomes of it when all have been told.
+"""EndTxn: a client's decision, and the end of a transaction once all partitions have its marker.
 
-The client's answer depends on the state and, since every end raises the epoch (transactions of
-version 2, KIP-890), on whether it names the present epoch or, with a request that it repeats, the
-one before. While a decision is on its way to the partitions the answer is CONCURRENT_TRANSACTIONS;
-before version 2 only to who names the present producer.
+The answer depends on the state and on the producer epoch. Since every end raises the epoch
+(transactions of version 2, KIP-890), a client that repeats a request names the epoch before the
+present one. Until all partitions have the marker the answer is CONCURRENT_TRANSACTIONS; before
+version 2 a request with another producer id or epoch fails first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ENDED: dict[int, tuple[str, str]] = {
     states.COMPLETE_ABORT: (_INVALID, _DONE),
     states.EMPTY: (_INVALID, _INVALID),
 }
-"""EndTxn before version 5: the epoch is the present one."""
+"""EndTxn before version 5: the request names the present epoch."""
 
 _ENDED_WITH_BUMP: dict[int, tuple[str, str, str, str]] = {
     # state                  commit: repeated  present     abort: repeated   present
@@ -68,14 +68,14 @@ def end(
     client_version: int,
     new_producer_id: Callable[[], int],
 ) -> Result[ProducerIdAndEpoch]:
-    """EndTxn: decide, and answer with the producer id and epoch to go on with (version 2 only).
+    """Decide; answer with the next producer id and epoch (version 2 only).
 
     Requires: the shard's lock.
 
     Raises:
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
         ProducerFenced, InvalidTxnState: see the tables above.
-        ConcurrentTransactions: the last request is not done with.
+        ConcurrentTransactions: the last request is not complete.
         UnsupportedVersion: see `check_client`.
     """
     present = shard.transactions.get(transactional_id)
@@ -115,10 +115,10 @@ def end(
 
 
 def _is_repeated(present: TransactionMetadata, producer_id: int, producer_epoch: int) -> bool:
-    """Does a client name what it had before the end that was its own, and whose answer it lost?
+    """Does the request name the producer id and epoch from before the client's own last end?
 
-    Kafka asks for the numbers alone. After an end that left the epoch as it was, a zombie of the
-    epoch before would be given the epoch of whoever took over from it.
+    The client has lost that end's answer. Kafka compares the numbers alone: after an end that kept
+    the epoch it would give a zombie of the earlier epoch the epoch of its successor.
     """
     if not present.bumps_epoch:
         return False
@@ -153,9 +153,9 @@ def _prepared(
 
 
 def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[None]:
-    """Every partition has the decision: the id is free for the next transaction.
+    """Free the id for its next transaction: every partition has the marker.
 
-    Nothing where it has moved on: another coordinator was faster. Requires: the shard's lock.
+    Do nothing if another coordinator was faster. Requires: the shard's lock.
     """
     present = _still(shard, decided)
     if present is None:
@@ -163,20 +163,22 @@ def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[No
     return shard.transit(present.completed(shard.context.wall_ms()), None)
 
 
-def leave_to_tell(
-    shard: TransactionShard, decided: TransactionMetadata, untold: Collection[TopicIndex]
+def keep_pending(
+    shard: TransactionShard, decided: TransactionMetadata, partitions: Collection[TopicIndex]
 ) -> Result[None]:
-    """Only these partitions do not have the decision yet: what an administrator is shown. It is not
-    written; whoever loads the log tells all once more. Requires: the shard's lock.
+    """Show administrators only the partitions that still lack the marker.
+
+    Not written: the broker that loads the log next sends all markers again. Requires: the shard's
+    lock.
     """
     present = _still(shard, decided)
     if present is not None:
-        shard.transactions[decided.transactional_id] = present.reduced(frozenset(untold))
+        shard.transactions[decided.transactional_id] = present.reduced(frozenset(partitions))
     return Result()
 
 
 def _still(shard: TransactionShard, decided: TransactionMetadata) -> TransactionMetadata | None:
-    """The id as it is present, None where it has gone on from what was decided."""
+    """Return the id's present state; None if it has moved on from the decided one."""
     present = shard.transactions.get(decided.transactional_id)
     if (
         present is None

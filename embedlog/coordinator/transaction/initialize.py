@@ -1,14 +1,14 @@
-"""InitProducerId of a transactional id: an epoch of one's own, and none for those before.
+"""InitProducerId of a transactional id: a new epoch, which fences earlier producers.
 
     id is new                     producer id from the controller, epoch 0
-    nothing is open               the next epoch; at the end of the epochs a new producer id
+    no transaction is open        the next epoch; after the last epoch a new producer id
     a transaction is being ended  CONCURRENT_TRANSACTIONS
-    a transaction is open         fenced and aborted; CONCURRENT_TRANSACTIONS until that is done
+    a transaction is open         fence and abort it; CONCURRENT_TRANSACTIONS until that is done
 
-A client that goes on after an error names the producer id and epoch that it has (KIP-360). If they
-are the present ones it gets the next epoch; if they are those before, its last request was done and
-only the answer was lost, so it gets the present epoch once more; otherwise somebody else has taken
-over, and it is fenced.
+A client that continues after an error names its producer id and epoch (KIP-360). If they are the
+present ones, it gets the next epoch. If they are the previous ones, its last request succeeded and
+only the answer was lost: it gets the present epoch again. Otherwise another producer has taken
+over, and the client is fenced.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def initialize(
 ) -> Result[ProducerIdAndEpoch]:
     """Give the id's new owner its producer id and epoch. Requires: the shard's lock.
 
-    `expected` is what a client has that goes on, None for one that begins.
+    `expected` is the producer id and epoch of a client that continues, None for a new client.
 
     Raises:
-        ConcurrentTransactions: the last transaction is not over; ask again.
-        ProducerFenced: `expected` has been taken over.
+        ConcurrentTransactions: the last transaction is not over; the client may retry.
+        ProducerFenced: another producer has taken `expected` over.
     """
     shard.check_settled(transactional_id)
     present = shard.transactions.get(transactional_id)
@@ -92,7 +92,7 @@ def _taken_over(
             raise errors.ProducerFenced()
         last_epoch = expected_epoch
     else:
-        # One that begins may not be mistaken for one that repeats: there is no last epoch then.
+        # Without a last epoch a new client cannot be mistaken for one that repeats a request.
         last_epoch = NO_EPOCH if expected_epoch is None else epoch
         if is_exhausted(epoch):
             producer_id, epoch = new_producer_id(), 0

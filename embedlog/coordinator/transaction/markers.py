@@ -1,18 +1,19 @@
-"""Telling every partition of a decided transaction what was decided.
+"""Sending the markers of decided transactions to all their partitions.
 
-    decided -> WriteTxnMarkers -> each partition   done            its last: the id is free again
-                                                   not now         asked again in 100 ms
-                                                   fenced          somebody newer did it: given up
-                                                   topic is gone   nothing to tell
+    decided -> WriteTxnMarkers -> each partition   done            the last one frees the id
+                                                   not now         retried after 100 ms
+                                                   fenced          a newer coordinator did it
+                                                   topic is gone   no marker needed
 
-The decision is in the coordinator's log before anybody is told, so that it outlives the broker: who
-loads that log next tells what is still untold. The client has its answer meanwhile.
+The decision is in the coordinator's log before any marker is sent, so that it outlives the broker:
+the next broker that loads that log sends the missing markers. The client's answer does not wait for
+them.
 """
 
 from __future__ import annotations
 
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.ending import complete, leave_to_tell
+from embedlog.coordinator.transaction.ending import complete, keep_pending
 from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.pending import Pending
@@ -69,7 +70,7 @@ _DONE = frozenset(
 
 
 class _Decided:
-    """One transaction on its way to its partitions."""
+    """A decided transaction and the partitions that lack its marker."""
 
     __slots__ = ("coordinator_epoch", "is_asked", "shard", "transaction", "untold")
 
@@ -79,14 +80,14 @@ class _Decided:
         self.coordinator_epoch = shard.context.leader_epoch
         self.untold = set(transaction.partitions)
         self.is_asked = False
-        """Is a request of it on its way?"""
+        """Is a request with its markers under way?"""
 
 
 class TransactionMarkers:
-    """The decided transactions of a broker that some partition has not been told.
+    """The decided transactions of a broker whose markers are not all written.
 
-    `send(request)` asks the leaders; `exists(topic, index)` says whether there is such a partition.
-    Every method may be called from any thread that holds no shard's lock.
+    `send(request)` passes markers to the partitions' leaders; `exists(topic, index)` checks for a
+    partition. Every method may be called from any thread that holds no shard's lock.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class TransactionMarkers:
         scheduler.add(self)
 
     def tell(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
-        """Tell the partitions of a decided transaction, now and until all have it."""
+        """Send the markers of a decided transaction, and retry until all are written."""
         key = _key(transaction)
         with self._lock:
             decided = self._decided.get(key)
@@ -110,8 +111,9 @@ class TransactionMarkers:
         self._ask(decided)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Ask again for what is untold."""
-        # A notice of its own would have it called again at once, as long as somebody waits.
+        """Send the missing markers again."""
+        # A notice from within this call would repeat the call at once, as long as a marker is
+        # missing.
         self._runs = True
         try:
             for decided in list(self._decided.values()):
@@ -121,7 +123,7 @@ class TransactionMarkers:
         return _RETRY_MS if self._decided else None
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Stop sending markers."""
         self._scheduler.remove(self)
         with self._lock:
             self._decided.clear()
@@ -142,7 +144,7 @@ class TransactionMarkers:
             else:
                 self._take(decided, answer)
         except BaseException:
-            # Ctrl-C: it is asked again, and who has the marker already says so.
+            # After Ctrl-C the request is repeated; a partition that has the marker answers so.
             self._again(decided)
             raise
 
@@ -159,7 +161,7 @@ class TransactionMarkers:
         is_fenced = False
         for place, code in _codes(response):
             if code in _FENCED:
-                _log.info("%r was ended by somebody newer: %s", decided.transaction, place)
+                _log.info("%r was ended by a newer coordinator: %s", decided.transaction, place)
                 is_fenced = True
             elif code in _DONE:
                 decided.untold.discard(place)
@@ -173,7 +175,7 @@ class TransactionMarkers:
         untold = frozenset(decided.untold)
         if len(untold) < asked_count:
             decided.shard.context.write(
-                lambda shard: leave_to_tell(shard, decided.transaction, untold)
+                lambda shard: keep_pending(shard, decided.transaction, untold)
             )
         if is_fenced:
             self._forget(decided)
@@ -184,7 +186,8 @@ class TransactionMarkers:
         def written(pending: Pending[Any]) -> None:
             error = pending.error()
             if error is None or getattr(error, "code", None) == ErrorCode.NOT_COORDINATOR:
-                # Where the shard was unloaded, who loads it next finds the decision in the log.
+                # If the shard was unloaded, the broker that loads it next finds the decision in the
+                # log.
                 self._forget(decided)
             else:
                 self._again(decided)

@@ -1,4 +1,4 @@
-"""What belongs to a transaction: partitions that are added, and the question whether one was."""
+"""The partitions of a transaction: adding them, and checking for them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def add_partitions(
     *,
     client_version: int,
 ) -> Result[None]:
-    """Make partitions part of the open transaction, or of a new one. Requires: the shard's lock.
+    """Add partitions to the open transaction, or begin a new one. Requires: the shard's lock.
 
     Raises:
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
         ProducerFenced: another epoch is the present one.
-        ConcurrentTransactions: the last transaction is not over; ask again.
+        ConcurrentTransactions: the last transaction is not over; the client may retry.
         UnsupportedVersion: see `check_client`.
     """
     shard.check_settled(transactional_id)
@@ -58,8 +58,9 @@ def missing_partitions(
     producer_epoch: int,
     partitions: Collection[TopicIndex],
 ) -> set[TopicIndex]:
-    """Those of `partitions` that are not part of the producer's transaction. Requires: the shard's
-    lock. Raises as `add_partitions`.
+    """Return the partitions that the producer's transaction lacks. Requires: the shard's lock.
+
+    Raises the errors of `add_partitions`.
     """
     present = _of_producer(shard, transactional_id, producer_id, producer_epoch)
     if present.is_prepared:
@@ -68,26 +69,26 @@ def missing_partitions(
 
 
 class DelayedRegistration(DelayedOperation):
-    """A client of version 2 sends the first batch of a transaction while the markers of the one
-    before are still being written. It asks again when they are, or after `delay_ms` in any case.
+    """A registration that waits for the end of the id's last transaction.
+
+    A client of version 2 may send the first batch of a transaction while the markers of the last
+    one are still being written. The registration is tried again when they are, or after `delay_ms`.
     """
 
-    __slots__ = ("_ask_again", "_is_free")
+    __slots__ = ("_register_again", "_is_free")
 
     def __init__(
-        self, delay_ms: int, is_free: Callable[[], bool], ask_again: Callable[[], None]
+        self, delay_ms: int, is_free: Callable[[], bool], register_again: Callable[[], None]
     ) -> None:
         super().__init__(delay_ms)
         self._is_free = is_free
-        self._ask_again = ask_again
+        self._register_again = register_again
 
     def try_complete(self) -> bool:
-        """Ask again when the id is free."""
         return self._is_free() and self.complete_held()
 
     def on_complete(self) -> None:
-        """Ask again, which may begin another wait."""
-        self._ask_again()
+        self._register_again()
 
 
 def _of_producer(

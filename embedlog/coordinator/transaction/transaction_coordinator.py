@@ -1,8 +1,8 @@
-"""`TransactionCoordinator`: where the transactional ids of a broker live.
+"""`TransactionCoordinator`: the transactional ids of a broker.
 
-An id lives in the partition of `__transaction_state` that it hashes to. FindCoordinator makes the
-topic; until then nobody coordinates anything. What is done to an id: `initialize`, `registration`,
-`ending`.
+An id belongs to the partition of `__transaction_state` that its hash selects. FindCoordinator
+creates the topic; until then every request fails with NotCoordinator. The operations on an id are
+in `initialize`, `registration` and `ending`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _CLIENT_WITH_EPOCH_BUMP = 2
 class TransactionCoordinator:
     """The transactional ids of this broker. Every method may be called from any thread.
 
-    `send_markers` asks the leaders of partitions to write markers; `transaction_version()` is the
-    level of the cluster's feature of that name.
+    `send_markers` asks the leaders of partitions to write markers; `transaction_version()` returns
+    the level of the cluster's feature of that name.
     """
 
     def __init__(
@@ -102,18 +102,18 @@ class TransactionCoordinator:
         )
 
     def load(self) -> None:
-        """Load what the broker left behind: tell what was decided, abort what takes too long."""
+        """Load all shards, which resume decided transactions and abort overdue ones."""
         self.runtime.read_all(_nothing)
 
     def close(self) -> None:
-        """Requests after this find no coordinator. What is decided is told after the next start."""
+        """Close; the next start resumes decided transactions."""
         self._markers.close()
         self.runtime.close()
         self._registrations.force_complete_all()
         self._scheduler.remove(self._timer)
 
     def _id_count(self) -> int:
-        """Of all shards that are loaded. Needs no lock."""
+        """Count the ids of all loaded shards. Needs no lock."""
         return sum(len(shard.transactions) for shard in self.runtime.loaded())
 
     def _exists(self, topic: str, index: int) -> bool:
@@ -125,9 +125,9 @@ class TransactionCoordinator:
     def write(
         self, transactional_id: str, operation: Callable[[TransactionShard], Result[R]]
     ) -> Pending[R]:
-        """Do `operation` on the shard of an id: see `CoordinatorRuntime.write`.
+        """Run `operation` on the shard of an id: see `CoordinatorRuntime.write`.
 
-        Fails with NotCoordinator, too, as long as there is no topic for the id to live in.
+        Also fails with NotCoordinator while the topic does not exist.
         """
         topic = self._metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
@@ -136,11 +136,11 @@ class TransactionCoordinator:
         return self.runtime.write(index, operation)
 
     def read(self, transactional_id: str, operation: Callable[[TransactionShard], R]) -> Pending[R]:
-        """The same for an operation that appends nothing."""
+        """Run an operation that appends nothing on the shard of an id."""
         return self.write(transactional_id, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[TransactionShard], R]) -> list[Pending[R]]:
-        """`read` on every shard that may hold an id."""
+        """Run `read` on every shard that may hold an id."""
         return self.runtime.read_all(operation)
 
     def register(
@@ -153,29 +153,29 @@ class TransactionCoordinator:
         is_verified_only: bool,
         is_patient: bool = False,
     ) -> Pending[dict[TopicIndex, int]]:
-        """May a producer write to these partitions in its transaction? An error code for each.
+        """Return an error code for each partition: may the producer write to it in its transaction?
 
-        Adds those that are not part of it yet, as clients of version 2 leave that to the broker; or
-        only looks (`is_verified_only`), then a missing one is TRANSACTION_ABORTABLE. `is_patient`:
-        the answer waits a moment for the end of the last transaction.
+        Adds missing partitions, which clients of version 2 leave to the broker. With
+        `is_verified_only` a missing partition gets TRANSACTION_ABORTABLE instead. With `is_patient`
+        the answer waits a moment for the end of the id's last transaction.
         """
 
         if not transactional_id:
             return completed(dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST)))
 
-        asked: list[TransactionShard] = []
+        seen: list[TransactionShard] = []
 
         def is_free() -> bool:
-            return asked[-1].is_free(transactional_id)
+            return seen[-1].is_free(transactional_id)
 
         def operation(shard: TransactionShard) -> Result[dict[TopicIndex, int]]:
-            asked.append(shard)
-            who = shard, transactional_id, producer_id, producer_epoch
+            seen.append(shard)
+            of_id = shard, transactional_id, producer_id, producer_epoch
             answer = dict.fromkeys(partitions, int(ErrorCode.NONE))
             if not is_verified_only:
-                added = add_partitions(*who, partitions, client_version=_CLIENT_WITH_EPOCH_BUMP)
+                added = add_partitions(*of_id, partitions, client_version=_CLIENT_WITH_EPOCH_BUMP)
                 return added.answering(answer)
-            for place in missing_partitions(*who, partitions):
+            for place in missing_partitions(*of_id, partitions):
                 answer[place] = ErrorCode.TRANSACTION_ABORTABLE
             return Result((), answer)
 
@@ -206,4 +206,4 @@ class TransactionCoordinator:
 
 
 def _nothing(_shard: TransactionShard) -> None:
-    """Loading is all that is wanted."""
+    """Do nothing: the caller only wants the shard loaded."""

@@ -1,4 +1,4 @@
-"""`TransactionMetadata`: what the coordinator knows of one transactional id, and its record."""
+"""`TransactionMetadata`: the state of one transactional id, and its record."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
     ProducerIdAndEpoch = tuple[int, int]
     TopicIndex = tuple[str, int]
-    """A topic's name and the number of one of its partitions."""
+    """A topic name and a partition number."""
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_TIME = -1
 NO_TIMEOUT_MS = 2**31 - 1
-"""The time-out of two-phase commits: whoever prepared them ends them, however late."""
+"""The time-out of two-phase commits, which only their client ends."""
 EPOCH_MAX = 32_767
 _LAST_EPOCH_OF_CLIENTS = EPOCH_MAX - 1
-"""The last one of an id is kept for the fence that ends its last transaction."""
+"""The highest epoch is reserved for the fence that ends a producer id's last transaction."""
 FIRST_WITH_EPOCH_BUMP = 2
-"""The transaction version (KIP-890) whose every end gives the producer a new epoch."""
+"""The first transaction version (KIP-890) that gives the producer a new epoch at every end."""
 
 
 def is_exhausted(producer_epoch: int) -> bool:
-    """Is there no later epoch that a client could get under the same producer id?"""
+    """Return True if no client can get a later epoch of the same producer id."""
     return producer_epoch >= _LAST_EPOCH_OF_CLIENTS
 
 
@@ -78,16 +78,16 @@ class TransactionMetadata(Value):
 
     @property
     def is_prepared(self) -> bool:
-        """Is it decided, with partitions that may not know yet?"""
+        """Is the transaction decided, though some partition may lack its marker?"""
         return self.state in (states.PREPARE_COMMIT, states.PREPARE_ABORT)
 
     @property
     def is_over(self) -> bool:
-        """Is it decided, and every partition knows?"""
+        """Is the transaction decided, and every partition has its marker?"""
         return self.state in (states.COMPLETE_COMMIT, states.COMPLETE_ABORT)
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Has it been open for longer than its producer had asked for?"""
+        """Has the transaction been open for longer than its producer's time-out?"""
         return (
             self.state == states.ONGOING
             and self.timeout_ms != NO_TIMEOUT_MS
@@ -96,14 +96,14 @@ class TransactionMetadata(Value):
 
     @property
     def bumps_epoch(self) -> bool:
-        """Does every end give its producer a new epoch?"""
+        """Does every end of a transaction raise the producer's epoch?"""
         return self.client_version >= FIRST_WITH_EPOCH_BUMP
 
     def fenced(self, *, now_ms: int, transaction_version: int) -> TransactionMetadata:
-        """The open transaction aborted by the broker, under an epoch its producer does not have.
+        """Abort the open transaction under an epoch that its producer does not have.
 
-        `transaction_version` is that of the cluster. From 2 on the producer may learn the epoch by
-        repeating its request; before, it is shut out for good.
+        `transaction_version` is the cluster's. From 2 on the producer learns the new epoch by
+        repeating its request; before, it is fenced for good.
         """
         bumps = transaction_version >= FIRST_WITH_EPOCH_BUMP
         return self.moved(
@@ -115,7 +115,7 @@ class TransactionMetadata(Value):
         )
 
     def completed(self, now_ms: int) -> TransactionMetadata:
-        """What it becomes once every partition of it has the decision."""
+        """Return the state once every partition has the decision."""
         assert self.is_prepared, self
         state = (
             states.COMPLETE_COMMIT if self.state == states.PREPARE_COMMIT else states.COMPLETE_ABORT
@@ -143,12 +143,14 @@ class TransactionMetadata(Value):
 
 
 def tombstone(transactional_id: str) -> CoordinatorRecord:
-    """The record that forgets the id."""
+    """Return the record that deletes the id."""
     return CoordinatorRecord(TransactionLogKey(transactional_id=transactional_id))
 
 
 def record_of(transaction: TransactionMetadata, *, value_version: int) -> CoordinatorRecord:
-    """The record that says all but `last_producer_epoch`; version 0 is of brokers before 3.8."""
+    """Return the record of all but `last_producer_epoch`; Kafka before 3.8 reads value version 0
+    only.
+    """
     has_tags = value_version > 0
     is_empty = transaction.state == states.EMPTY
     value = TransactionLogValue(
@@ -169,7 +171,7 @@ def record_of(transaction: TransactionMetadata, *, value_version: int) -> Coordi
 
 
 def from_record(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
-    """The id as its last record says."""
+    """Return the state that a record stores."""
     return TransactionMetadata(
         transactional_id,
         value.producer_id,

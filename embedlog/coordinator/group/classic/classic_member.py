@@ -1,4 +1,4 @@
-"""A member of a classic group, and the two requests it may have parked."""
+"""A member of a classic group, and the two requests that it may have parked."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _FIRST_WITH_NULL_PROTOCOL = 7
 
 
 class ParkedJoin(Pending[JoinGroupResponse]):
-    """A JoinGroup that waits for the generation to be complete."""
+    """A JoinGroup that waits until the generation is complete."""
 
     __slots__ = ("version",)
 
     def __init__(self, version: int) -> None:
         super().__init__()
         self.version = version
-        """Of the request; refusals look different before version 7."""
+        """The request's version; refusals differ before version 7."""
 
 
 class ClassicMember:
-    """One member. Changed by its group only, but for `session`. Requires: the shard's lock."""
+    """One member. Only its group changes it, except `session`. Requires: the shard's lock."""
 
     __slots__ = (
         "assignment",
@@ -65,7 +65,7 @@ class ClassicMember:
     ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
-        """The id of a static member (KIP-345), None for a dynamic one."""
+        """A static member's instance id (KIP-345), None for a dynamic member."""
         self.client_id = client_id
         self.client_host = client_host
         self.rebalance_timeout_ms = rebalance_timeout_ms
@@ -74,21 +74,22 @@ class ClassicMember:
         """(name, metadata) in the member's order of preference."""
         self.assignment = assignment
         self.is_new = False
-        """Has it not been in any generation? Then its session ends though its join is parked."""
+        """A new member has not been in any generation: its session may end while its join is
+        parked."""
         self.parked_join: ParkedJoin | None = None
         self.parked_sync: ParkedSync | None = None
         self.session: DelayedHeartbeat | None = None
 
     @property
     def is_parked(self) -> bool:
-        """Does it wait for an answer? Then it cannot send heartbeats, and need not."""
+        """Has the member a parked request? Then it cannot send heartbeats, and need not."""
         return self.parked_join is not None or self.parked_sync is not None
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What the member says under that protocol's name.
+        """Return the member's metadata for a protocol.
 
         Raises:
-            KeyError: it does not know the protocol.
+            KeyError: the member does not know the protocol.
         """
         for name, metadata in self.protocols:
             if name == protocol_name:
@@ -96,16 +97,16 @@ class ClassicMember:
         raise KeyError(f"member {self.member_id!r} does not know protocol {protocol_name!r}")
 
     def vote(self, candidates: Container[str]) -> str:
-        """The first of its protocols that is a candidate."""
+        """Return the first of the member's protocols that is a candidate."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def keep_alive(self) -> None:
-        """It showed itself: its session counts from now."""
+        """Restart the session time-out: the member was heard."""
         if self.session is not None:
             self.session.keep_alive(self.session_timeout_ms)
 
     def described(self, protocol_name: str | None) -> DescribedGroupMember:
-        """For DescribeGroups; the metadata is that for a stable group's protocol, else empty."""
+        """Describe the member; the metadata is empty unless the group is stable."""
         return DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
@@ -129,5 +130,5 @@ def join_refused(version: int, code: int, member_id: str = "") -> JoinGroupRespo
 
 
 def protocols_of(requested: list[JoinGroupRequestProtocol]) -> Protocols:
-    """A request's protocols as a member keeps them: comparable, and its own."""
+    """Return a request's protocols in comparable form, with their bytes copied."""
     return tuple([(protocol.name, bytes(protocol.metadata)) for protocol in requested])

@@ -1,4 +1,4 @@
-"""A session: it ends when its member has not shown itself for too long."""
+"""A classic member's session, which ends if the member is silent for too long."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class DelayedHeartbeat(GroupOperation):
-    """One session of a member, or of an id that was given out and has not joined (KIP-394).
+    """One session of a member, or of an id that has not joined yet (KIP-394).
 
-    A heartbeat only moves `deadline_ms`: that is one store, where a new operation for each would
-    enter and leave two lists and a timer. When the timer runs and the deadline has moved on, the
+    A heartbeat only moves `deadline_ms`: one store, where a new operation for each heartbeat would
+    enter and leave two lists and a timer. If the deadline has moved when the timer runs, the
     session enters the timer again for the rest: once per session time-out, not per heartbeat.
     """
 
@@ -30,27 +30,29 @@ class DelayedHeartbeat(GroupOperation):
         timeout_ms: int,
         time_is_up: Callable[[], Result[Any]],
     ) -> None:
-        """`key`: group id and member id. `time_is_up` may find that the session goes on: the member
-        showed itself at the last moment, or waits for an answer. Then it defers `watch` once more.
+        """`key` is (group id, member id).
+
+        `time_is_up` may find that the session goes on, because the member was heard at the last
+        moment or waits for an answer. Then it defers `watch` again.
         """
         super().__init__(context, context.heartbeat_purgatory, key, timeout_ms, time_is_up)
         self.deadline_ms = self._wakes_at_ms = context.monotonic_ms() + timeout_ms
-        """When the session ends, on the monotonic clock."""
+        """The end of the session, on the monotonic clock."""
         self._is_watched = False
 
     def keep_alive(self, timeout_ms: int) -> None:
-        """The session ends in `timeout_ms`. Requires: the shard's lock."""
-        # The deadline is stored before the wake-up is read; `watch` does it the other way round.
+        """Let the session end in `timeout_ms`. Requires: the shard's lock."""
+        # Store the deadline, then read the wake-up; `watch` uses the opposite order.
         self.deadline_ms = deadline_ms = self.context.monotonic_ms() + timeout_ms
         if deadline_ms < self._wakes_at_ms:
             self.context.defer(self.watch)
 
     def watch(self) -> None:
-        """Enter the purgatory or, once there, the timer again, so that it wakes at the deadline."""
+        """Enter the purgatory, or the timer again, so that the timer wakes at the deadline."""
         with self._lock:
             while not self.is_completed:
                 self._wakes_at_ms = deadline_ms = self.deadline_ms
-                # At least 1 ms: a task that is due at once would run in this call.
+                # At least 1 ms: a task without delay would run in this call.
                 self.delay_ms = max(1, deadline_ms - self.context.monotonic_ms())
                 if self._is_watched:
                     self.purgatory.timer.add(self)
@@ -61,7 +63,7 @@ class DelayedHeartbeat(GroupOperation):
                     return
 
     def run(self) -> None:
-        """The timer's call: a member that showed itself meanwhile costs no look at the shard."""
+        """Check the deadline first: a session that was kept alive costs no look at the shard."""
         if self.deadline_ms > self.context.monotonic_ms():
             self.watch()
         else:

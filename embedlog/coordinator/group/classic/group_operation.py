@@ -1,10 +1,10 @@
-"""`GroupOperation`: something that a classic group waits for, until it is over or its time is up.
+"""`GroupOperation`: a classic group's wait for an event, with a time limit.
 
-    join         the members are to join           until all have, or the rebalance time-out
-    sync         they are to send SyncGroup        until all have, or the rebalance time-out
-    heartbeat    a member is to show itself        `DelayedHeartbeat`: the session time-out
+    join         all members have joined           or the rebalance time-out is over
+    sync         all members have sent SyncGroup   or the rebalance time-out is over
+    heartbeat    the member was heard              `DelayedHeartbeat`: or its session is over
 
-`Rebalances` begins them and says what happens when the time is up.
+`Rebalances` begins these waits and acts when their time is up.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class GroupOperation(DelayedOperation):
     """Waits in `purgatory` for at most `delay_ms`.
 
-    That it is over and that its time is up are both decided under the shard's lock. Code that
-    finds that the wait is over calls `end`; when the time is up first, `time_is_up` runs as a write
-    of the shard. A purgatory is touched only after the lock is released, so another thread may come
-    between the decision and the purgatory; that is why `end` marks the operation first.
+    The shard's lock guards both ends of the wait. Code that finds that the wait is over calls
+    `end`; if the time is up first, `time_is_up` runs as a write of the shard. A purgatory is
+    touched only after the lock is released, so another thread may run between the decision and the
+    purgatory; therefore `end` marks the operation first.
 
     Requires for `begin` and `end`: the shard's lock.
     """
@@ -42,7 +42,6 @@ class GroupOperation(DelayedOperation):
         delay_ms: int,
         time_is_up: Callable[[], Result[Any]],
     ) -> None:
-        """`time_is_up` is called under the shard's lock."""
         super().__init__(delay_ms)
         self.context = context
         self.purgatory = purgatory
@@ -51,28 +50,27 @@ class GroupOperation(DelayedOperation):
         self._time_is_up = time_is_up
 
     def begin(self) -> None:
-        """Wait from now on."""
+        """Start to wait."""
         self.context.defer(self.watch)
 
     def end(self) -> None:
-        """The wait is over: nothing more happens, and nothing of it is kept."""
+        """End the wait: `time_is_up` is not called any more."""
         if not self.is_over:
             self.is_over = True
             self.context.defer(self._forget)
 
     def watch(self) -> None:
-        """Enter the purgatory, unless it is over by now. Requires: no shard's lock."""
+        """Enter the purgatory, unless the wait is over already. Requires: no shard's lock."""
         self.purgatory.try_complete_else_watch(self, (self.key,))
 
     def try_complete(self) -> bool:
-        """Complete when it is over."""
         return self.is_over and self.complete_held()
 
     def on_complete(self) -> None:
-        """Nothing: the code that ended it has done what was to be done."""
+        """Do nothing: the code that called `end` has already acted."""
 
     def run(self) -> None:
-        """The timer's call. An operation that is not over after this has entered the timer anew."""
+        """Decide under the shard's lock. If the wait goes on, it has entered the timer again."""
         if not self.is_over:
             self.context.write(self._decide)
 

@@ -1,12 +1,12 @@
-"""Heartbeat: a member lives, and hears whether the group has gone on without it.
+"""Heartbeat: keeps a member's session alive, and tells it about a rebalance.
 
-Errors are found in this order; the group id was checked before:
+Errors are checked in this order, after the group id:
     unknown or empty group                  UNKNOWN_MEMBER_ID
     dead group                              COORDINATOR_NOT_AVAILABLE
     instance id of another member           FENCED_INSTANCE_ID
     unknown member                          UNKNOWN_MEMBER_ID
     another generation                      ILLEGAL_GENERATION
-    the members are to join again           REBALANCE_IN_PROGRESS, and the session goes on
+    the members must join again             REBALANCE_IN_PROGRESS, and the session goes on
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     HeartbeatResult = Result[HeartbeatResponse]
 
-# Two look-ups less in each heartbeat.
+# Saves two look-ups in each heartbeat.
 _DEAD = GroupState.DEAD
 _PREPARING_REBALANCE = GroupState.PREPARING_REBALANCE
 
-# One object for every heartbeat that is in order, as nobody changes results or responses.
+# Shared by all successful heartbeats, as results and responses are never changed.
 _ALIVE: HeartbeatResult = Result((), HeartbeatResponse())
 _REBALANCING: HeartbeatResult = Result(
     (), HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -37,7 +37,7 @@ _REBALANCING: HeartbeatResult = Result(
 
 
 def heartbeat(groups: Mapping[str, Group], request: HeartbeatRequest) -> HeartbeatResult:
-    """Keep the member's session alive. Requires: the lock of the shard that holds `groups`."""
+    """Answer a heartbeat. Requires: the lock of the shard that holds `groups`."""
     group = groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
         return _refused(ErrorCode.UNKNOWN_MEMBER_ID)

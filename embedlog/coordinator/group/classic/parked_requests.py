@@ -1,4 +1,4 @@
-"""Answers to the requests that members of classic groups have parked."""
+"""Answers to the parked requests of classic members."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ParkedRequests:
-    """Of one shard's members. Requires for every method: the shard's lock."""
+    """The parked requests of one shard. Requires for every method: the shard's lock."""
 
     __slots__ = ("_context",)
 
@@ -26,7 +26,7 @@ class ParkedRequests:
         self._context = context
 
     def answer(self, parked: Pending[R], response: R) -> None:
-        """Answer a parked request, once the lock is released."""
+        """Answer a parked request once the lock is released."""
 
         def complete() -> None:
             parked.complete(response)
@@ -36,24 +36,23 @@ class ParkedRequests:
     def fence(
         self, group: ClassicGroup, member: ClassicMember, code: int, *, member_id: str
     ) -> None:
-        """Answer with an error what the member has parked."""
+        """Answer the member's parked requests with an error."""
         parked = group.members.park_join(member, None)
         if parked is not None:
             self.refuse_join(parked, code, member_id)
         self._answer_sync(member, SyncGroupResponse(error_code=code))
 
     def refuse_join(self, parked: ParkedJoin, code: int, member_id: str) -> None:
-        """Answer a parked JoinGroup with an error."""
         self.answer(parked, join_refused(parked.version, code, member_id))
 
     def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """Answer the members that wait with the leader's assignment; keep it for the others."""
+        """Store the leader's assignment for all members; answer the waiting ones."""
         for member in group.members.by_id.values():
             member.assignment = assignments.get(member.member_id, b"")
             self._answer_sync(member, self.assigned(group, member))
 
     def assigned(self, group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-        """What a member of a stable group is told."""
+        """Return the SyncGroup response of a stable group's member."""
         return SyncGroupResponse(
             protocol_type=group.protocol_type,
             protocol_name=group.protocol_name,
@@ -61,7 +60,7 @@ class ParkedRequests:
         )
 
     def withdraw_assignments(self, group: ClassicGroup, code: int) -> None:
-        """This generation has no assignment: answer the members that wait for one."""
+        """Drop this generation's assignment; answer the waiting members with an error."""
         for member in group.members.by_id.values():
             member.assignment = b""
             self._answer_sync(member, SyncGroupResponse(error_code=code))
@@ -70,5 +69,5 @@ class ParkedRequests:
         parked, member.parked_sync = member.parked_sync, None
         if parked is not None:
             self.answer(parked, response)
-            # Its session did not end while it waited; from here on it counts again.
+            # The session was suspended while the request was parked.
             member.keep_alive()

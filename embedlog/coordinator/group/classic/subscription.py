@@ -1,4 +1,4 @@
-"""Which topics consumers asked for: the one thing the coordinator reads of members' metadata."""
+"""Consumers' subscriptions: the only part of members' metadata that the coordinator reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAST_VERSION = 3
 
 
 class Subscriptions:
-    """What the consumers of one generation asked for, decoded when it is asked about first.
+    """The subscriptions of one generation, decoded when they are first needed.
 
     Requires for every method: the shard's lock.
     """
@@ -21,12 +21,12 @@ class Subscriptions:
     __slots__ = ("_encoded", "_topics")
 
     def __init__(self, encoded: Sequence[bytes] | None) -> None:
-        """`encoded` is the metadata of each member; None when the members are no consumers."""
+        """`encoded` is the metadata of each member; None if the members are no consumers."""
         self._encoded = encoded
         self._topics: frozenset[str] | None = None
 
     def topics(self) -> frozenset[str] | None:
-        """The topics that the members read; None when that is not known."""
+        """Return the topics that the members read; None if unknown."""
         if self._topics is None and self._encoded is not None:
             self._topics = subscribed_topics(self._encoded)
             self._encoded = None
@@ -34,9 +34,9 @@ class Subscriptions:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics in all `subscriptions`; None when one of them is not what consumers write.
+    """Return the topics in all `subscriptions`; None if one is not in the consumers' format.
 
-    A later version than is known is read as the last known one, whose fields it begins with.
+    A version above the last known one is read as that one, whose fields it begins with.
     """
     import wire
     from wire.schemas.consumer_protocol import ConsumerProtocolSubscription

@@ -1,7 +1,6 @@
-"""SyncGroup: the leader hands in the assignment, everyone receives their part of it.
+"""SyncGroup: the leader sends the assignment, every member receives its part.
 
-Errors are found in this order; the group id, and the names that version 5 wants, were checked
-before:
+Errors are checked in this order, after the group id and the names that version 5 requires:
     unknown or empty group                  UNKNOWN_MEMBER_ID
     dead group                              COORDINATOR_NOT_AVAILABLE
     instance id of another member           FENCED_INSTANCE_ID
@@ -65,7 +64,7 @@ class Syncs:
     def _park(self, member: ClassicMember) -> ParkedSync:
         former = member.parked_sync
         if former is not None:
-            # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
+            # Its client has gone, or two clients share the id. Kafka never answers it.
             refused = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
             self._rebalances.parked.answer(former, refused)
         parked: ParkedSync = Pending()
@@ -75,8 +74,8 @@ class Syncs:
     def _assign(
         self, group: ClassicGroup, request: SyncGroupRequest, parked: ParkedSync
     ) -> SyncResult:
-        """Store what the leader hands in; then it counts."""
-        # Members that the leader forgot, or that it cannot know of, are assigned nothing.
+        """Store the leader's assignment; it counts once stored."""
+        # Members that the leader forgot, or does not know yet, are assigned nothing.
         assignments = dict.fromkeys(group.members.by_id, b"")
         for assigned in request.assignments:
             if assigned.member_id in assignments:
@@ -87,7 +86,7 @@ class Syncs:
                 group.state != GroupState.COMPLETING_REBALANCE
                 or group.generation_id != request.generation_id
             ):
-                return  # a member came or went meanwhile
+                return  # a member has come or gone since
             if error is None:
                 self._rebalances.parked.assign(group, assignments)
                 group.transition_to(GroupState.STABLE, self._context.wall_ms())
@@ -101,7 +100,7 @@ class Syncs:
 
 
 def _refusal(group: ClassicGroup, request: SyncGroupRequest) -> int:
-    """The error code for the request, 0 when it may go on."""
+    """Return the error code for the request, 0 for none."""
     if group.state == GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     code = group.members.refusal(request.member_id, request.group_instance_id)
@@ -109,7 +108,7 @@ def _refusal(group: ClassicGroup, request: SyncGroupRequest) -> int:
         return code
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
-    # Before version 5 a request says neither.
+    # Requests before version 5 name neither.
     if request.protocol_type not in (None, group.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if request.protocol_name not in (None, group.protocol_name):

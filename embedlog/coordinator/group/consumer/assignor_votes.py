@@ -1,4 +1,4 @@
-"""`AssignorVotes`: which server assignor the members of a consumer group ask for."""
+"""`AssignorVotes`: the server assignors that members of a consumer group prefer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class AssignorVotes:
-    """How many members ask for each assignor. Changed by replay.
+    """Counts the members that prefer each assignor. Changed by replay.
 
     Requires for every method: the lock of the shard that holds the group.
     """
@@ -17,14 +17,14 @@ class AssignorVotes:
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
-        """Assignor -> members that ask for it, at least one."""
+        """Assignor -> number of members that prefer it, at least one."""
 
     def add(self, member: ConsumerMember) -> None:
-        """Count the member's vote, if it has one."""
+        """Add the member's vote, if it has one."""
         _count(self.counts, member, 1)
 
     def remove(self, member: ConsumerMember) -> None:
-        """Count it no more."""
+        """Remove the member's vote."""
         _count(self.counts, member, -1)
 
     def preferred(
@@ -34,10 +34,10 @@ class AssignorVotes:
         before: ConsumerMember | None = None,
         after: ConsumerMember | None = None,
     ) -> str:
-        """The assignor that most members ask for, once `after` stands for `before`; `default` when
-        no member asks for any.
+        """Return the assignor that most members prefer, with `after` in place of `before`.
 
-        Of two that as many ask for it is "uniform", as in Kafka, whatever the default is.
+        `default` if no member has a preference. Of two with equal votes "uniform" wins, as in
+        Kafka, whatever the default is.
         """
         counts = dict(self.counts)
         if before is not None:

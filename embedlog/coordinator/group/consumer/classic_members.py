@@ -1,11 +1,11 @@
-"""Members that speak the classic protocol, inside a consumer group (KIP-848, migration).
+"""Members of the classic protocol in a consumer group (KIP-848, migration).
 
-    JoinGroup    what a heartbeat with a full subscription is; the generation is the member epoch
-    SyncGroup    what the member has now; it is never parked, and nobody is a leader
-    Heartbeat    REBALANCE_IN_PROGRESS when joining again would bring the member further
-    LeaveGroup   as leaving by a heartbeat
+    JoinGroup    like a heartbeat with a full subscription; the generation is the member epoch
+    SyncGroup    answers the present assignment; it is never parked, and no member leads
+    Heartbeat    REBALANCE_IN_PROGRESS if the member must join again to make progress
+    LeaveGroup   like leaving by a heartbeat
 
-Partitions a member must give up are missing from its next assignment; it has given them up when it
+The member's next assignment omits partitions that it must give up; it has given them up when it
 joins again without owning them.
 """
 
@@ -47,7 +47,7 @@ _FIRST_WITH_REQUIRED_ID = 4
 
 
 class ClassicMembers:
-    """Answers them for the consumer groups of one shard. Requires: the shard's lock."""
+    """Answers classic members of one shard's consumer groups. Requires: the shard's lock."""
 
     def __init__(self, membership: Membership, migration: Migration) -> None:
         self._membership = membership
@@ -146,7 +146,7 @@ class ClassicMembers:
     # SyncGroup
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
-        """What the member has now."""
+        """Answer the member's present assignment."""
         try:
             member = self._member(group, request.member_id, request.group_instance_id)
             facts = _facts_of(member)
@@ -180,7 +180,7 @@ class ClassicMembers:
     def heartbeat(
         self, group: ConsumerGroup, request: HeartbeatRequest
     ) -> Result[HeartbeatResponse]:
-        """The member lives; should it join again?"""
+        """Keep the session alive; tell the member if it must join again."""
         try:
             member = self._member(group, request.member_id, request.group_instance_id)
             facts = _facts_of(member)
@@ -207,7 +207,7 @@ class ClassicMembers:
     def leave(
         self, group: ConsumerGroup, request: LeaveGroupRequest, version: int
     ) -> Result[LeaveGroupResponse]:
-        """Members go, of either protocol, each with an error of its own."""
+        """Remove members of either protocol, each with its own error code."""
         leaving: dict[str, ConsumerMember] = {}
         replies = []
         for identity in leaving_members(request, version):
@@ -237,7 +237,7 @@ class ClassicMembers:
             return group.member(identity.member_id)
         if identity.member_id:
             return self._membership.static_member(group, instance_id, identity.member_id)
-        # Without a member id it is an administrator, which need not know it.
+        # Only an administrator may name a static member without its member id.
         found = group.static_member(instance_id)
         if found is None:
             raise errors.UnknownMemberId()
@@ -265,7 +265,7 @@ def _check_generation(member: ConsumerMember, generation_id: int) -> None:
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Version 0 has none: the session time-out stands for it."""
+    """Return the rebalance time-out; version 0 has none and uses the session time-out."""
     if request.rebalance_timeout_ms == -1:
         return request.session_timeout_ms
     return request.rebalance_timeout_ms

@@ -1,4 +1,4 @@
-"""`ConsumerGroups`: the consumer groups of one shard, as the shard calls them."""
+"""`ConsumerGroups`: the consumer groups of one shard, the shard's entry point."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroups:
-    """Requires for every method: the shard's lock.
+    """The part of a shard for consumer groups. Requires for every method: the shard's lock.
 
-    `groups` is the shard's dictionary of groups of every type. `heartbeats` answers the members of
-    the consumer protocol, `classic_members` those of the classic one.
+    `groups` is the shard's dictionary of groups of every type. `heartbeats` answers members of the
+    consumer protocol, `classic_members` members of the classic one.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class ConsumerGroups:
         self.classic_members = ClassicMembers(self._membership, migration)
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """ConsumerGroupDescribe, of one group.
+        """ConsumerGroupDescribe of one group.
 
         Raises:
-            GroupIdNotFound: it is not there, or is of another type.
+            GroupIdNotFound: the group does not exist, or is of another type.
         """
         from embedlog.coordinator.group.consumer.description import described
 
@@ -56,13 +56,13 @@ class ConsumerGroups:
     # The shard's life
 
     def replay(self, key: Any, value: Any) -> None:
-        """Take over a record of types 3-8 or 16, from the log or just appended."""
+        """Apply a record of types 3-8 or 16, from the log or just appended."""
         replay(self._groups, key, value)
 
     def loaded(self) -> None:
-        """The log was replayed: sessions begin."""
+        """Start the sessions."""
         self._membership.timers.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that were threads of the process that had the log open before."""
+        """Remove members that were threads of the process that had the log open before."""
         return self._membership.opened()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerHeartbeats:
-    """Answers heartbeats of the members of one shard. Requires: the shard's lock."""
+    """Answers the heartbeats of one shard's members. Requires: the shard's lock."""
 
     def __init__(
         self, membership: Membership, migration: Migration, regexes: RegexMatching
@@ -49,10 +49,10 @@ class ConsumerHeartbeats:
     def heartbeat(
         self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest, version: int
     ) -> HeartbeatResult:
-        """See the module.
+        """Join, stay or leave.
 
         Raises:
-            KafkaError: the request, the group or the member is not as it must be.
+            KafkaError: the request is invalid in the present state of group or member.
         """
         known = assignors.configured(self._context.config.group_consumer_assignors)
         request_checks.check(request, version, known)
@@ -90,7 +90,7 @@ class ConsumerHeartbeats:
                 member_id=member_id,
                 member_epoch=member.epoch,
                 heartbeat_interval_ms=self._interval_ms(group_id),
-                assignment=_told(member.assigned)
+                assignment=_assignment(member.assigned)
                 if is_full or not _is_same(member.assigned, before.assigned)
                 else None,
             ),
@@ -122,7 +122,7 @@ class ConsumerHeartbeats:
                 return self._membership.joining_static_member(
                     group, request.instance_id, member_id, records, is_classic=False
                 )
-            # A known member joins again at its present epoch: the last answer was lost.
+            # A known member joins again at its present epoch: it has missed the last answer.
             if member_id not in group.members:
                 _log.info("member %s joins consumer group %s", member_id, group.group_id)
             return group.members.get(member_id) or ConsumerMember(member_id)
@@ -165,7 +165,7 @@ class ConsumerHeartbeats:
         _log.info("member %s leaves consumer group %s", member.member_id, group.group_id)
         if request.member_epoch == states.LEAVE_EPOCH:
             return membership.fence(group, member, response)
-        # It keeps its partitions until its session is over, for a successor with its instance id.
+        # Its partitions stay until its session ends, for a successor with its instance id.
         away = member.replace(epoch=states.LEAVE_STATIC_EPOCH, revoking=states.NO_PARTITIONS)
         return Result([member_records.current_assignment(group.group_id, away)], response)
 
@@ -178,7 +178,7 @@ class ConsumerHeartbeats:
 def _described(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: ClientIdentity
 ) -> ConsumerMember:
-    """The member as the request describes it; what the request does not say stays."""
+    """Return the member as the request describes it; properties that the request omits stay."""
     if (
         request.rebalance_timeout_ms == -1
         and request.subscribed_topic_names is None
@@ -208,8 +208,8 @@ def _described(
     return member if described == member else described
 
 
-def _or(said: str | None, known: str | None) -> str | None:
-    return known if said is None else said
+def _or(given: str | None, known: str | None) -> str | None:
+    return known if given is None else given
 
 
 def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:
@@ -224,8 +224,8 @@ def _check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -
     if epoch > member.epoch:
         compared = "greater"
     else:
-        # The answer with its present epoch may have been lost. Then it owns nothing but what it
-        # was assigned.
+        # The member may have missed the answer with its present epoch. Then it owns no other
+        # partitions than its assigned ones.
         if epoch == member.previous_epoch and owned is not None and _within(owned, member.assigned):
             return
         compared = "smaller"
@@ -241,7 +241,7 @@ def _within(owned: Partitions, assigned: Owned) -> bool:
 
 
 def _is_same(one: Owned, other: Owned) -> bool:
-    """The same partitions? At which epochs they came does not matter."""
+    """Are these the same partitions, whatever their assignment epochs?"""
     if one is other:
         return True
     return one.keys() == other.keys() and all(
@@ -249,7 +249,7 @@ def _is_same(one: Owned, other: Owned) -> bool:
     )
 
 
-def _told(assigned: Owned) -> Assignment:
+def _assignment(assigned: Owned) -> Assignment:
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, partitions=sorted(epochs))

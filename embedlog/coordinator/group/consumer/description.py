@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe shows it."""
+"""ConsumerGroupDescribe of one group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONSUMER = 1
 def described(
     group: ConsumerGroup, metadata: MetadataImage, default_assignor: str
 ) -> DescribedGroup:
-    """The group and its members, in the order in which they joined. O(members + partitions)."""
+    """Describe a group and its members, in the order of joining. O(members + partitions)."""
     members = []
     for member in group.members.values():
         shown = Member(
@@ -35,7 +35,7 @@ def described(
             client_host=member.client_host,
             subscribed_topic_names=sorted(member.topics),
             subscribed_topic_regex=member.regex,
-            # What it was told to give up is still its own until it has.
+            # The member still owns the partitions that it is giving up.
             assignment=_shown([member.assigned, member.revoking], metadata),
             target_assignment=_shown([group.target_of(member)], metadata),
             member_type=_CONSUMER if member.classic is None else _CLASSIC,

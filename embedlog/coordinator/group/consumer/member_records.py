@@ -2,10 +2,10 @@
 
 3   group                   group epoch, metadata hash
 4   group                   partition metadata: Kafka 4.0 and before; only deleted here
-5   group, member           who the member is, and what it subscribes to
-6   group                   target assignment epoch, when it was made
+5   group, member           client and subscription of the member
+6   group                   target assignment epoch, time of the assignment
 7   group, member           target assignment
-8   group, member           member epochs, state, partitions with the epochs they came at
+8   group, member           member epochs, state, partitions with their assignment epochs
 16  group, pattern          the topics that a pattern matched
 """
 
@@ -32,7 +32,7 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """Type 6; a timestamp of 0 means the next assignment need not wait for this one."""
+    """Type 6; with timestamp 0 the next assignment may come at once."""
     return CoordinatorRecord(
         schema.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         schema.ConsumerGroupTargetAssignmentMetadataValue(
@@ -117,7 +117,7 @@ def without_regex(group_id: str, regex: str) -> CoordinatorRecord:
 
 
 def without_member(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """The tombstones of one member: types 8, 7 and 5, in the order that replay wants."""
+    """The tombstones of one member: types 8, 7 and 5, in the order that replay needs."""
     return [
         CoordinatorRecord(
             schema.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
@@ -134,7 +134,7 @@ def without_member(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 def without_group(
     group_id: str, member_ids: list[str], regexes: list[str]
 ) -> list[CoordinatorRecord]:
-    """The tombstones of everything."""
+    """The tombstones of a whole group."""
     members = [without_member(group_id, member_id) for member_id in member_ids]
     return [
         *(current for current, _, _ in members),
@@ -150,7 +150,7 @@ def without_group(
 def with_metadata(
     member: ConsumerMember, value: schema.ConsumerGroupMemberMetadataValue
 ) -> ConsumerMember:
-    """`member`, as a record of type 5 describes it."""
+    """Return `member` with the metadata of a record of type 5."""
     classic = None
     if value.classic_member_metadata is not None:
         classic = ClassicFacts(
@@ -182,7 +182,7 @@ def with_metadata(
 def with_assignment(
     member: ConsumerMember, value: schema.ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> ConsumerMember:
-    """`member`, as a record of type 8 puts it; after a tombstone, as before its first."""
+    """Return `member` with the assignment of a record of type 8; a tombstone resets it."""
     if value is None:
         value = schema.ConsumerGroupCurrentMemberAssignmentValue()
     epoch = value.member_epoch
@@ -206,12 +206,12 @@ def with_assignment(
 
 
 def read_target(value: schema.ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
-    """The target that a record of type 7 holds."""
+    """Return the target of a record of type 7."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
 
 def read_regex(value: schema.ConsumerGroupRegularExpressionValue) -> ResolvedRegex:
-    """The topics that a record of type 16 holds."""
+    """Return the topics of a record of type 16."""
     return ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
 
 
@@ -234,7 +234,7 @@ def _read_epochs(topics: list[schema.TopicPartitions], member_epoch: int) -> Own
     for topic in topics:
         epochs = topic.assignment_epochs
         if epochs is None:
-            # Written before Kafka 4.3: the present epoch is the safe guess.
+            # Written before Kafka 4.3: the present epoch is the safe assumption.
             epochs = [member_epoch] * len(topic.partitions)
         found[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=False))
     return found

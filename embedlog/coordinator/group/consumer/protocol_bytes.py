@@ -1,7 +1,7 @@
-"""What classic consumers tell each other, as the coordinator reads and writes it for them.
+"""Classic consumers' subscriptions and assignments, read and written by the coordinator.
 
-A subscription or an assignment is its version as an int16, then the message. A later version than
-is known is read as the last known one, whose fields it begins with.
+Each is its version as an int16, then the message. A version above the last known one is read as
+that one, whose fields it begins with.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _LAST_VERSION = 3
 
 
 def subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """What a member subscribes to.
+    """Return a member's subscription.
 
     Raises:
-        InconsistentGroupProtocol: it is not what consumers write.
+        InconsistentGroupProtocol: the bytes are not in the consumers' format.
     """
     return _read(ConsumerProtocolSubscription, metadata)
 
 
 def assigned(assignment: bytes, metadata: MetadataImage) -> Partitions:
-    """The partitions that an assignment names, of topics that exist. Empty bytes: none.
+    """Return an assignment's partitions of existing topics. Empty bytes have none.
 
     Raises:
-        InconsistentGroupProtocol: it is not what consumers write.
+        InconsistentGroupProtocol: the bytes are not in the consumers' format.
     """
     if not assignment:
         return {}
@@ -53,7 +53,7 @@ def assigned(assignment: bytes, metadata: MetadataImage) -> Partitions:
 
 
 def by_topic_id(topics: Sequence[TopicPartition], metadata: MetadataImage) -> Partitions:
-    """Partitions by topic id; topics that do not exist are left out."""
+    """Return partitions by topic id; topics that do not exist are left out."""
     found: dict[bytes, frozenset[int]] = {}
     for topic in topics:
         image = metadata.topics_by_name.get(topic.topic)
@@ -65,7 +65,7 @@ def by_topic_id(topics: Sequence[TopicPartition], metadata: MetadataImage) -> Pa
 def assignment_for(
     owned: Owned | Partitions, metadata: MetadataImage, *, subscription_metadata: bytes
 ) -> bytes:
-    """The assignment that gives a member `owned`, in the version its subscription has."""
+    """Return the assignment of `owned`, in the version of the member's subscription."""
     (version,) = _VERSION.unpack_from(subscription_metadata)
     version = max(0, min(version, _LAST_VERSION))
     by_id = metadata.topics_by_id

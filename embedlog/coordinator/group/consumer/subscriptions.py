@@ -1,4 +1,4 @@
-"""What the members of a group read, and the hash that says whether its metadata has changed."""
+"""The subscriptions of a group's members, and the hash that detects changes of their metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_TOPICS: frozenset[str] = frozenset()
 
 
 class Subscriptions:
-    """How many members subscribe to each topic name and each pattern. Changed by replay."""
+    """Counts the members that subscribe to each topic name and each pattern. Changed by replay."""
 
     __slots__ = ("names", "regexes", "resolved")
 
@@ -25,30 +25,30 @@ class Subscriptions:
         self.names: dict[str, int] = {}
         self.regexes: dict[str, int] = {}
         self.resolved: dict[str, ResolvedRegex] = {}
-        """What each pattern matched; one without entry was never matched."""
+        """Pattern -> the topics it matched; a new pattern has no entry."""
 
     def add(self, member: ConsumerMember) -> None:
-        """Count a member's subscription."""
+        """Add a member's subscription."""
         for name in member.topics:
             self.names[name] = self.names.get(name, 0) + 1
         if member.regex:
             self.regexes[member.regex] = self.regexes.get(member.regex, 0) + 1
 
     def remove(self, member: ConsumerMember) -> None:
-        """Count it no more."""
+        """Remove a member's subscription."""
         for name in member.topics:
             _count_down(self.names, name)
         if member.regex:
             _count_down(self.regexes, member.regex)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The topics a member reads: by name, and by what its pattern matched."""
+        """Return a member's topics: by name, and by its pattern."""
         if not member.regex:
             return member.topics
         return member.topics | self._matched(member.regex)
 
     def includes(self, topic: str) -> bool:
-        """Does any member read that topic?"""
+        """Does any member read the topic?"""
         return topic in self.names or any(topic in self._matched(r) for r in self.regexes)
 
     def topics_after(
@@ -57,7 +57,7 @@ class Subscriptions:
         without: ConsumerMember | None = None,
         added: ConsumerMember | None = None,
     ) -> set[str]:
-        """What would be read if one member went and one came. O(topics)."""
+        """Return the topics that would be read without one member and with another. O(topics)."""
         topics = set(self.names)
         patterns = set(self.regexes)
         if without is not None:
@@ -70,7 +70,7 @@ class Subscriptions:
         return topics.union(*map(self._matched, patterns))
 
     def topics_without(self, members: Iterable[ConsumerMember]) -> set[str]:
-        """What would be read if members went."""
+        """Return the topics that would be read without some members."""
         rest = Subscriptions()
         rest.names, rest.regexes, rest.resolved = {**self.names}, {**self.regexes}, self.resolved
         for member in members:
@@ -78,7 +78,6 @@ class Subscriptions:
         return rest.topics_after()
 
     def unresolved(self) -> bool:
-        """Is there a pattern that was never matched?"""
         return any(regex not in self.resolved for regex in self.regexes)
 
     def _matched(self, regex: str) -> frozenset[str]:
@@ -87,9 +86,9 @@ class Subscriptions:
 
 
 def metadata_hash(topics: Iterable[str], metadata: MetadataImage) -> int:
-    """A hash, as an int64, of what an assignor depends on: ids and partition counts of `topics`.
+    """Return an int64 hash of an assignor's input: ids and partition counts of `topics`.
 
-    0 when none of them exists.
+    0 if none of them exists.
     """
     by_name = metadata.topics_by_name
     found = [by_name[name] for name in sorted(topics) if name in by_name]

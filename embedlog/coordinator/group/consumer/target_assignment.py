@@ -1,4 +1,4 @@
-"""The next target assignment of a group: the partitions of each member from an epoch on."""
+"""The next target assignment of a group: each member's partitions from an epoch on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TargetAssignment(Value):
-    """A target assignment, and the records that make it so."""
+    """A target assignment, and its records."""
 
     epoch: int
     members: dict[str, Partitions]
@@ -33,9 +33,9 @@ def make_target_assignment(
     epoch: int,
     now_ms: int,
 ) -> TargetAssignment:
-    """Assign all subscribed partitions, with `updated` as its member will be.
+    """Assign all subscribed partitions, with `updated` in place of its present member.
 
-    Only assignments that changed become records. O(members + partitions), for most assignors.
+    Only changed assignments become records. O(members + partitions) for most assignors.
     """
     replaced = group.static_members.get(updated.instance_id or "")
     members = dict(group.members)
@@ -66,6 +66,6 @@ def make_target_assignment(
 
 
 def ids_of(topics: frozenset[str], metadata: MetadataImage) -> frozenset[bytes]:
-    """The ids of those of `topics` that exist."""
+    """Return the ids of the topics that exist."""
     by_name = metadata.topics_by_name
     return frozenset(by_name[name].topic_id for name in topics if name in by_name)

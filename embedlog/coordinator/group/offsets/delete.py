@@ -1,4 +1,4 @@
-"""OffsetDelete: offsets that an administrator takes away; those in use stay."""
+"""OffsetDelete: an administrator deletes offsets that are not in use."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 def delete_offsets(
     request: OffsetDeleteRequest, store: OffsetStore, group: Group | None, metadata: MetadataImage
 ) -> Result[OffsetDeleteResponse]:
-    """Delete what is asked for and not in use. Requires: the shard's lock.
+    """Delete the requested offsets that are not in use. Requires: the shard's lock.
 
     Raises:
-        GroupIdNotFound: there is no such group.
+        GroupIdNotFound: the group does not exist.
         KafkaError: see `Group.validate_offset_delete`.
     """
     if group is None:
