@@ -13,10 +13,11 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.controller import features
 from embedlog.controller.elections import NO_LEADER
-from embedlog.controller.metadata import BrokerImage
+from embedlog.controller.metadata import BrokerImage, PartitionImage
 from embedlog.controller.metadata_records import BrokerStateRecord, UnregisterBrokerRecord
 from embedlog.controller.partitions import (
     PartitionChanges,
+    Partitions,
     check_broker_epoch,
     in_directories,
     leaderless,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from embedlog.common import TopicPartition
-    from embedlog.controller.metadata import PartitionImage
-    from embedlog.controller.partitions import Partitions
     from embedlog.controller.state import ControllerState
 
 _log = Logger("controller")

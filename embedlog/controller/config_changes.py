@@ -7,7 +7,7 @@ kind in another place.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.config import resources, topic_config, types
+from embedlog.config import BrokerConfig, resources, topic_config, types
 from embedlog.config.cordons import CORDONED, check_cordoned
 from embedlog.config.definitions import BROKER, TOPIC, Definitions
 from embedlog.controller import features, topic_names
@@ -16,6 +16,7 @@ from embedlog.controller.metadata import (
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
+    MetadataImage,
 )
 from embedlog.errors import ConfigError, KafkaError
 from embedlog.storage.paths import broker_directory
@@ -23,9 +24,6 @@ from embedlog.storage.paths import broker_directory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import MetadataImage
 
     Change = tuple[int, str, str | None]
     """Operation, name, value."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
-from embedlog.controller import features
+from embedlog.controller import config_changes, features
 from embedlog.controller.metadata import (
     RESOURCE_BROKER,
     RESOURCE_GROUP,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.config import BrokerConfig
-    from embedlog.controller import config_changes
     from embedlog.controller.brokers import Brokers
     from embedlog.controller.directories import Directories
     from embedlog.controller.metadata_log import MetadataLog

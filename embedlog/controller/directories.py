@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from embedlog.controller.partitions import (
     PartitionChanges,
+    Partitions,
     check_broker_epoch,
     in_directories,
     leaderless,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.controller.metadata import BrokerImage
-    from embedlog.controller.partitions import Partitions
     from embedlog.controller.state import ControllerState
 
 _log = Logger("controller")
@@ -54,7 +54,7 @@ class Directories:
                 if topic is None or before is None or node_id not in before.replicas:
                     continue
                 if before.directories.get(node_id) != directory:
-                    after = before.replaced(
+                    after = before.replace(
                         directories={**before.directories, node_id: directory},
                         partition_epoch=before.partition_epoch + 1,
                     )

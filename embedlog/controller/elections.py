@@ -110,7 +110,7 @@ def changed(
         # Only the last in-sync replica may come back as the leader.
         isr = before.isr
     begins_epoch = leader != before.leader or not set(before.replicas) <= set(target.replicas)
-    after = before.replaced(
+    after = before.replace(
         leader=leader,
         isr=isr,
         replicas=target.replicas,
@@ -121,11 +121,12 @@ def changed(
         is_recovering=is_recovering,
         directories=_kept(before.directories, target.replicas),
     )
-    if not begins_epoch and _same(before, after):
+    if not begins_epoch and after == before:
         return before
-    after.partition_epoch += 1
-    after.leader_epoch += begins_epoch
-    return after
+    return after.replace(
+        partition_epoch=before.partition_epoch + 1,
+        leader_epoch=before.leader_epoch + begins_epoch,
+    )
 
 
 def _kept(directories: Mapping[int, bytes], replicas: Nodes) -> Mapping[int, bytes]:
@@ -171,10 +172,6 @@ def _last_known(before: PartitionImage, rules: ElectionRules, leader: int) -> No
     if leader >= 0:
         return ()
     return before.last_known_elr or (before.leader,)
-
-
-def _same(before: PartitionImage, after: PartitionImage) -> bool:
-    return all(getattr(before, name) == getattr(after, name) for name in before.__slots__)
 
 
 def _without(nodes: Nodes, others: Nodes) -> Nodes:

@@ -7,7 +7,7 @@ consistent state, without a lock.
 
 from __future__ import annotations
 
-from embedlog.common import ZERO_UUID
+from embedlog.common import ZERO_UUID, TopicPartition
 from embedlog.controller.features import FIRST_LEVELS
 from embedlog.topic_names import INTERNAL_TOPICS
 from embedlog.value import Value
@@ -15,9 +15,7 @@ from embedlog.value import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    from embedlog.common import TopicPartition
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -26,77 +24,44 @@ RESOURCE_CLIENT_METRICS = 16
 RESOURCE_GROUP = 32
 
 
-class PartitionImage:
+class PartitionImage(Value):
     """One partition: its replicas and its leader; `leader` is -1 without one.
 
     Every change raises `partition_epoch` by one. A change of the leader, or a removal of replicas,
     also begins a new `leader_epoch`.
     """
 
-    __slots__ = (
-        "adding_replicas",
-        "directories",
-        "elr",
-        "is_recovering",
-        "isr",
-        "last_known_elr",
-        "leader",
-        "leader_epoch",
-        "partition",
-        "partition_epoch",
-        "removing_replicas",
-        "replicas",
-    )
-
-    def __init__(
-        self,
-        *,
-        partition: int,
-        leader: int,
-        leader_epoch: int,
-        replicas: tuple[int, ...],
-        isr: tuple[int, ...],
-        partition_epoch: int = 0,
-        adding_replicas: tuple[int, ...] = (),
-        removing_replicas: tuple[int, ...] = (),
-        elr: tuple[int, ...] = (),
-        last_known_elr: tuple[int, ...] = (),
-        is_recovering: bool = False,
-        directories: Mapping[int, bytes] = {},
-    ) -> None:
-        self.partition = partition
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.replicas = replicas
-        """All replicas, the preferred leader first; during a reassignment also the old ones."""
-        self.isr = isr
-        self.partition_epoch = partition_epoch
-        self.adding_replicas = adding_replicas
-        self.removing_replicas = removing_replicas
-        self.elr = elr
-        """Replicas out of the in-sync set with every record below the high watermark (KIP-966)."""
-        self.last_known_elr = last_known_elr
-        """The last leader of a partition without leader."""
-        self.is_recovering = is_recovering
-        """Was the leader elected uncleanly, and has not yet reported its recovery?"""
-        self.directories = directories
-        """Node id -> the replica's log directory; brokers with one directory have no entry."""
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    """All replicas, the preferred leader first; during a reassignment also the old ones."""
+    isr: tuple[int, ...]
+    partition_epoch: int = 0
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    """Replicas out of the in-sync set with every record below the high watermark (KIP-966)."""
+    last_known_elr: tuple[int, ...] = ()
+    """The last leader of a partition without leader."""
+    is_recovering: bool = False
+    """Was the leader elected uncleanly, and has not yet reported its recovery?"""
+    directories: Mapping[int, bytes] = {}
+    """Node id -> the replica's log directory; brokers with one directory have no entry."""
 
     @property
     def is_reassigning(self) -> bool:
         return bool(self.adding_replicas or self.removing_replicas)
 
-    def replaced(self, **changes: Any) -> PartitionImage:
-        """Return the partition with other values of some attributes."""
-        kept = {name: getattr(self, name) for name in self.__slots__ if name not in changes}
-        return PartitionImage(**kept, **changes)
-
     def next_epoch(self, epoch_min: int = 0) -> PartitionImage:
         """Return the partition under the next leader epoch, at least `epoch_min`."""
-        return self.replaced(
+        return self.replace(
             leader_epoch=max(self.leader_epoch + 1, epoch_min),
             partition_epoch=self.partition_epoch + 1,
         )
+
+    def __hash__(self) -> int:
+        return hash((self.partition, self.partition_epoch))
 
     def __repr__(self) -> str:
         return (
@@ -105,15 +70,12 @@ class PartitionImage:
         )
 
 
-class TopicImage:
+class TopicImage(Value):
     """One topic; `partitions[n].partition == n`."""
 
-    __slots__ = ("name", "partitions", "topic_id")
-
-    def __init__(self, name: str, topic_id: bytes, partitions: tuple[PartitionImage, ...]) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = partitions
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionImage, ...]
 
     @property
     def is_internal(self) -> bool:

@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.config import topic_config
+from embedlog.config import BrokerConfig, topic_config
 from embedlog.controller import placement, topic_names
-from embedlog.controller.metadata import PartitionImage, TopicImage
+from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import MetadataImage
     from embedlog.runtime import Random
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
-class NewTopic:
+class NewTopic(Value):
     """A requested topic. Counts of -1 mean the broker's defaults.
 
     `assignments` gives the replicas instead: (partition, node ids), in any order.
     """
 
-    __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        partition_count: int = -1,
-        replication_factor: int = -1,
-        assignments: Sequence[tuple[int, Sequence[int]]] = (),
-        configs: Mapping[str, str | None] | None = None,
-    ) -> None:
-        self.name = name
-        self.partition_count = partition_count
-        self.replication_factor = replication_factor
-        self.assignments = assignments
-        self.configs = configs or {}
+    name: str
+    partition_count: int = -1
+    replication_factor: int = -1
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = {}
 
 
 class Planner:

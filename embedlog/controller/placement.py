@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import T
-from embedlog.controller.metadata import PartitionImage
+from embedlog.controller.metadata import BrokerImage, PartitionImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from embedlog.controller.metadata import BrokerImage
     from embedlog.runtime import Random
 
     Assignment = tuple[int, ...]

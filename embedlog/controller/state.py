@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.controller.metadata import MetadataDelta, MetadataImage
+from embedlog.controller.metadata import BrokerImage, MetadataDelta, MetadataImage
 from embedlog.controller.replay import ImageBuilder, broker_record
 from embedlog.runtime.locks import Rank, ranked_rlock
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import BrokerImage
     from embedlog.controller.metadata_log import MetadataLog
     from embedlog.runtime import Clock
 

@@ -38,8 +38,6 @@ class Collisions:
     existing names are read once, when the first name with such a letter is checked.
     """
 
-    __slots__ = ("_by_metric_name", "_existing")
-
     def __init__(self, existing: Iterable[str]) -> None:
         self._existing = existing
         self._by_metric_name: dict[str, str] | None = None

@@ -41,23 +41,11 @@ def _answer_of(done: Pending[T], refused: Callable[[KafkaError], T]) -> T:
     )
 
 
-def then(pending: Pending[T], make: Callable[[T], R]) -> Pending[R]:
-    """Return a pending with `make(answer)`; it fails as `pending` does."""
-    made: Pending[R] = Pending()
+def then(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]:
+    """Return a pending with `make(answer)`, or one that fails as `pending` does.
 
-    def settled(done: Pending[T]) -> None:
-        error = done.error()
-        if error is None:
-            made.complete(make(done.result()))
-        else:
-            made.fail(error)
-
-    pending.add_callback(settled)
-    return made
-
-
-def flattened(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]:
-    """Return a pending like `then`; `make` may return a pending itself, or raise EmbedlogErrors."""
+    `make` may return a pending itself, or raise EmbedlogErrors.
+    """
     made: Pending[R] = Pending()
 
     def pass_on(done: Pending[R]) -> None:

@@ -18,8 +18,6 @@ def partition_of(key: str, partition_count: int) -> int:
 class Hashes:
     """A cache of hashes of keys: to hash a long name takes microseconds."""
 
-    __slots__ = ("_known",)
-
     COUNT_MAX = 100_000
 
     def __init__(self) -> None:

@@ -10,14 +10,13 @@ from struct import Struct
 
 import wire
 from embedlog.coordinator.result import CoordinatorRecord
-from wire.schema import declaration
+from wire.schema import Payload, declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from wire.schema import Payload
 
 _INT16 = Struct(">h")
 _PREFIX_SIZE = 2
@@ -44,8 +43,6 @@ TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "
 
 class RecordFormat:
     """The records of one internal topic; it imports message classes when they first occur."""
-
-    __slots__ = ("_classes", "_types")
 
     def __init__(self, types: Mapping[int, tuple[str, str]]) -> None:
         self._types = types

@@ -98,17 +98,5 @@ class Result(Generic[T]):
         self.producer = producer
         """The producer whose transaction contains the records; None: they count at once."""
 
-    def answering(self, response: R) -> Result[R]:
-        """Return the same result with another response."""
-        return Result(
-            self.records,
-            response,
-            is_atomic=self.is_atomic,
-            is_replayed=self.is_replayed,
-            on_append=self.on_append,
-            marker=self.marker,
-            producer=self.producer,
-        )
-
     def __repr__(self) -> str:
         return f"Result({len(self.records)} records, {self.response!r})"

@@ -22,8 +22,7 @@ from embedlog.common import Generic
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import NO_PRODUCER_ID, replay_log
-from embedlog.coordinator.pending_write import PendingWrite
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
 from embedlog.logger import Logger
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from embedlog.coordinator.records import RecordFormat
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import CoordinatorWorld, Shard
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
@@ -215,7 +213,7 @@ class CoordinatorRuntime(Generic[S]):
         """Write for a shard's own code if `context` is given: fail if another shard was loaded
         since.
         """
-        write = PendingWrite(operation, context)
+        write = _PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
         except KafkaError as error:
@@ -254,7 +252,7 @@ class CoordinatorRuntime(Generic[S]):
             for action in deferred:
                 action()
 
-    def _operate(self, slot: _Slot[S], write: PendingWrite[S, T]) -> None:
+    def _operate(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         """Run the operation and append its records. Requires: the shard's lock.
 
         Raises:
@@ -338,7 +336,7 @@ class CoordinatorRuntime(Generic[S]):
         )
         yield batch, result.records[first:]
 
-    def _await_commit(self, slot: _Slot[S], write: PendingWrite[S, T]) -> None:
+    def _await_commit(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         from embedlog.coordinator.delayed_commit import DelayedCommit
 
         def when_decided(error: KafkaError | None) -> None:
@@ -439,13 +437,57 @@ def _nothing(_shard: object) -> None:
     """Do nothing: the caller only wants the shard loaded."""
 
 
+class _PendingWrite(Generic[S, T]):
+    """`operation(shard)` returns the records to write. Answering needs no lock, the rest the
+    shard's.
+    """
+
+    __slots__ = ("context", "end_offset", "is_committed", "operation", "pending", "result")
+
+    def __init__(self, operation: Callable[[S], Result[T]], context: ShardContext | None) -> None:
+        self.operation = operation
+        self.context = context
+        self.pending: Pending[T] = Pending()
+        self.result: Result[T] | None = None
+        self.end_offset = 0
+        self.is_committed = False
+
+    def appended(self, error: KafkaError | None) -> None:
+        """Call the operation's `on_append`, if it has one. Requires: the shard's lock."""
+        assert self.result is not None, self.operation
+        if self.result.on_append is not None:
+            self.result.on_append(error)
+
+    def answer(self) -> None:
+        """Answer with the operation's response."""
+        assert self.result is not None, self.operation
+        response: Any = self.result.response
+        if isinstance(response, Pending):
+            response.add_callback(self._pass_on)
+        else:
+            self.pending.complete(response)
+
+    def answer_error(self, error: KafkaError) -> None:
+        """Fail, unless `on_append` has already completed the operation's own response."""
+        response = None if self.result is None else self.result.response
+        if isinstance(response, Pending) and response.done():
+            self._pass_on(response)
+        else:
+            self.pending.fail(error)
+
+    def _pass_on(self, response: Pending[T]) -> None:
+        error = response.error()
+        if error is None:
+            self.pending.complete(response.result())
+        else:
+            self.pending.fail(error)
+
+
 class LeaderChanges:
     """A duty that calls `follow(index)` soon for each noted partition, with no lock held.
 
     Metadata changes under locks that shards must not wait for.
     """
-
-    __slots__ = ("_follow", "_noted", "_scheduler")
 
     def __init__(self, scheduler: Scheduler, follow: Callable[[int], None]) -> None:
         self._scheduler = scheduler
@@ -480,8 +522,6 @@ class FirstLoads:
     The first load cleans up after an earlier process. With several brokers, a shard that comes from
     another broker has been loaded there before.
     """
-
-    __slots__ = ("_expected", "_seen")
 
     def __init__(self) -> None:
         self._seen: set[int] = set()

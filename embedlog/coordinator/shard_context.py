@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.config.resources import group_value
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.purgatory.timing_wheel import TimerTask
 from embedlog.value import Value
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig, types
     from embedlog.controller.metadata import MetadataImage
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.errors import KafkaError
     from embedlog.purgatory.purgatory import DelayedOperationPurgatory
     from embedlog.purgatory.timer import Timer
@@ -114,8 +113,6 @@ class ShardContext:
 
 class ShardTimer:
     """The timers of one shard, at most one per key. Requires: the shard's lock."""
-
-    __slots__ = ("_context", "_tasks", "_timer")
 
     def __init__(self, timer: Timer, context: ShardContext) -> None:
         self._timer = timer

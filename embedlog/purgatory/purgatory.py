@@ -25,16 +25,6 @@ class DelayedOperationPurgatory:
     `timer` belongs to this purgatory alone: its size is the number of incomplete operations.
     """
 
-    __slots__ = (
-        "_estimated_total",
-        "_lock",
-        "_purge_check_at",
-        "_watchers",
-        "name",
-        "purge_interval",
-        "timer",
-    )
-
     def __init__(self, name: str, timer: Timer, purge_interval: int = PURGE_INTERVAL) -> None:
         self.name = name
         self.timer = timer

@@ -15,7 +15,7 @@ def create_topic(
     *,
     partition_count: int = -1,
     replication_factor: int = -1,
-    configs: Mapping[str, str | None] | None = None,
+    configs: Mapping[str, str | None] = {},
     validate_only: bool = False,
 ) -> TopicImage:
     """Make one topic. Raises what `create_topics` returns for it."""

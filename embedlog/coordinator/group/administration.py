@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
-from embedlog.coordinator.group.offsets.store import offset_tombstone
+from embedlog.coordinator.group.offsets.store import OffsetStore, offset_tombstone
 from wire.error_codes import ErrorCode
 from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.list_groups import ListedGroup
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.group.offsets.store import OffsetStore
     from embedlog.coordinator.result import CoordinatorRecord
 
 _FIRST_WITH_NOT_FOUND = 6

@@ -14,7 +14,7 @@ from embedlog import errors
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
 from embedlog.coordinator.group.classic.heartbeat import heartbeat
 from embedlog.coordinator.group.offsets.store import OffsetStore
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from wire.schema import declaration
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
     from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
     from wire.schemas.consumer_group_heartbeat import (
@@ -51,8 +50,6 @@ _MINUTE_MS = 60_000
 
 class GroupShard:
     """One loaded shard. Requires for every method: the shard's lock."""
-
-    __slots__ = ("_consumer", "_group_count", "classic", "context", "groups", "offsets")
 
     def __init__(self, context: ShardContext, group_count: Callable[[], int]) -> None:
         """`group_count` counts the groups of all loaded shards of the broker."""

@@ -22,6 +22,7 @@ from wire.schemas.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 
 TYPE_CHECKING = False
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     )
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
     from embedlog.runtime.scheduler import Scheduler
-    from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
 
     Send = Callable[
         [WriteTxnMarkersRequest], WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]

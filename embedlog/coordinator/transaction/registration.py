@@ -10,6 +10,7 @@ from embedlog.purgatory.delayed_operation import DelayedOperation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from typing import Any
 
     from embedlog.coordinator.transaction.transaction_metadata import (
         TopicIndex,
@@ -26,7 +27,7 @@ def add_partitions(
     partitions: Collection[TopicIndex],
     *,
     client_version: int,
-) -> Result[None]:
+) -> Result[Any]:
     """Add partitions to the open transaction, or begin a new one. Requires: the shard's lock.
 
     Raises:

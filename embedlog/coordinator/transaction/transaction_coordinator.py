@@ -174,7 +174,8 @@ class TransactionCoordinator:
             answer = dict.fromkeys(partitions, int(ErrorCode.NONE))
             if not is_verified_only:
                 added = add_partitions(*of_id, partitions, client_version=_CLIENT_WITH_EPOCH_BUMP)
-                return added.answering(answer)
+                added.response = answer
+                return added
             for place in missing_partitions(*of_id, partitions):
                 answer[place] = ErrorCode.TRANSACTION_ABORTABLE
             return Result((), answer)

@@ -7,9 +7,14 @@ applied, and a decision goes to the markers.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.transaction_metadata import from_record, record_of, tombstone
+from embedlog.coordinator.transaction.transaction_metadata import (
+    TransactionMetadata,
+    from_record,
+    record_of,
+    tombstone,
+)
 from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
@@ -17,9 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.transaction.transaction_metadata import TransactionMetadata
     from embedlog.errors import KafkaError
 
     WhenDecided = Callable[["TransactionShard", TransactionMetadata], None]

@@ -14,13 +14,11 @@ from __future__ import annotations
 from heapq import heapify, heapreplace
 from itertools import islice
 
-from embedlog.coordinator.group.assignors.spec import is_homogeneous
+from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions, is_homogeneous
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
 
     TopicIdPartition = tuple[bytes, int]
     Holdings = dict[str, list[TopicIdPartition]]

@@ -2,7 +2,7 @@
 
     JoinGroup   parked until all members have joined        join
     SyncGroup   parked until the leader's assignment comes  sync
-    Heartbeat   answered at once                            heartbeat, delayed_heartbeat
+    Heartbeat   answered at once                            heartbeat, group_operation
     LeaveGroup  answered at once                            leave
 
 `classic_group` has the state and its table, `rebalances` moves a group from one state to the next,

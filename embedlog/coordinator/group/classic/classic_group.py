@@ -19,7 +19,7 @@ from embedlog.coordinator.result import CoordinatorRecord
 from embedlog.errors import error_for
 from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.group_metadata import GroupMetadataKey
-from wire.schemas.join_group import JoinGroupResponse
+from wire.schemas.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.classic.classic_member import ClassicMember, Protocols
     from embedlog.coordinator.group.classic.group_operation import GroupOperation
     from embedlog.coordinator.group.group import ExpiryBase
-    from wire.schemas.join_group import JoinGroupResponseMember
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

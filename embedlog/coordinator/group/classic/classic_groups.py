@@ -9,7 +9,7 @@ from embedlog.coordinator.group.classic.leave import Leaves
 from embedlog.coordinator.group.classic.rebalances import Rebalances
 from embedlog.coordinator.group.classic.records import group_from
 from embedlog.coordinator.group.classic.sync import Syncs
-from embedlog.coordinator.group.group import is_in_process
+from embedlog.coordinator.group.group import Group, is_in_process
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
@@ -30,8 +29,6 @@ class ClassicGroups:
     `groups` is the shard's dictionary of groups of every type. Requests treat a group of another
     type as absent; only a join may replace it, if it is empty.
     """
-
-    __slots__ = ("_context", "_groups", "joins", "leaves", "rebalances", "syncs")
 
     def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
         self._context = context

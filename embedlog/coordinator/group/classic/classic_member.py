@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from embedlog.runtime.pending import Pending
 from wire.schemas.describe_groups import DescribedGroupMember
-from wire.schemas.join_group import JoinGroupResponse
+from wire.schemas.join_group import JoinGroupRequestProtocol, JoinGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
-    from wire.schemas.join_group import JoinGroupRequestProtocol
+    from embedlog.coordinator.group.classic.group_operation import DelayedHeartbeat
     from wire.schemas.sync_group import SyncGroupResponse
 
     Protocols = tuple[tuple[str, bytes], ...]

@@ -14,14 +14,13 @@ from __future__ import annotations
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.result import Result
 from wire.error_codes import ErrorCode
-from wire.schemas.heartbeat import HeartbeatResponse
+from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.coordinator.group.group import Group
-    from wire.schemas.heartbeat import HeartbeatRequest
 
     HeartbeatResult = Result[HeartbeatResponse]
 

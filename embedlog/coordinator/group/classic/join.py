@@ -55,8 +55,6 @@ _FIRST_WITH_SKIP_ASSIGNMENT = 9
 class Joins:
     """Answers JoinGroup for the classic groups of one shard. Requires: the shard's lock."""
 
-    __slots__ = ("_context", "_groups", "_rebalances")
-
     def __init__(
         self, context: ShardContext, groups: dict[str, Group], rebalances: Rebalances
     ) -> None:

@@ -13,13 +13,17 @@ from embedlog.coordinator.group.classic.classic_group import ClassicGroup, Group
 from embedlog.coordinator.result import Result
 from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
-from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from wire.schemas.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.group.classic.rebalances import Rebalances
     from embedlog.coordinator.group.group import Group
-    from wire.schemas.leave_group import LeaveGroupRequest
 
     LeaveResult = Result[LeaveGroupResponse]
 
@@ -44,8 +48,6 @@ def leave_response(answers: list[MemberResponse], version: int) -> LeaveGroupRes
 
 class Leaves:
     """Answers LeaveGroup for the classic groups of one shard. Requires: the shard's lock."""
-
-    __slots__ = ("_groups", "_rebalances")
 
     def __init__(self, groups: dict[str, Group], rebalances: Rebalances) -> None:
         self._groups = groups

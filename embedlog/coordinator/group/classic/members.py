@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         ParkedJoin,
         Protocols,
     )
-    from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
+    from embedlog.coordinator.group.classic.group_operation import DelayedHeartbeat
 
 
 class Members:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.classic_member import join_refused
+from embedlog.coordinator.group.classic.classic_member import (
+    ClassicMember,
+    ParkedJoin,
+    join_refused,
+)
 from wire.schemas.sync_group import SyncGroupResponse
 
 TYPE_CHECKING = False
@@ -10,7 +14,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from embedlog.coordinator.group.classic.classic_group import ClassicGroup
-    from embedlog.coordinator.group.classic.classic_member import ClassicMember, ParkedJoin
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.runtime.pending import Pending
 
@@ -19,8 +22,6 @@ if TYPE_CHECKING:
 
 class ParkedRequests:
     """The parked requests of one shard. Requires for every method: the shard's lock."""
-
-    __slots__ = ("_context",)
 
     def __init__(self, context: ShardContext) -> None:
         self._context = context

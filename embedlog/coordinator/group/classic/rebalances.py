@@ -9,9 +9,8 @@ A member that is removed on the way gets an error for its parked request.
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.classic_group import GroupState
-from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
-from embedlog.coordinator.group.classic.group_operation import GroupOperation
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.group.classic.group_operation import DelayedHeartbeat, GroupOperation
 from embedlog.coordinator.group.classic.parked_requests import ParkedRequests
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from embedlog.coordinator.group.classic.classic_group import ClassicGroup
     from embedlog.coordinator.group.classic.classic_member import ClassicMember
     from embedlog.coordinator.shard_context import ShardContext
 
@@ -35,8 +33,6 @@ class Rebalances:
 
     A returned `Result` has no response: the caller adds it.
     """
-
-    __slots__ = ("_context", "parked")
 
     def __init__(self, context: ShardContext) -> None:
         self._context = context

@@ -17,7 +17,7 @@ from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
 from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
-from wire.schemas.sync_group import SyncGroupResponse
+from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
-    from wire.schemas.sync_group import SyncGroupRequest
 
     SyncResult = Result[SyncGroupResponse]
 
 
 class Syncs:
     """Answers SyncGroup for the classic groups of one shard. Requires: the shard's lock."""
-
-    __slots__ = ("_context", "_groups", "_rebalances")
 
     def __init__(
         self, context: ShardContext, groups: dict[str, Group], rebalances: Rebalances

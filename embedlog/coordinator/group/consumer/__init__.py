@@ -10,9 +10,8 @@
     member_timers        time limits of members
     consumer_group       one group: three epochs, members, target assignment
     holders              the member that holds each partition
-    assignor_votes       the assignor that most members prefer
     member               one member, and its states
-    subscriptions        the members' topics; the hash of their metadata
+    subscriptions        the members' topics and preferred assignors; the hash of the metadata
     regexes              patterns, and regex_matching: when they are matched, and the effect
     member_records       members and assignments as records, and back; replay applies them
     classic_members      members of the classic protocol in a consumer group

@@ -17,29 +17,28 @@ from embedlog.coordinator.group.classic.classic_member import join_refused, prot
 from embedlog.coordinator.group.classic.leave import leave_response, leaving_members
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import protocol_bytes
-from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE
+from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
 from embedlog.coordinator.group.consumer.member_timers import JOIN, SYNC
 from embedlog.coordinator.group.consumer.update import MemberUpdate
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
-from wire.schemas.heartbeat import HeartbeatResponse
-from wire.schemas.join_group import JoinGroupResponse
-from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
-from wire.schemas.sync_group import SyncGroupResponse
+from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
+from wire.schemas.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.group.group import ClientIdentity
-    from embedlog.coordinator.result import CoordinatorRecord
-    from wire.schemas.heartbeat import HeartbeatRequest
-    from wire.schemas.join_group import JoinGroupRequest
-    from wire.schemas.leave_group import LeaveGroupRequest
-    from wire.schemas.sync_group import SyncGroupRequest
 
     JoinResult = Result[JoinGroupResponse]
 

@@ -13,10 +13,9 @@ Stable       all members have reached it
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.group.consumer.assignor_votes import AssignorVotes
 from embedlog.coordinator.group.consumer.holders import Holders
-from embedlog.coordinator.group.consumer.member import ConsumerMember
-from embedlog.coordinator.group.consumer.subscriptions import Subscriptions
+from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
+from embedlog.coordinator.group.consumer.subscriptions import AssignorVotes, Subscriptions
 from embedlog.coordinator.group.group import Group
 from embedlog.coordinator.group.protocols import SupportedProtocols
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Owned
     from embedlog.coordinator.group.group import ExpiryBase
     from embedlog.coordinator.result import CoordinatorRecord
 

@@ -8,13 +8,14 @@ from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import member_records, request_checks
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
-from embedlog.coordinator.group.consumer.member import ConsumerMember
+from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
 from embedlog.coordinator.group.consumer.member_timers import REBALANCE
 from embedlog.coordinator.group.consumer.update import MemberUpdate
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.logger import Logger
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
+    ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
@@ -24,13 +25,10 @@ _log = Logger("group")
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Owned
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.group.consumer.regex_matching import RegexMatching
     from embedlog.coordinator.group.group import ClientIdentity
-    from embedlog.coordinator.result import CoordinatorRecord
-    from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
     HeartbeatResult = Result[ConsumerGroupHeartbeatResponse]
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from embedlog.coordinator.group.consumer import member as states
-from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
+from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember, Owned
 from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 from embedlog.coordinator.result import CoordinatorRecord
 from wire.schemas import consumer_group_metadata as schema
@@ -20,7 +20,6 @@ from wire.schemas import consumer_group_metadata as schema
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Owned
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
@@ -118,17 +117,12 @@ def without_regex(group_id: str, regex: str) -> CoordinatorRecord:
 
 def without_member(group_id: str, member_id: str) -> list[CoordinatorRecord]:
     """The tombstones of one member: types 8, 7 and 5, in the order that replay needs."""
-    return [
-        CoordinatorRecord(
-            schema.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-        ),
-        CoordinatorRecord(
-            schema.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-        ),
-        CoordinatorRecord(
-            schema.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-        ),
-    ]
+    keys = (
+        schema.ConsumerGroupCurrentMemberAssignmentKey,
+        schema.ConsumerGroupTargetAssignmentMemberKey,
+        schema.ConsumerGroupMemberMetadataKey,
+    )
+    return [CoordinatorRecord(key(group_id=group_id, member_id=member_id)) for key in keys]
 
 
 def without_group(
@@ -160,8 +154,7 @@ def with_metadata(
                 for protocol in value.classic_member_metadata.supported_protocols
             ),
         )
-    return ConsumerMember(
-        member.member_id,
+    return member.replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
         client_id=value.client_id,
@@ -171,11 +164,6 @@ def with_metadata(
         topics=frozenset(value.subscribed_topic_names),
         regex=value.subscribed_topic_regex or "",
         classic=classic,
-        epoch=member.epoch,
-        previous_epoch=member.previous_epoch,
-        state=member.state,
-        assigned=member.assigned,
-        revoking=member.revoking,
     )
 
 
@@ -186,17 +174,7 @@ def with_assignment(
     if value is None:
         value = schema.ConsumerGroupCurrentMemberAssignmentValue()
     epoch = value.member_epoch
-    return ConsumerMember(
-        member.member_id,
-        instance_id=member.instance_id,
-        rack_id=member.rack_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        server_assignor=member.server_assignor,
-        topics=member.topics,
-        regex=member.regex,
-        classic=member.classic,
+    return member.replace(
         epoch=epoch,
         previous_epoch=value.previous_member_epoch,
         state=value.state if value.state in states.STATES else states.UNKNOWN,

@@ -44,8 +44,6 @@ class MemberTimers:
     `fence(group, member)` removes a member.
     """
 
-    __slots__ = ("_context", "_fence", "_groups")
-
     def __init__(
         self,
         context: ShardContext,

@@ -9,16 +9,14 @@ from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.member_timers import MemberTimers
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
-from embedlog.coordinator.group.group import is_in_process
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.group.group import Group, is_in_process
+from embedlog.coordinator.result import CoordinatorRecord, Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
 
 

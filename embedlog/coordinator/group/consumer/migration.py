@@ -17,9 +17,9 @@ from embedlog.coordinator.group.classic.classic_member import ClassicMember
 from embedlog.coordinator.group.consumer import member_records, protocol_bytes
 from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
-from embedlog.coordinator.group.consumer.membership import not_a_consumer_group
+from embedlog.coordinator.group.consumer.membership import Membership, not_a_consumer_group
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.errors import KafkaError
 from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
-    from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord
 
 _log = Logger("group")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.consumer import member as states
-from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember
+from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember, Epochs, Owned
 from embedlog.value import Value
 
 TYPE_CHECKING = False
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Set
 
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Epochs, Owned
 
     Holder = Callable[[bytes, int], str | None]
 

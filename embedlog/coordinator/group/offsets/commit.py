@@ -13,11 +13,14 @@ transaction count once its commit marker is appended.
 from __future__ import annotations
 
 from embedlog.coordinator.group.offsets.store import offset_record
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Producer, Result
 from embedlog.errors import KafkaError, error_for
 from wire.error_codes import ErrorCode
 from wire.schemas.group_metadata import OffsetCommitValue
 from wire.schemas.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -29,13 +32,7 @@ if TYPE_CHECKING:
 
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord, Producer
     from embedlog.coordinator.shard_context import ShardContext
-    from wire.schemas.offset_commit import (
-        OffsetCommitRequest,
-        OffsetCommitRequestPartition,
-        OffsetCommitRequestTopic,
-    )
 
 _FIRST_WITH_GROUP_NOT_FOUND = 9
 _FIRST_WITH_IDS = 10

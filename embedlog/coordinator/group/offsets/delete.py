@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.group.offsets.store import offset_tombstone
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.group.offsets.store import OffsetStore, offset_tombstone
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_delete import (
+    OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -16,9 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.group.offsets.store import OffsetStore
-    from embedlog.coordinator.result import CoordinatorRecord
-    from wire.schemas.offset_delete import OffsetDeleteRequest
 
 
 def delete_offsets(

@@ -11,14 +11,18 @@ The group decides which of its offsets can expire, and from when their retention
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.offsets.store import NO_EXPIRY, offset_tombstone
+from embedlog.coordinator.group.offsets.store import (
+    NO_EXPIRY,
+    OffsetStore,
+    StoredOffset,
+    offset_tombstone,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.coordinator.group.group import ExpiryBase, Group
-    from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
     from embedlog.coordinator.result import CoordinatorRecord
 
 

@@ -10,6 +10,8 @@ from embedlog.common import ZERO_UUID
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataImage, TopicImage
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
-    from wire.schemas.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 NO_OFFSET = -1
 

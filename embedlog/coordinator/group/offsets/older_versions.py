@@ -9,20 +9,15 @@ from __future__ import annotations
 
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_fetch import (
+    OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from wire.schemas.offset_fetch import (
-        OffsetFetchRequest,
-        OffsetFetchResponseGroup,
-        OffsetFetchResponsePartitions,
-    )
 
 FIRST_WITH_GROUPS = 8
 _FIRST_WITH_TOP_LEVEL_ERROR = 2

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from embedlog.common import ZERO_UUID
 from embedlog.coordinator.result import CoordinatorRecord
-from wire.schemas.group_metadata import OffsetCommitKey
+from wire.schemas.group_metadata import OffsetCommitKey, OffsetCommitValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from wire.schemas.group_metadata import OffsetCommitValue
 
     Place = tuple[str, str, int]
     """Group, topic, partition."""
@@ -87,8 +85,6 @@ _NOTHING: TopicOffsets = {}
 
 class OffsetStore:
     """The offsets of one shard. Requires for every method: the shard's lock."""
-
-    __slots__ = ("_groups", "_open", "_pending")
 
     def __init__(self) -> None:
         self._groups: dict[str, TopicOffsets] = {}
