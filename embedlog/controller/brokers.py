@@ -128,8 +128,7 @@ class Brokers:
     def fence(self, node_id: int) -> None:
         """Remove the broker from the in-sync sets, and let others lead.
 
-        Raises:
-            BrokerIdNotRegistered
+        Raises BrokerIdNotRegistered.
         """
         state = self._state
         with state.lock:
@@ -143,8 +142,7 @@ class Brokers:
     def begin_controlled_shutdown(self, node_id: int, epoch: int) -> int:
         """Let others lead the broker's partitions; return how many it still leads.
 
-        Raises:
-            StaleBrokerEpoch
+        Raises StaleBrokerEpoch.
         """
         state = self._state
         with state.lock:

@@ -67,11 +67,7 @@ def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[
 
 
 def replacement(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
-    """Return the settings of an AlterConfigs request.
-
-    Raises:
-        InvalidRequest: a repeated key, or a null.
-    """
+    """Return the settings of AlterConfigs. Raise InvalidRequest for nulls and repeats."""
     refuse_duplicates(name for name, _ in configs)
     nulls = [name for name, value in configs if value is None]
     if nulls:

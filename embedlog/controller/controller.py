@@ -104,7 +104,7 @@ class Controller:
 
     @property
     def partitions(self) -> Partitions:
-        """In-sync sets, elections and reassignments, made when first needed."""
+        """Made when first needed, as are the next two."""
         with self._state.lock:
             if self._partitions is None:
                 from embedlog.controller.partitions import Partitions
@@ -114,7 +114,6 @@ class Controller:
 
     @property
     def brokers(self) -> Brokers:
-        """The brokers of a cluster of several, made when first needed."""
         with self._state.lock:
             if self._brokers is None:
                 from embedlog.controller.brokers import Brokers
@@ -124,7 +123,6 @@ class Controller:
 
     @property
     def directories(self) -> Directories:
-        """The log directories of replicas, made when first needed."""
         with self._state.lock:
             if self._directories is None:
                 from embedlog.controller.directories import Directories
@@ -183,11 +181,7 @@ class Controller:
         return results
 
     def delete_topic(self, topic_id: bytes) -> TopicImage:
-        """Remove a topic and its settings; the broker deletes the data when it is notified.
-
-        Raises:
-            UnknownTopicId: there is no such topic.
-        """
+        """Remove a topic and its settings; the broker deletes the data. Raises UnknownTopicId."""
         with self._state.lock:
             topic = self.image.topics_by_id.get(topic_id)
             if topic is None:
@@ -228,7 +222,7 @@ class Controller:
         _log.info("topic %s has %d partitions, it had %d", name, count, present)
 
     def bump_leader_epochs(self, partitions: Iterable[TopicPartition], epoch_min: int = 0) -> None:
-        """Begin a new leader epoch, at least `epoch_min`, in partitions whose logs may have lost
+        """Begin a leader epoch, at least `epoch_min`, as the partitions' logs may have lost
         records.
 
         Partitions that do not exist are left out.
@@ -306,10 +300,9 @@ class Controller:
     def update_features(
         self, updates: Sequence[tuple[str, int, int]], *, validate_only: bool = False
     ) -> None:
-        """Change levels of features: (name, level, kind), see `features.changed_levels`.
+        """Change levels of features: (name, level, kind). Raises InvalidUpdateVersion.
 
-        Raises:
-            InvalidUpdateVersion
+        See `features.changed_levels`.
         """
         from embedlog.controller import config_changes
 
@@ -451,8 +444,7 @@ def _config_records(
 def _before_the_log(config: BrokerConfig, *, is_alone: bool) -> MetadataImage:
     """Return the image before the first record.
 
-    Kafka's eligible leader replicas make the cluster-wide min.insync.replicas explicit, so that
-    every topic reports it as a dynamic default.
+    As in Kafka with eligible leader replicas, the cluster-wide min.insync.replicas is explicit.
     """
     brokers = {}
     if is_alone:

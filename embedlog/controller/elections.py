@@ -46,8 +46,6 @@ class ElectionRules(Value):
 class PartitionTarget:
     """The intended state of a partition; by default its present one."""
 
-    __slots__ = ("adding", "elr", "is_recovering", "isr", "removing", "replicas", "unclean")
-
     def __init__(
         self,
         partition: PartitionImage,
@@ -82,8 +80,8 @@ class PartitionTarget:
             self.adding = self.removing = ()
 
     def keep_eligible(self, before: PartitionImage, rules: ElectionRules) -> None:
-        """Keep replicas eligible that leave an in-sync set below the minimum: they have all
-        committed records.
+        """Keep replicas that leave a too small in-sync set eligible: they have all committed
+        records.
         """
         if not rules.keeps_eligible or len(self.isr) >= rules.min_insync_replicas:
             self.elr = ()

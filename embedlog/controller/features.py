@@ -42,8 +42,7 @@ FIRST_LEVELS: dict[str, int] = {
     TRANSACTION: 2,
     ELIGIBLE_LEADER_REPLICAS: 1,
 }
-"""The levels that a log without feature records implies. Never change one: write another level for
-new clusters into their log."""
+"""The levels without feature records. Never change one: add records to new logs instead."""
 
 
 def changed_levels(

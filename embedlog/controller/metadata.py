@@ -79,7 +79,6 @@ class TopicImage(Value):
 
     @property
     def is_internal(self) -> bool:
-        """Does the topic belong to a coordinator?"""
         return self.name in INTERNAL_TOPICS
 
     @property
@@ -97,8 +96,7 @@ class BrokerImage(Value):
     node_id: int
     rack: str | None = None
     epoch: int = -1
-    """Offset of the broker's registration in the metadata log; -1 for the only broker of a
-    cluster, which does not register."""
+    """Offset of the registration in the metadata log; -1 for the only broker of a cluster."""
     is_fenced: bool = False
     """A fenced broker may neither lead nor be in sync: the controller takes it for absent."""
     in_controlled_shutdown: bool = False
@@ -155,7 +153,6 @@ class MetadataImage(Value):
         return self.feature_levels.get(name, 0)
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
-        """Return a partition, None if it does not exist."""
         image = self.topics_by_name.get(topic)
         if image is None or not 0 <= partition < len(image.partitions):
             return None

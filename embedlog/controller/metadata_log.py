@@ -136,22 +136,14 @@ class MetadataLog:
 
 
 def _records(batch: RecordBatch | LegacyBatch, start: int) -> Iterator[Any]:
-    """Yield the records of a batch from offset `start` on.
-
-    Raises:
-        ValueError: they are of another format.
-    """
+    """Yield a batch's records from offset `start` on. Raise ValueError for another format."""
     for record in batch.records():
         if record.offset >= start:
             yield decode(bytes(record.value or b""))
 
 
 def decode(value: bytes) -> Any:
-    """Return the metadata record that is stored as `value`.
-
-    Raises:
-        ValueError: it is of another format.
-    """
+    """Decode a metadata record. Raise ValueError for another format."""
     frame, position = read_uvarint(value, 0)
     record_type, position = read_uvarint(value, position)
     version, position = read_uvarint(value, position)

@@ -40,7 +40,6 @@ class Planner:
         self._collisions = topic_names.Collisions(image.topics_by_name)
 
     def refuse_too_many_partitions(self, topics: Sequence[NewTopic]) -> None:
-        """Raise PolicyViolation for more than 10,000 partitions in all."""
         default: int = self._config.num_partitions
         total = sum(
             len(topic.assignments)
@@ -51,7 +50,6 @@ class Planner:
             raise errors.PolicyViolation("Excessively large number of partitions per request.")
 
     def topic(self, wanted: NewTopic) -> tuple[TopicImage, dict[str, str]]:
-        """Return the image of a new topic, and its settings."""
         topic_names.refuse_metadata_topic(wanted.name)
         topic_names.validate_name(wanted.name)
         if wanted.name in self._image.topics_by_name:

@@ -43,7 +43,6 @@ class PartitionChanges:
         self.partitions: list[TopicPartition] = []
 
     def put(self, topic: TopicImage, before: PartitionImage, after: PartitionImage) -> None:
-        """Add the change, if it is one."""
         if after is not before:
             self._by_topic.setdefault(topic.topic_id, []).append(after)
             self.partitions.append(TopicPartition(topic.name, after.partition))
@@ -389,7 +388,7 @@ class LeaderDuties:
         self._elected_ms = now_ms
 
     def run_once(self, now_ms: int) -> int:
-        """Run the due elections; return the time to the next ones."""
+        """Run the due elections; return the time to the next."""
         config = self._state.config
         balance_ms: int = config.leader_imbalance_check_interval_seconds * 1000
         election_ms: int = config.unclean_leader_election_interval_ms

@@ -72,8 +72,6 @@ def place(
 class _Turns:
     """Some brokers of a rack, each once in a turn; every turn begins with the next broker."""
 
-    __slots__ = ("_given", "_start", "_turn", "nodes")
-
     def __init__(self) -> None:
         self.nodes: list[int] = []
         self._start = 0
@@ -103,8 +101,6 @@ class _Turns:
 
 class _Rack:
     """The brokers of one rack."""
-
-    __slots__ = ("fenced", "unfenced")
 
     def __init__(self) -> None:
         self.fenced = _Turns()
@@ -231,10 +227,8 @@ def refuse_inactive(
 def new_partition(
     brokers: Mapping[int, BrokerImage], number: int, nodes: Sequence[int]
 ) -> PartitionImage:
-    """Return a new partition; replicas on brokers that are not active are out of sync.
-
-    Raises:
-        InvalidReplicationFactor: none of the brokers is active.
+    """Return a new partition, in sync on active brokers. Raise InvalidReplicationFactor without
+    any.
     """
     isr = tuple(node for node in nodes if brokers[node].is_active)
     if not isr:

@@ -64,13 +64,10 @@ class ImageBuilder:
         self._next_producer_id = image.next_producer_id
 
     def apply(self, record: Any) -> None:
-        """Apply one record, in the order of the log."""
         _APPLY[type(record)](self, record)
 
     def build(self, end_offset: int) -> MetadataImage:
-        """Return the image after the applied records; `end_offset` is the offset after the last
-        one.
-        """
+        """Return the image after the applied records; `end_offset` follows the last one."""
         base = self._base
         return MetadataImage(
             cluster_id=self._cluster_id,

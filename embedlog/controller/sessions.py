@@ -34,7 +34,6 @@ class BrokerSessions:
             self._heard_ms[node_id] = self._state.clock.monotonic_ms()
 
     def forget(self, node_id: int) -> None:
-        """End the broker's session."""
         with self._state.lock:
             self._heard_ms.pop(node_id, None)
 

@@ -26,12 +26,11 @@ class ControllerState:
         self.log = metadata_log
         self.config = config
         self.image = image
-        self.on_change: Callable[[MetadataDelta], None] = _ignore
+        self.on_change: Callable[[MetadataDelta], None] = lambda _delta: None
         self.lock = ranked_rlock(Rank.CONTROLLER)
 
     @property
     def next_offset(self) -> int:
-        """The offset of the next record."""
         return self.log.end_offset
 
     def write(self, records: Sequence[Any]) -> None:
@@ -56,10 +55,5 @@ class ControllerState:
         self.publish(**what)
 
     def apply_broker_configs(self) -> None:
-        """Apply the image's broker settings to this process."""
         configs = self.image.broker_configs
         self.config.set_dynamic(configs.get("", {}), configs.get(str(self.config.node_id), {}))
-
-
-def _ignore(_delta: MetadataDelta) -> None:
-    """Do nothing: no broker is connected yet."""

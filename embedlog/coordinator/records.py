@@ -34,8 +34,7 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
     8: ("consumer_group_metadata", "ConsumerGroupCurrentMemberAssignment"),
     16: ("consumer_group_metadata", "ConsumerGroupRegularExpression"),
 }
-"""Record type of `__consumer_offsets` -> (module of `wire.schemas`, message name without Key or
-Value)."""
+"""Record type of `__consumer_offsets` -> (module of `wire.schemas`, name without Key, Value)."""
 
 TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "TransactionLog")}
 """As above, for `__transaction_state`."""

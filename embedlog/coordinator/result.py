@@ -84,15 +84,14 @@ class Result(Generic[T]):
     ) -> None:
         self.records = records
         self.is_atomic = is_atomic
-        """True: append the records as one batch, so that all of them survive or none. False: they
-        may need several batches, and each record is valid alone."""
+        """True: one batch, so that all records survive or none. False: each record is valid
+        alone."""
         self.response = response
         """The response, or a `Pending` of it for a request that is parked beyond this operation."""
         self.is_replayed = is_replayed
         """False: the shard's state already includes the records, so they are not replayed."""
         self.on_append = on_append
-        """Called once, under the shard's lock: with None when the records are committed, else with
-        the error for clients."""
+        """Called once, under the shard's lock, with the client's error, or None once committed."""
         self.marker = marker
         """Appended before the records; it commits or aborts its producer's earlier records."""
         self.producer = producer

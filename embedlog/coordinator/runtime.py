@@ -115,11 +115,9 @@ class CoordinatorRuntime(Generic[S]):
         return self.write(partition, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[S], R]) -> list[Pending[R]]:
-        """Run `read` on every partition that can hold any state."""
         return [self.read(partition, operation) for partition in self._all_partitions()]
 
     def write_all(self, operation: Callable[[S], Result[R]]) -> list[Pending[R]]:
-        """Run `write` on every partition that can hold any state."""
         return [self.write(partition, operation) for partition in self._all_partitions()]
 
     def loaded(self) -> list[S]:
@@ -141,7 +139,7 @@ class CoordinatorRuntime(Generic[S]):
         except EmbedlogError:
             return  # not here, or not readable: requests for it get the error
         if partition.is_leader:
-            self.read(index, _nothing)
+            self.read(index, lambda _shard: None)  # loads it
 
     def unload_all(self) -> None:
         """Drop every shard when the topic is deleted; parked requests fail with NotCoordinator."""
@@ -210,9 +208,7 @@ class CoordinatorRuntime(Generic[S]):
         operation: Callable[[S], Result[T]],
         context: ShardContext | None = None,
     ) -> Pending[T]:
-        """Write for a shard's own code if `context` is given: fail if another shard was loaded
-        since.
-        """
+        """Write. With `context`, its caller, fail if another shard was loaded since."""
         write = _PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
@@ -388,14 +384,14 @@ class CoordinatorRuntime(Generic[S]):
             raise as_coordinator_error(error) from error
         except EmbedlogError as error:
             raise as_coordinator_error(error) from error
-        slot.fill(shard, context, leader_epoch=leader_epoch, end_offset=end_offset)
+        slot.shard, slot.context = shard, context
+        slot.leader_epoch, slot.end_offset = leader_epoch, end_offset
         shard.loaded()
         if self._when_opened is not None and self.first_loads.is_first(slot.index):
             self._append_all(slot, shard, self._when_opened(shard))
         return shard
 
     def _append_all(self, slot: _Slot[S], shard: S, results: Iterable[Result[Any]]) -> None:
-        """Requires: the shard's lock."""
         try:
             for result in results:
                 if result.records:
@@ -433,16 +429,12 @@ def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
         slot.unload(errors.NotCoordinator())
 
 
-def _nothing(_shard: object) -> None:
-    """Do nothing: the caller only wants the shard loaded."""
-
-
 class _PendingWrite(Generic[S, T]):
-    """`operation(shard)` returns the records to write. Answering needs no lock, the rest the
-    shard's.
-    """
+    """An operation on the way from its append to its answer.
 
-    __slots__ = ("context", "end_offset", "is_committed", "operation", "pending", "result")
+    Its records may be appended, and `on_append` called, before they are committed. Requires: the
+    shard's lock, except to answer.
+    """
 
     def __init__(self, operation: Callable[[S], Result[T]], context: ShardContext | None) -> None:
         self.operation = operation
@@ -459,7 +451,6 @@ class _PendingWrite(Generic[S, T]):
             self.result.on_append(error)
 
     def answer(self) -> None:
-        """Answer with the operation's response."""
         assert self.result is not None, self.operation
         response: Any = self.result.response
         if isinstance(response, Pending):
@@ -500,7 +491,6 @@ class LeaderChanges:
         self._scheduler.add(self)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Follow the leaders of the noted partitions."""
         while self._noted:
             # Removed before the call: a partition that is noted meanwhile is followed once more.
             index = next(iter(self._noted), None)
@@ -511,16 +501,14 @@ class LeaderChanges:
         return None
 
     def close(self) -> None:
-        """Stop; forget the noted partitions."""
         self._scheduler.remove(self)
         self._noted.clear()
 
 
 class FirstLoads:
-    """Knows which load of a partition's shard is the first since its process began.
+    """Knows the first load of each partition's shard since its process began.
 
-    The first load cleans up after an earlier process. With several brokers, a shard that comes from
-    another broker has been loaded there before.
+    That load cleans up after an earlier process. A shard of another broker was loaded there before.
     """
 
     def __init__(self) -> None:
@@ -555,12 +543,6 @@ class _Slot(Generic[S]):
         """The offset after the last record that the shard has applied."""
         self.damage: CorruptRecord | None = None
         """Why the log cannot be replayed; kept as long as the log is open."""
-
-    def fill(self, shard: S, context: ShardContext, *, leader_epoch: int, end_offset: int) -> None:
-        self.shard = shard
-        self.context = context
-        self.leader_epoch = leader_epoch
-        self.end_offset = end_offset
 
     def unload(self, error: KafkaError) -> None:
         shard, context = self.shard, self.context

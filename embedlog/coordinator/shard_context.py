@@ -53,8 +53,7 @@ class CoordinatorWorld(Value):
 
 
 class ShardContext:
-    """The environment of one loaded shard. Requires: the shard's lock, unless a method says
-    otherwise.
+    """The environment of one loaded shard. Requires: the shard's lock, except where noted.
 
     The context outlives its shard: then no timer runs, and `write` fails.
     """
@@ -66,8 +65,7 @@ class ShardContext:
         self.partition = partition
         """The partition whose records this shard holds."""
         self.leader_epoch = leader_epoch
-        """The partition's leader epoch when the shard was loaded; the coordinator epoch of its
-        markers."""
+        """The partition's leader epoch at loading; its markers carry it as coordinator epoch."""
         self.config = world.config
         self.random = world.runtime.random
         self.wall_ms = clock.wall_ms
@@ -78,7 +76,7 @@ class ShardContext:
         """Returns the present image of the cluster; call it once for one consistent view."""
         self.timer = ShardTimer(world.timer, self)
         self.join_purgatory = world.join_purgatory
-        """Parked JoinGroups of all shards. Lock order: operation, then shard; so use both
+        """Parked JoinGroups of all shards. Lock order: operation, then shard. So use the
         purgatories in deferred actions, or without the shard's lock."""
         self.heartbeat_purgatory = world.heartbeat_purgatory
         """Session time-outs of the classic members of all shards."""
@@ -93,8 +91,7 @@ class ShardContext:
     def defer(self, action: Callable[[], None]) -> None:
         """Run `action` in this thread once the shard's lock is released.
 
-        Always defer completing a `Pending` and touching a purgatory: the answered code may call
-        this shard.
+        Always defer completing a `Pending` and touching a purgatory: they may call this shard.
         """
         self._deferred.append(action)
 

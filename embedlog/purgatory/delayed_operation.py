@@ -35,14 +35,13 @@ class DelayedOperation(TimerTask):
         TimerTask.__init__(self, delay_ms)
         self._lock = ranked_rlock(Rank.OPERATION)
         self.is_completed = False
-        """Has a thread won the right to end the operation? `on_complete` may still be running in
-        it. Only this class assigns it."""
+        """Has a thread won the right to end it? `on_complete` may still run. Only this class sets
+        it."""
 
     @abstractmethod
     def try_complete(self) -> bool:
-        """Check the condition; end with `return self.complete_held()` if it holds, else False.
-
-        Called under the operation's lock.
+        """End with `return self.complete_held()` if the condition holds, else False. The lock is
+        held.
         """
 
     @abstractmethod
@@ -91,6 +90,5 @@ class DelayedOperation(TimerTask):
             return not self.is_completed and self.try_complete()
 
     def run(self) -> None:
-        """Expire."""
         if self.force_complete():
             self.on_expiration()

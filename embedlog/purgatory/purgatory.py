@@ -45,7 +45,6 @@ class DelayedOperationPurgatory:
 
     @property
     def delayed(self) -> int:
-        """Operations whose time is running."""
         return self.timer.size
 
     def try_complete_else_watch(
@@ -59,8 +58,7 @@ class DelayedOperationPurgatory:
         return operation.safe_try_complete() or self.watch(operation, keys)
 
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Let an operation wait that could not be completed just now, see
-        `try_complete_else_watch`.
+        """Let an operation wait that could not be completed just now.
 
         It is tried again once listed: it sees changes whose threads did not find it in the list.
         """
@@ -78,7 +76,7 @@ class DelayedOperationPurgatory:
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try the operations that wait for `key`, in their order; return how many this completed.
+        """Try the operations of `key`, in their order; return how many this completed.
 
         An unused key costs one look-up.
         """
@@ -109,7 +107,6 @@ class DelayedOperationPurgatory:
         return cancelled
 
     def force_complete_all(self) -> None:
-        """End every waiting operation, at shutdown."""
         for watching in list(self._watchers.values()):
             for operation in watching[:]:
                 operation.force_complete()

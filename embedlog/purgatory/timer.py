@@ -23,8 +23,6 @@ class Timer:
     was added that is due before the last announced time: it is the scheduler's `notify`.
     """
 
-    __slots__ = ("_announced_ms", "_lock", "_monotonic_ms", "_overdue", "_wheel", "on_earlier")
-
     def __init__(self, clock: Clock, on_earlier: Callable[[Timer], None] | None = None) -> None:
         self._monotonic_ms = clock.monotonic_ms
         self.on_earlier = on_earlier

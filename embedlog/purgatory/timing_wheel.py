@@ -80,12 +80,11 @@ class TimerTask(ABC):
 
     @property
     def bucket(self) -> TimerTaskList | None:
-        """The task's bucket, None if it does not wait."""
         return self._bucket
 
 
 class TimerTaskList(list[TimerTask]):
-    """One bucket: tasks in the order of arrival, and ghosts of tasks that left.
+    """One bucket: its tasks in order of arrival, and ghosts of tasks that left.
 
     An element is a task of this bucket only if `task.bucket is self`.
     """
@@ -114,23 +113,10 @@ class TimerTaskList(list[TimerTask]):
 
 
 class TimingWheel:
-    """All levels of the wheel. Requires for every call: `lock`, unless one thread owns the wheel.
+    """All levels of the wheel. Requires: `lock`, unless one thread owns the wheel.
 
     `current_time_ms` is the wheel's time, rounded down to a tick.
     """
-
-    __slots__ = (
-        "_ends",
-        "_expired_end",
-        "levels",
-        "_ticks",
-        "current_time_ms",
-        "lock",
-        "moves_at_ms",
-        "queue",
-        "tick_ms",
-        "wheel_size",
-    )
 
     def __init__(
         self,
@@ -162,9 +148,8 @@ class TimingWheel:
         return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:
-        """Put `task` into the bucket of `expiration_ms`; False if that time has come already.
-
-        A waiting task is moved.
+        """Put or move `task` into the bucket of `expiration_ms`; False if that time has come
+        already.
         """
         former = task._bucket
         if former is not None:

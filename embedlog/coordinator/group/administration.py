@@ -25,10 +25,7 @@ _FIRST_WITH_NOT_FOUND = 6
 def listed(
     groups: Mapping[str, Group], states: Collection[str], types: Collection[str]
 ) -> list[ListedGroup]:
-    """List the groups in one of these states and of one of these types, both in lower case.
-
-    Without states or types every group passes.
-    """
+    """List the groups of these states and types, in lower case; without states or types, of any."""
     found = []
     for group in groups.values():
         state = group.state_name()

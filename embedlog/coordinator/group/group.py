@@ -40,14 +40,11 @@ class ClientIdentity(Value):
 
     @classmethod
     def of(cls, client_id: str | None, client_host: str) -> ClientIdentity:
-        """Return the identity of a request's client."""
         return cls(client_id or "", f"/{client_host}")
 
 
 class Group(ABC):
     """One group. Requires for every method: the lock of the shard that holds it."""
-
-    __slots__ = ("group_id",)
 
     GROUP_TYPE: str
     """The type in ListGroups: "classic" or "consumer"."""
@@ -88,17 +85,12 @@ class Group(ABC):
         """
 
     def offset_commit_accepted(self, member_id: str) -> None:  # noqa: B027 - most need not know
-        """Note an accepted plain commit: a sign of life, if the protocol takes it for one.
-
-        `member_id` may be "" or unknown.
-        """
+        """Note a plain commit, a sign of life; `member_id` may be "" or unknown."""
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Check that a member may fetch offsets. Clients without membership pass None and -1.
-
-        Raises:
-            KafkaError: the answer to the client.
+        """Raise the client's error unless the member may fetch; without membership pass None and
+        -1.
         """
 
     @abstractmethod

@@ -96,10 +96,10 @@ class GroupCoordinator:
             self._scheduler.remove(timer)
 
     def partition_for(self, group_id: str) -> int:
-        """Return the partition of `__consumer_offsets` that holds the group.
+        """Return the group's partition of `__consumer_offsets`.
 
-        Raises:
-            NotCoordinator: the topic does not exist, as no client has looked for a coordinator yet.
+        Raise NotCoordinator if the topic does not exist: no client has looked for a coordinator
+        yet.
         """
         topic = self._metadata().topics_by_name.get(OFFSETS_TOPIC)
         if topic is None:
@@ -109,9 +109,8 @@ class GroupCoordinator:
     # Operations
 
     def write(self, group_id: str, operation: Callable[[GroupShard], Result[R]]) -> Pending[R]:
-        """Run `operation` on the shard of a group: see `CoordinatorRuntime.write`.
-
-        Also fails with NotCoordinator while the topic does not exist.
+        """Run a shard's `operation`, see `CoordinatorRuntime.write`; NotCoordinator without the
+        topic.
         """
         if self._changes:
             self._catch_up()
@@ -122,11 +121,9 @@ class GroupCoordinator:
         return self.runtime.write(partition, operation)
 
     def read(self, group_id: str, operation: Callable[[GroupShard], R]) -> Pending[R]:
-        """Run an operation that appends nothing on the shard of a group."""
         return self.write(group_id, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[GroupShard], R]) -> list[Pending[R]]:
-        """Run `read` on every shard that may hold a group."""
         self._catch_up()
         return self.runtime.read_all(operation)
 
@@ -138,12 +135,11 @@ class GroupCoordinator:
     # Metadata
 
     def on_metadata(self, change: MetadataDelta) -> None:
-        """Note a change, to apply it soon. Callable with any lock held."""
+        """Note a change, to apply it soon, with any lock held."""
         self._changes.append(change)
         self._scheduler.notify(self)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Apply the noted changes."""
         self._catch_up()
         return None
 

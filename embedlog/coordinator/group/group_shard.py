@@ -63,7 +63,7 @@ class GroupShard:
 
     @property
     def consumer(self) -> ConsumerGroups:
-        """The part for groups of the consumer protocol."""
+        """The part for consumer groups."""
         if self._consumer is None:
             from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
 
@@ -75,10 +75,7 @@ class GroupShard:
     def join(
         self, client: ClientIdentity, request: JoinGroupRequest, version: int
     ) -> Result[JoinGroupResponse]:
-        """JoinGroup. Classic clients may join groups of either kind.
-
-        A join by a classic client replaces an empty consumer group.
-        """
+        """Let a classic client join a group of either kind; it replaces an empty consumer group."""
         if not request.member_id:
             self._check_room(request.group_id)
         group = self._consumer_group(request.group_id)
@@ -107,7 +104,6 @@ class GroupShard:
     def consumer_heartbeat(
         self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest, version: int
     ) -> Result[ConsumerGroupHeartbeatResponse]:
-        """ConsumerGroupHeartbeat (KIP-848)."""
         from embedlog.coordinator.group.consumer.member import JOIN_EPOCH
 
         if request.member_epoch == JOIN_EPOCH:
@@ -115,11 +111,7 @@ class GroupShard:
         return self.consumer.heartbeats.heartbeat(client, request, version)
 
     def _check_room(self, group_id: str) -> None:
-        """Refuse a new group when the broker has its maximum number of groups.
-
-        Raises:
-            PolicyViolation: it has.
-        """
+        """Raise PolicyViolation for a new group if the broker has its maximum number of groups."""
         if group_id in self.groups:
             return
         count_max: int = self.context.config.embedlog_max_groups
@@ -143,7 +135,6 @@ class GroupShard:
     def fetch_offsets(
         self, asked: OffsetFetchRequestGroup, *, by_id: bool, require_stable: bool
     ) -> OffsetFetchResponseGroup:
-        """OffsetFetch of one group."""
         from embedlog.coordinator.group.offsets.fetch import OffsetFetch
 
         fetch = OffsetFetch(
@@ -162,7 +153,6 @@ class GroupShard:
         return delete_offsets(request, self.offsets, group, self.context.metadata())
 
     def forget_topics(self, topics: Iterable[str]) -> Result[None]:
-        """Delete the offsets of deleted topics."""
         from embedlog.coordinator.group.offsets.store import offset_tombstone
 
         return Result(
@@ -210,7 +200,6 @@ class GroupShard:
     # Life
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = -1) -> None:
-        """Apply a record, from the log or just appended."""
         record_type = declaration(type(record.key)).record_type
         if record_type in _OFFSETS:
             if record.value is not None and record.key.group not in self.groups:
@@ -223,11 +212,9 @@ class GroupShard:
             self.consumer.replay(record.key, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Commit or drop the producer's offsets since its last marker."""
         self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def loaded(self) -> None:
-        """Start the timers and the sessions."""
         self.context.timer.schedule(
             _EXPIRY, self.context.config.offsets_retention_check_interval_ms, self.expire
         )
@@ -242,5 +229,4 @@ class GroupShard:
             yield from self._consumer.opened()
 
     def unloaded(self, error: KafkaError) -> None:
-        """Answer the parked requests with `error`."""
         self.classic.unloaded(error)

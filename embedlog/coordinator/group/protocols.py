@@ -11,12 +11,7 @@ if TYPE_CHECKING:
 
 
 class SupportedProtocols:
-    """Counts the members that support each protocol.
-
-    Requires for every method: the lock of the shard that holds the group.
-    """
-
-    __slots__ = ("_counts", "member_count")
+    """Counts the members that support each protocol. Requires: the shard's lock."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}

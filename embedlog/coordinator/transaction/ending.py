@@ -166,10 +166,9 @@ def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[No
 def keep_pending(
     shard: TransactionShard, decided: TransactionMetadata, partitions: Collection[TopicIndex]
 ) -> Result[None]:
-    """Show administrators only the partitions that still lack the marker.
+    """Show administrators only the partitions that lack the marker. Requires: the shard's lock.
 
-    Not written: the broker that loads the log next sends all markers again. Requires: the shard's
-    lock.
+    Not written: the broker that loads the log next sends all markers again.
     """
     present = _still(shard, decided)
     if present is not None:

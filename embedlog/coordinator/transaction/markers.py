@@ -72,8 +72,6 @@ _DONE = frozenset(
 class _Decided:
     """A decided transaction and the partitions that lack its marker."""
 
-    __slots__ = ("coordinator_epoch", "is_asked", "shard", "transaction", "untold")
-
     def __init__(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
         self.shard = shard
         self.transaction = transaction
@@ -111,7 +109,6 @@ class TransactionMarkers:
         self._ask(decided)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Send the missing markers again."""
         # A notice from within this call would repeat the call at once, as long as a marker is
         # missing.
         self._runs = True
@@ -123,7 +120,6 @@ class TransactionMarkers:
         return _RETRY_MS if self._decided else None
 
     def close(self) -> None:
-        """Stop sending markers."""
         self._scheduler.remove(self)
         with self._lock:
             self._decided.clear()

@@ -59,10 +59,7 @@ def missing_partitions(
     producer_epoch: int,
     partitions: Collection[TopicIndex],
 ) -> set[TopicIndex]:
-    """Return the partitions that the producer's transaction lacks. Requires: the shard's lock.
-
-    Raises the errors of `add_partitions`.
-    """
+    """Return the partitions that the transaction lacks; requirements as for `add_partitions`."""
     present = _of_producer(shard, transactional_id, producer_id, producer_epoch)
     if present.is_prepared:
         raise errors.ConcurrentTransactions()

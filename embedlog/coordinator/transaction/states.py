@@ -21,8 +21,7 @@ COMPLETE_ABORT = 5
 DEAD = 6
 """A deleted id: its record is a tombstone."""
 PREPARE_EPOCH_FENCE = 7
-"""Kafka's state between a fence and PREPARE_ABORT. Here both are one step, so no id is ever in it;
-filters of ListTransactions may name it."""
+"""Kafka's state between a fence and PREPARE_ABORT, here one step. Only filters may name it."""
 
 NAMES = (
     "Empty",

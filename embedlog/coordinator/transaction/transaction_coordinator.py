@@ -103,7 +103,7 @@ class TransactionCoordinator:
 
     def load(self) -> None:
         """Load all shards, which resume decided transactions and abort overdue ones."""
-        self.runtime.read_all(_nothing)
+        self.runtime.read_all(lambda _shard: None)
 
     def close(self) -> None:
         """Close; the next start resumes decided transactions."""
@@ -125,9 +125,8 @@ class TransactionCoordinator:
     def write(
         self, transactional_id: str, operation: Callable[[TransactionShard], Result[R]]
     ) -> Pending[R]:
-        """Run `operation` on the shard of an id: see `CoordinatorRuntime.write`.
-
-        Also fails with NotCoordinator while the topic does not exist.
+        """Run a shard's `operation`, see `CoordinatorRuntime.write`; NotCoordinator without the
+        topic.
         """
         topic = self._metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
@@ -136,11 +135,9 @@ class TransactionCoordinator:
         return self.runtime.write(index, operation)
 
     def read(self, transactional_id: str, operation: Callable[[TransactionShard], R]) -> Pending[R]:
-        """Run an operation that appends nothing on the shard of an id."""
         return self.write(transactional_id, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[TransactionShard], R]) -> list[Pending[R]]:
-        """Run `read` on every shard that may hold an id."""
         return self.runtime.read_all(operation)
 
     def register(
@@ -159,7 +156,6 @@ class TransactionCoordinator:
         `is_verified_only` a missing partition gets TRANSACTION_ABORTABLE instead. With `is_patient`
         the answer waits a moment for the end of the id's last transaction.
         """
-
         if not transactional_id:
             return completed(dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST)))
 
@@ -204,7 +200,3 @@ class TransactionCoordinator:
 
         ask()
         return answer
-
-
-def _nothing(_shard: TransactionShard) -> None:
-    """Do nothing: the caller only wants the shard loaded."""

@@ -43,14 +43,12 @@ class TransactionMetadata(Value):
     producer_id: int
     timeout_ms: int
     previous_producer_id: int = NO_PRODUCER_ID
-    """The producer id before the last transition; differs from `producer_id` only if that
-    transition changed the id."""
+    """The producer id before the last transition."""
     next_producer_id: int = NO_PRODUCER_ID
     """The producer id after the end of a transaction that uses up the last epoch."""
     producer_epoch: int = NO_EPOCH
     last_producer_epoch: int = NO_EPOCH
-    """An epoch that a client may still name when it repeats a request whose answer it lost. Not
-    in the record."""
+    """The last epoch, which a client names when it repeats a request. Not in the record."""
     state: int = states.EMPTY
     partitions: frozenset[TopicIndex] = frozenset()
     """The partitions of the transaction that is open or ending."""
@@ -60,7 +58,6 @@ class TransactionMetadata(Value):
     """The version of transactions that the client speaks; 0 and 2 behave differently."""
 
     def moved(self, state: int, *, now_ms: int, **changes: Any) -> TransactionMetadata:
-        """Return the id in `state`, with `changes` of other fields."""
         assert self.state in states.ENTERED_FROM[state], (self, states.NAMES[state])
         return self.replace(
             **{
@@ -96,7 +93,6 @@ class TransactionMetadata(Value):
 
     @property
     def bumps_epoch(self) -> bool:
-        """Does every end of a transaction raise the producer's epoch?"""
         return self.client_version >= FIRST_WITH_EPOCH_BUMP
 
     def fenced(self, *, now_ms: int, transaction_version: int) -> TransactionMetadata:
@@ -148,9 +144,7 @@ def tombstone(transactional_id: str) -> CoordinatorRecord:
 
 
 def record_of(transaction: TransactionMetadata, *, value_version: int) -> CoordinatorRecord:
-    """Return the record of all but `last_producer_epoch`; Kafka before 3.8 reads value version 0
-    only.
-    """
+    """Return the record, without `last_producer_epoch`; Kafka before 3.8 reads version 0 only."""
     has_tags = value_version > 0
     is_empty = transaction.state == states.EMPTY
     value = TransactionLogValue(

@@ -63,7 +63,6 @@ class TransactionShard:
     # Asking
 
     def is_settled(self, transactional_id: str) -> bool:
-        """Is no transition of the id pending?"""
         return transactional_id not in self._pending
 
     def check_settled(self, transactional_id: str) -> None:
@@ -203,7 +202,7 @@ class TransactionShard:
             self.transactions[transactional_id] = from_record(transactional_id, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Do nothing: this topic has no transactional records."""
+        """This topic has no transactional records."""
 
     def loaded(self) -> None:
         """Resume decided transactions and start the timers."""

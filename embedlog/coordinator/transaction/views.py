@@ -18,11 +18,7 @@ _ALL = -1
 def described(
     shard: TransactionShard, transactional_id: str
 ) -> describe_transactions.TransactionState:
-    """Describe one id. Requires: the shard's lock.
-
-    Raises:
-        TransactionalIdNotFound: the id is unknown.
-    """
+    """Describe an id. Raises TransactionalIdNotFound. Requires: the shard's lock."""
     found = shard.transactions.get(transactional_id)
     if found is None:
         raise errors.TransactionalIdNotFound()
@@ -51,9 +47,7 @@ def listed(
     longer_than_ms: int,
     matches: Callable[[str], object] | None,
 ) -> list[list_transactions.TransactionState]:
-    """List the ids that pass every filter; None, no producer ids and -1 pass all. Requires: the
-    shard's lock.
-    """
+    """List the ids that pass every filter; None, () and -1 pass all. Requires: the shard's lock."""
     now_ms = shard.context.wall_ms()
     return [
         list_transactions.TransactionState(

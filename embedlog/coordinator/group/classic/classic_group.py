@@ -64,20 +64,6 @@ VALID_PREVIOUS: dict[str, frozenset[str]] = {
 class ClassicGroup(Group):
     """One classic group. Requires for every method: the shard's lock."""
 
-    __slots__ = (
-        "_protocol_type",
-        "_subscriptions",
-        "delayed_join",
-        "delayed_sync",
-        "generation_id",
-        "member_was_added",
-        "members",
-        "previous_state",
-        "protocol_name",
-        "state",
-        "state_timestamp_ms",
-    )
-
     GROUP_TYPE = "classic"
 
     def __init__(
@@ -112,7 +98,6 @@ class ClassicGroup(Group):
     # States
 
     def transition_to(self, state: str, wall_ms: int) -> None:
-        """Enter `state`; no other code assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.group_id, self.state, state)
         self.previous_state = self.state
         self.state = state
@@ -137,7 +122,6 @@ class ClassicGroup(Group):
     # Members
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """Add a member; the first one sets the group's protocol type."""
         if not self.members.by_id:
             self._protocol_type = protocol_type
         self.members.add(member)
@@ -243,7 +227,6 @@ class ClassicGroup(Group):
             member.keep_alive()
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """See `Group`: any client may fetch while the group lives."""
         if self.state == GroupState.DEAD:
             raise errors.GroupIdNotFound()
 

@@ -39,7 +39,7 @@ class ClassicGroups:
         self.leaves = Leaves(groups, self.rebalances)
 
     def get_or_make(self, group_id: str) -> ClassicGroup:
-        """Return the group; create a simple one, which only stores offsets, if it does not exist.
+        """Return the group, or create a simple one, which only stores offsets.
 
         Raises:
             GroupIdNotFound: the group is of another type.
@@ -56,7 +56,6 @@ class ClassicGroups:
     # Groups that change their type (KIP-848)
 
     def adopt(self, group: ClassicGroup) -> None:
-        """Put a group in its place and start its members' sessions."""
         self._groups[group.group_id] = group
         self._open_sessions(group)
 
@@ -69,7 +68,6 @@ class ClassicGroups:
     # The shard's life
 
     def replay_metadata(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Apply a record of type 2, from the log or just appended."""
         former = self._groups.get(key.group)
         if isinstance(former, ClassicGroup):
             self.release(former, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -106,7 +104,6 @@ class ClassicGroups:
                 yield self.rebalances.prepare_or_complete(group, reason)
 
     def unloaded(self, error: KafkaError) -> None:
-        """Answer the parked requests with `error`."""
         for group in self._groups.values():
             if isinstance(group, ClassicGroup) and group.state != GroupState.DEAD:
                 self.rebalances.dissolve(group, error.code)

@@ -73,8 +73,7 @@ class ClassicMember:
         """(name, metadata) in the member's order of preference."""
         self.assignment = assignment
         self.is_new = False
-        """A new member has not been in any generation: its session may end while its join is
-        parked."""
+        """A new member was in no generation yet: its session may end while its join is parked."""
         self.parked_join: ParkedJoin | None = None
         self.parked_sync: ParkedSync | None = None
         self.session: DelayedHeartbeat | None = None
@@ -85,11 +84,7 @@ class ClassicMember:
         return self.parked_join is not None or self.parked_sync is not None
 
     def metadata(self, protocol_name: str) -> bytes:
-        """Return the member's metadata for a protocol.
-
-        Raises:
-            KeyError: the member does not know the protocol.
-        """
+        """Return the member's metadata for a protocol, which the member must know."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 _log = Logger("group")
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""Time limit of a member's first join. The member cannot send heartbeats yet, and a client that
-gave up and tried again would leave a member behind each time."""
+"""Time limit of a first join: the member cannot send heartbeats yet, and may have gone."""
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_MEMBER_ID_REQUIRED = 4
@@ -221,7 +220,6 @@ class Joins:
         return self._answered_by(parked, self._rebalances.prepare_or_complete(group, reason))
 
     def _park(self, group: ClassicGroup, member: ClassicMember, joining: _Joining) -> ParkedJoin:
-        """Apply the member's request, and park it."""
         group.members.update(
             member,
             joining.protocols,

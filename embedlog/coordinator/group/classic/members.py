@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 class Members:
     """The members of one classic group. Requires for every method: the shard's lock."""
 
-    __slots__ = (
-        "_protocols",
-        "awaiting_join_count",
-        "by_id",
-        "leader_id",
-        "pending",
-        "pending_sync",
-        "static_ids",
-    )
-
     def __init__(self, leader_id: str | None) -> None:
         """`leader_id` is the stored leader of a loaded group, which may no longer be a member."""
         self.by_id: dict[str, ClassicMember] = {}
@@ -73,7 +63,7 @@ class Members:
     # Changes
 
     def add(self, member: ClassicMember) -> None:
-        """Add a member; it leads if there is no leader."""
+        """Add a member; the first one leads."""
         assert member.member_id not in self.by_id, member
         if self.leader_id is None:
             self.leader_id = member.member_id
@@ -103,7 +93,6 @@ class Members:
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        """Apply a member's later JoinGroup."""
         self._protocols.remove(_names(member.protocols))
         member.protocols = protocols
         self._protocols.add(_names(protocols))

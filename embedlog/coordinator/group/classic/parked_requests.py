@@ -37,7 +37,6 @@ class ParkedRequests:
     def fence(
         self, group: ClassicGroup, member: ClassicMember, code: int, *, member_id: str
     ) -> None:
-        """Answer the member's parked requests with an error."""
         parked = group.members.park_join(member, None)
         if parked is not None:
             self.refuse_join(parked, code, member_id)

@@ -163,7 +163,6 @@ class Rebalances:
     # The sync phase
 
     def sync_received(self, group: ClassicGroup, member_id: str) -> None:
-        """Note that a member has sent SyncGroup."""
         group.members.pending_sync.discard(member_id)
         if not group.members.pending_sync:
             self._end_delayed_sync(group)
@@ -248,7 +247,6 @@ class Rebalances:
             member.session.end()
 
     def remove_pending(self, group: ClassicGroup, member_id: str) -> None:
-        """Forget a member id that was given out."""
         group.members.pending.pop(member_id).end()
 
     def dissolve(self, group: ClassicGroup, code: int) -> None:

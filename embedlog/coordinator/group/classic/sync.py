@@ -71,7 +71,7 @@ class Syncs:
     def _assign(
         self, group: ClassicGroup, request: SyncGroupRequest, parked: ParkedSync
     ) -> SyncResult:
-        """Store the leader's assignment; it counts once stored."""
+        """Store the leader's assignment, which counts from then on."""
         # Members that the leader forgot, or does not know yet, are assigned nothing.
         assignments = dict.fromkeys(group.members.by_id, b"")
         for assigned in request.assignments:

@@ -45,23 +45,6 @@ _NO_TARGET: Partitions = {}
 class ConsumerGroup(Group):
     """One group. Changed by replay, except for the notes at the end of `__init__`."""
 
-    __slots__ = (
-        "assignor_votes",
-        "classic_protocols",
-        "group_epoch",
-        "holders",
-        "members",
-        "metadata_hash",
-        "metadata_seen",
-        "regexes_matched_for",
-        "regexes_matched_ms",
-        "static_members",
-        "subscriptions",
-        "target",
-        "target_epoch",
-        "target_made_ms",
-    )
-
     GROUP_TYPE = "consumer"
 
     def __init__(self, group_id: str) -> None:
@@ -106,11 +89,7 @@ class ConsumerGroup(Group):
         return not self.members
 
     def member(self, member_id: str) -> ConsumerMember:
-        """Return the member of that id.
-
-        Raises:
-            UnknownMemberId: there is none.
-        """
+        """Return the member. Raise UnknownMemberId if there is none."""
         found = self.members.get(member_id)
         if found is None:
             raise errors.UnknownMemberId(
@@ -119,7 +98,6 @@ class ConsumerGroup(Group):
         return found
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
-        """Return the present member of an instance id."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
@@ -150,9 +128,7 @@ class ConsumerGroup(Group):
         api_version: int,
         partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """See `Group`. A member behind its epoch may commit partitions that it already had
-        (KIP-1251).
-        """
+        """A member behind its epoch may commit partitions that it already had (KIP-1251)."""
         if generation_or_epoch < 0 and not self.members:
             return
         member = self.member(member_id)
@@ -168,13 +144,13 @@ class ConsumerGroup(Group):
         _check_epoch(member, epoch)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """See `Group`: clients without membership may fetch; a member must be at its epoch."""
+        """Clients without membership may fetch; a member must be at its epoch."""
         if member_id is None and member_epoch < 0:
             return
         _check_epoch(self.member(member_id or ""), member_epoch)
 
     def validate_offset_delete(self) -> None:
-        """Allow it: `is_subscribed_to` protects offsets in use."""
+        """Deletion is always valid: `is_subscribed_to` protects offsets in use."""
 
     def validate_delete(self) -> None:
         if self.members:
@@ -184,7 +160,6 @@ class ConsumerGroup(Group):
         return self.subscriptions.includes(topic)
 
     def offset_expiry_base(self) -> ExpiryBase | None:
-        """See `Group`: offsets of topics without subscribers age from their commit."""
         return _same
 
     def tombstones(self) -> list[CoordinatorRecord]:
@@ -209,7 +184,6 @@ class ConsumerGroup(Group):
         self._note_subscriber(member)
 
     def drop_member(self, member_id: str) -> None:
-        """Remove a member, if it exists, and its target."""
         self.target.pop(member_id, None)
         member = self.members.pop(member_id, None)
         if member is not None:

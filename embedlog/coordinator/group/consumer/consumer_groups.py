@@ -43,11 +43,7 @@ class ConsumerGroups:
         self.classic_members = ClassicMembers(self._membership, migration)
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """ConsumerGroupDescribe of one group.
-
-        Raises:
-            GroupIdNotFound: the group does not exist, or is of another type.
-        """
+        """ConsumerGroupDescribe of one group. Raises GroupIdNotFound for groups of other types."""
         from embedlog.coordinator.group.consumer.description import described
 
         names = assignors.configured(self._context.config.group_consumer_assignors)
@@ -56,11 +52,9 @@ class ConsumerGroups:
     # The shard's life
 
     def replay(self, key: Any, value: Any) -> None:
-        """Apply a record of types 3-8 or 16, from the log or just appended."""
         replay(self._groups, key, value)
 
     def loaded(self) -> None:
-        """Start the sessions."""
         self._membership.timers.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:

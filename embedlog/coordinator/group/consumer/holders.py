@@ -16,8 +16,6 @@ class Holders:
     Changed by replay. Requires for every method: the lock of the shard that holds the group.
     """
 
-    __slots__ = ("_by_topic_id",)
-
     def __init__(self) -> None:
         self._by_topic_id: dict[bytes, dict[int, str]] = {}
 
@@ -30,9 +28,7 @@ class Holders:
                 )
 
     def remove(self, member: ConsumerMember) -> None:
-        """Remove a member as holder; partitions that another member took over stay with that
-        member.
-        """
+        """Remove a member as holder, except of partitions that another member took over."""
         for held in (member.assigned, member.revoking):
             for topic_id, epochs in held.items():
                 holders = self._by_topic_id.get(topic_id, {})

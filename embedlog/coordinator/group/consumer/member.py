@@ -40,7 +40,6 @@ class ClassicFacts(Value):
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the member's protocols."""
         return frozenset(name for name, _ in self.protocols)
 
 

@@ -39,10 +39,7 @@ _log = Logger("group")
 
 
 class MemberTimers:
-    """The timers of one shard's members. Requires: the shard's lock.
-
-    `fence(group, member)` removes a member.
-    """
+    """The timers of one shard's members; `fence` removes a member. Requires: the shard's lock."""
 
     def __init__(
         self,
@@ -55,7 +52,6 @@ class MemberTimers:
         self._fence = fence
 
     def start_session(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """Restart the member's session."""
         self._start(SESSION, group_id, member_id, timeout_ms)
 
     def start_rebalance(self, group_id: str, member: ConsumerMember) -> None:
@@ -77,7 +73,6 @@ class MemberTimers:
         self._context.timer.cancel((timer, group_id, member_id))
 
     def cancel_all(self, group_id: str, member_id: str) -> None:
-        """Stop all timers of a member."""
         for timer in _TIMERS:
             self.cancel(timer, group_id, member_id)
 

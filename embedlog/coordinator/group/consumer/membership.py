@@ -26,18 +26,16 @@ class Membership:
     def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
         self.context = context
         self.groups = groups
-        self.downgrade: Callable[[ConsumerGroup, Sequence[str]], Result[Any] | None] = _never
+        self.downgrade: Callable[[ConsumerGroup, Sequence[str]], Result[Any] | None] = (
+            lambda _group, _leaving: None
+        )
         """Turns a group into a classic one as members leave, if that is due; see `migration`."""
         self.timers = MemberTimers(context, groups, self._fence_late)
 
     # Looking up
 
     def group(self, group_id: str, *, absent: str = "Group") -> ConsumerGroup:
-        """Return the consumer group of that id.
-
-        Raises:
-            GroupIdNotFound: the group does not exist, or is of another type.
-        """
+        """Return the consumer group of that id. Raise GroupIdNotFound for any other id."""
         found = self.groups.get(group_id)
         if found is None:
             raise errors.GroupIdNotFound(f"{absent} {group_id} not found.")
@@ -48,11 +46,7 @@ class Membership:
     def check_room(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None = None
     ) -> None:
-        """Refuse a new member of a full group, unless it replaces another.
-
-        Raises:
-            GroupMaxSizeReached: the group is full.
-        """
+        """Raise GroupMaxSizeReached if the group is full, unless the member replaces another."""
         if instance_id in group.static_members or member_id in group.members:
             return
         size_max = self.context.config.group_consumer_max_size
@@ -168,7 +162,3 @@ class Membership:
 def not_a_consumer_group(group_id: str) -> Exception:
     """Return the error for a group of another type."""
     return errors.GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-
-
-def _never(_group: ConsumerGroup, _leaving: Sequence[str]) -> None:
-    return None

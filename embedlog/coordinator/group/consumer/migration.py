@@ -92,9 +92,7 @@ class Migration:
         return group
 
     def _consumer_group(self, classic: ClassicGroup) -> ConsumerGroup:
-        """Make the group. Each member keeps its partitions of the last generation, also as its
-        target.
-        """
+        """Make the group. Its members keep their partitions, which are also their target."""
         group = ConsumerGroup(classic.group_id)
         epoch = classic.generation_id
         group.group_epoch = group.target_epoch = epoch
@@ -134,11 +132,7 @@ class Migration:
     # Consumer to classic
 
     def check_classic_members_allowed(self) -> None:
-        """Check that classic members may join a consumer group.
-
-        Raises:
-            InconsistentGroupProtocol: migration is disabled.
-        """
+        """Raise InconsistentGroupProtocol if migration is disabled."""
         if self._context.config.group_consumer_migration_policy.lower() == _DISABLED:
             raise errors.InconsistentGroupProtocol()
 

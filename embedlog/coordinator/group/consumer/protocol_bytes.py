@@ -1,8 +1,4 @@
-"""Classic consumers' subscriptions and assignments, read and written by the coordinator.
-
-Each is its version as an int16, then the message. A version above the last known one is read as
-that one, whose fields it begins with.
-"""
+"""Classic consumers' subscriptions and assignments, read and written by the coordinator."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ from struct import Struct
 
 import wire
 from embedlog import errors
+from embedlog.coordinator.group.classic.subscription import read
 from wire.schemas.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -32,19 +29,14 @@ _LAST_VERSION = 3
 
 
 def subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Return a member's subscription.
-
-    Raises:
-        InconsistentGroupProtocol: the bytes are not in the consumers' format.
-    """
+    """Decode a subscription. Raise InconsistentGroupProtocol for another format."""
     return _read(ConsumerProtocolSubscription, metadata)
 
 
 def assigned(assignment: bytes, metadata: MetadataImage) -> Partitions:
     """Return an assignment's partitions of existing topics. Empty bytes have none.
 
-    Raises:
-        InconsistentGroupProtocol: the bytes are not in the consumers' format.
+    Raises InconsistentGroupProtocol for another format.
     """
     if not assignment:
         return {}
@@ -81,11 +73,6 @@ def assignment_for(
 
 def _read(message: type[M], data: bytes) -> M:
     try:
-        if len(data) < _VERSION.size:
-            raise wire.MalformedMessage(f"{len(data)} bytes")
-        (version,) = _VERSION.unpack_from(data)
-        if version < 0:
-            raise wire.MalformedMessage(f"version {version}")
-        return wire.decode(message, min(version, _LAST_VERSION), data, _VERSION.size)
+        return read(message, data)
     except wire.MalformedMessage as error:
         raise errors.InconsistentGroupProtocol(f"malformed consumer protocol: {error}") from error

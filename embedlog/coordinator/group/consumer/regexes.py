@@ -44,11 +44,7 @@ class ResolvedRegex(Value):
 
 
 def check(regex: str) -> None:
-    """Check that a pattern parses.
-
-    Raises:
-        InvalidRegularExpression: it does not; with RE2's reason.
-    """
+    """Raise InvalidRegularExpression, with RE2's reason, unless the pattern parses."""
     _compile(regex)
 
 

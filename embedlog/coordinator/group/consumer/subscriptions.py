@@ -19,8 +19,6 @@ _NO_TOPICS: frozenset[str] = frozenset()
 class Subscriptions:
     """Counts the members that subscribe to each topic name and each pattern. Changed by replay."""
 
-    __slots__ = ("names", "regexes", "resolved")
-
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         self.regexes: dict[str, int] = {}
@@ -28,14 +26,12 @@ class Subscriptions:
         """Pattern -> the topics it matched; a new pattern has no entry."""
 
     def add(self, member: ConsumerMember) -> None:
-        """Add a member's subscription."""
         for name in member.topics:
             self.names[name] = self.names.get(name, 0) + 1
         if member.regex:
             self.regexes[member.regex] = self.regexes.get(member.regex, 0) + 1
 
     def remove(self, member: ConsumerMember) -> None:
-        """Remove a member's subscription."""
         for name in member.topics:
             _count_down(self.names, name)
         if member.regex:
@@ -48,7 +44,6 @@ class Subscriptions:
         return member.topics | self._matched(member.regex)
 
     def includes(self, topic: str) -> bool:
-        """Does any member read the topic?"""
         return topic in self.names or any(topic in self._matched(r) for r in self.regexes)
 
     def topics_after(
@@ -70,7 +65,6 @@ class Subscriptions:
         return topics.union(*map(self._matched, patterns))
 
     def topics_without(self, members: Iterable[ConsumerMember]) -> set[str]:
-        """Return the topics that would be read without some members."""
         rest = Subscriptions()
         rest.names, rest.regexes, rest.resolved = {**self.names}, {**self.regexes}, self.resolved
         for member in members:
@@ -86,23 +80,16 @@ class Subscriptions:
 
 
 class AssignorVotes:
-    """Counts the members that prefer each assignor. Changed by replay.
-
-    Requires for every method: the lock of the shard that holds the group.
-    """
-
-    __slots__ = ("counts",)
+    """Counts the members that prefer each assignor. Changed by replay, under the shard's lock."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         """Assignor -> number of members that prefer it, at least one."""
 
     def add(self, member: ConsumerMember) -> None:
-        """Add the member's vote, if it has one."""
         _count(self.counts, member, 1)
 
     def remove(self, member: ConsumerMember) -> None:
-        """Remove the member's vote."""
         _count(self.counts, member, -1)
 
     def preferred(
@@ -138,10 +125,7 @@ def _count(counts: dict[str, int], member: ConsumerMember, step: int) -> None:
 
 
 def metadata_hash(topics: Iterable[str], metadata: MetadataImage) -> int:
-    """Return an int64 hash of an assignor's input: ids and partition counts of `topics`.
-
-    0 if none of them exists.
-    """
+    """Return an int64 hash of the topics' ids and partition counts; 0 if none of them exists."""
     by_name = metadata.topics_by_name
     found = [by_name[name] for name in sorted(topics) if name in by_name]
     if not found:

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 
 class MemberUpdate:
-    """One member's update. `before` is the present member (a new one has epoch 0), `after` the
-    member as its request describes it. The update adds to `records`.
+    """One member's update; it adds to `records`.
+
+    `before` is the present member (a new one has epoch 0), `after` the one that the request
+    describes.
     """
 
     def __init__(

@@ -42,8 +42,6 @@ _DEFAULT = -1
 class OffsetCommit:
     """One request: the partitions already refused, and the ones to commit."""
 
-    __slots__ = ("_metadata", "_refused", "producer", "request", "version", "wanted")
-
     def __init__(
         self,
         request: OffsetCommitRequest,

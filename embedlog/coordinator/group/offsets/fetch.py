@@ -27,12 +27,7 @@ NO_OFFSET = -1
 
 
 class OffsetFetch:
-    """A fetch of one group's offsets from `store`. Requires: the shard's lock.
-
-    `by_id`: request and answer name topics by id.
-    """
-
-    __slots__ = ("_by_id", "_group_id", "_metadata", "_require_stable", "_store")
+    """A fetch of one group's offsets, by topic id or name. Requires: the shard's lock."""
 
     def __init__(
         self,

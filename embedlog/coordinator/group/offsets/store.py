@@ -96,11 +96,9 @@ class OffsetStore:
     # Looking up
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, StoredOffset]]:
-        """Return a group's offsets by topic and partition."""
         return self._groups.get(group_id, _NOTHING)
 
     def find(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
-        """Return one offset, None if there is none."""
         of_topic = self.of_group(group_id).get(topic)
         return None if of_topic is None else of_topic.get(partition)
 
@@ -109,7 +107,6 @@ class OffsetStore:
         return (group_id, topic, partition) in self._open
 
     def has_open(self, group_id: str) -> bool:
-        """Does an open transaction commit any offset of the group?"""
         return any(place[0] == group_id for place in self._open)
 
     def pending_places(self, group_id: str) -> list[tuple[str, int]]:
@@ -117,7 +114,6 @@ class OffsetStore:
         return [place[1:] for place in self._open if place[0] == group_id]
 
     def topics(self) -> set[str]:
-        """Return every topic with an offset."""
         return {topic for topics in self._groups.values() for topic in topics}
 
     def places_of(self, topic: str) -> list[Place]:
@@ -140,7 +136,6 @@ class OffsetStore:
         offset: int,
         producer_id: int = NO_PRODUCER_ID,
     ) -> None:
-        """Apply a record at `offset` of the log."""
         place = key.group, key.topic, key.partition
         if value is None:
             self._remove(place)
