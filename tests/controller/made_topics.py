@@ -1,4 +1,4 @@
-"""One topic, made by a controller: what most tests want of `create_topics`."""
+"""Creation of one topic by a controller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def create_topic(
     configs: Mapping[str, str | None] = {},
     validate_only: bool = False,
 ) -> TopicImage:
-    """Make one topic. Raises what `create_topics` returns for it."""
+    """Create one topic. Raises the error that `create_topics` returns for it."""
     topic = NewTopic(
         name,
         partition_count=partition_count,

@@ -1,4 +1,4 @@
-"""One change of a partition: the leader, the in-sync set, who stays eligible, the epochs."""
+"""One change of a partition: the leader, the in-sync set, eligible replicas, the epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metadata log: whatever was done is there after a restart, and after any crash."""
+"""The metadata log: published changes survive a restart, and any crash."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_topics_deleted_earlier_are_remembered_for_the_cleaning_up() -> None:
 
 
 def run(files: SimFiles) -> tuple[list[dict[str, object]], int]:
-    """Go through all steps; return the states published before the crash, and the calls made."""
+    """Run all steps; return the states published before the crash, and the number of calls."""
     runtime = sim_runtime(seed=5, files=files)
     states: list[dict[str, object]] = []
     try:
@@ -125,7 +125,7 @@ def run(files: SimFiles) -> tuple[list[dict[str, object]], int]:
 
 @pytest.mark.slow
 def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
-    """Loss of power at each call: the log holds what was published, or one change more."""
+    """Loss of power at each call: the log holds the published changes, or one more."""
     everything, calls = run(SimFiles())
     assert calls > 20
     for call in range(1, calls + 1):
@@ -136,7 +136,7 @@ def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
             found = plain(Opened(sim_runtime(seed=5, files=image)).controller.image)
             known = everything[max(len(states) - 1, 0) : len(states) + 1]
             if not states:
-                # Nothing was promised; a cluster of another name may have been made.
+                # No change was acknowledged; the cluster may have got another id.
                 assert found["topics"] == {}
                 continue
             assert found in known, call
@@ -170,7 +170,7 @@ def test_a_record_of_somebody_else_is_not_taken_for_ours() -> None:
 
 @pytest.mark.slow
 def test_every_flipped_bit_is_found_or_does_no_harm() -> None:
-    """After a clean close, when no log is read but to replay it."""
+    """After a clean close, when only replay reads the log."""
     opened = Opened()
     for step in STEPS[:6]:
         perform(opened.controller, step)

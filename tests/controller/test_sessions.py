@@ -1,4 +1,4 @@
-"""Brokers that fall silent, and elections that nobody asks for, by a simulated clock."""
+"""Brokers that fall silent, and periodic elections, with a simulated clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group's table of states, its counts, its choice of a protocol, and what others ask of it."""
+"""The group's table of states, its counts, its choice of a protocol, and the rules of `Group`."""
 
 from __future__ import annotations
 

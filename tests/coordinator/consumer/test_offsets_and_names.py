@@ -1,7 +1,6 @@
-"""What the offsets' part and the lists ask of a consumer group."""
+"""The rules of `Group` for consumer groups: offsets, and the lists."""
 
 from __future__ import annotations
-
 
 import pytest
 
@@ -20,7 +19,7 @@ def world() -> World:
 def commit(
     world: World, member_id: str, epoch: int, *numbers: int, version: int = 9, in_txn: bool = False
 ) -> None:
-    """Raises if that commit is refused."""
+    """Validate a commit; raises if it is refused."""
     topic_id = world.image.topics_by_name["t"].topic_id
     world.group().validate_offset_commit(
         member_id,

@@ -1,4 +1,4 @@
-"""One step of a member, by its table."""
+"""A member's step towards its target, by the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A, B = b"a" * 16, b"b" * 16
 
 
 def step(member: ConsumerMember, **given: Any) -> ConsumerMember:
-    """One step; everything is free, subscribed, and not said to be owned, unless given."""
+    """Take one step; by default partitions are free and subscribed, and none is owned."""
     holders = given.pop("holders", {})
     facts: dict[str, Any] = {
         "target_epoch": 5,

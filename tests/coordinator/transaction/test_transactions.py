@@ -1,4 +1,4 @@
-"""What the coordinator answers and writes, as a broker of Kafka 4.4.0 did when it was asked."""
+"""The coordinator's answers and records equal those of a Kafka 4.4.0 broker."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_one_that_goes_on_names_what_it_has(world: World) -> None:
     pid, _ = world.producer()
     assert world.producer(producer_id=pid, epoch=0) == (pid, 1)
     assert world.producer(producer_id=pid, epoch=0) == (pid, 1)  # its answer was lost
-    assert world.producer() == (pid, 2)  # somebody else
+    assert world.producer() == (pid, 2)  # another producer
     assert world.initialize("t", pid, 1).error_code == ErrorCode.PRODUCER_FENCED
     assert world.initialize("t", pid, 1, version=3).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
     assert world.initialize("t", pid + 9, 2).error_code == ErrorCode.PRODUCER_FENCED
