@@ -15,13 +15,13 @@
         rows.py     fields of records, yet to be tuples
         choose.py   batch -> rows -> tuples            columns.py   batch -> numpy columns
         scan.py     what a broker checks and learns
-        fast/       the forms of reading that measurements pay for, each an equal parse of the loop:
-            uniform.py   batches of records of one size, compared whole
-            runs.py      fields an even distance apart, taken as columns
-            layouts.py   runs as they were in the batch before, compared whole
-            chain.py     any lengths: a chain of table look-ups
-            lockstep.py  many small batches in columns, record after record
-            fields.py    the fields of records whose ends these two have found
+        the forms that measurements pay for, each an equal parse of the loop:
+        uniform.py  batches of records of one size, compared whole
+        runs.py     fields an even distance apart, taken as columns
+        layouts.py  runs as they were in the batch before, compared whole
+        chain.py    any lengths: a chain of table look-ups
+        lockstep.py many small batches in columns, record after record
+        fields.py   the fields of records whose ends these two have found
 
 Nothing here does I/O, and numpy and the codecs are imported by the first call that needs them.
 """

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from itertools import repeat
 
-from wire.records.decode.fast.runs import COUNT_MIN as RUNS_COUNT_MIN
-from wire.records.decode.fast.runs import find_runs, in_fastest_form
-from wire.records.decode.fast.uniform import COUNT_MAX, cut, next_rows, shape_of
 from wire.records.decode.loop import NO_HEADER_LIMIT, parse_records
 from wire.records.decode.rows import NO_ROWS, Rows, field_rows, plain_tuples, rows_of, run_rows
+from wire.records.decode.runs import COUNT_MIN as RUNS_COUNT_MIN
+from wire.records.decode.runs import find_runs, in_fastest_form
 from wire.records.decode.scan import (
     ScanResult,
     scan_deltas,
@@ -30,6 +29,7 @@ from wire.records.decode.scan import (
     scan_plainly,
     scan_runs,
 )
+from wire.records.decode.uniform import COUNT_MAX, cut, next_rows, shape_of
 from wire.records.format import (
     CODEC_MASK,
     DECOMPRESSED_SIZE_MAX,
@@ -44,9 +44,9 @@ __all__ = ["columns", "next_columns", "next_rows", "rows", "scan", "tuples"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.layouts import AlikeColumns
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.layouts import AlikeColumns
+    from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer, RecordTuple
 
@@ -131,7 +131,7 @@ def columns(
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
     """
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.fields import fields_of
+    from wire.records.decode.fields import fields_of
 
     count = batch.record_count
     if count == 0:
@@ -161,7 +161,7 @@ def next_columns(
 
     None is for `columns`, which learns how batches are laid out.
     """
-    from wire.records.decode.fast.layouts import find_alike
+    from wire.records.decode.layouts import find_alike
 
     return find_alike(
         view, position, offset=offset, count_max=count_max, check_crcs=check_crcs, known=known
@@ -178,7 +178,7 @@ def _find(
     if count < RUNS_COUNT_MIN:
         return in_fastest_form(payload, count), None, None
     if is_numpy_wanted:
-        from wire.records.decode.fast.layouts import known_runs, remember
+        from wire.records.decode.layouts import known_runs, remember
 
         view = payload if type(payload) is bytes else memoryview(payload)
         runs = known_runs(view, count, known)
@@ -190,6 +190,6 @@ def _find(
         if is_numpy_wanted:
             remember(data, runs, count, known)
         return data, runs, None
-    from wire.records.decode.fast.chain import find_fields
+    from wire.records.decode.chain import find_fields
 
     return data, None, find_fields(data, count)

@@ -6,8 +6,8 @@ is a view of its bytes, nothing copied.
 
 from __future__ import annotations
 
-from wire.records.decode.fast.fields import cut
-from wire.records.decode.fast.runs import field_of
+from wire.records.decode.fields import cut
+from wire.records.decode.runs import field_of
 from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer
 

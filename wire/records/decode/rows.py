@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from wire.records.decode.fast.runs import field_of, keys_and_values
 from wire.records.decode.loop import parse_records, read_headers
+from wire.records.decode.runs import field_of, keys_and_values
 from wire.records.format import TimestampType
 from wire.records.varint import int64, timestamps_of, timestamps_with
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeVar
 
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.known import Known
     from wire.records.record import Buffer, Headers, RecordTuple
@@ -158,7 +158,7 @@ def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
 
 def field_rows(batch: Batch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
     """The records of a batch whose fields are at these places."""
-    from wire.records.decode.fast.fields import cut
+    from wire.records.decode.fields import cut
 
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:

@@ -7,8 +7,8 @@ from wire.records.varint import INT64_MAX, INT64_MIN, distinct, int64, timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.runs import Run
 
 
 _PART_COUNT = 8_192

@@ -19,11 +19,11 @@ from tests.wire.records.batches import (
     int64s,
 )
 from wire.records import InvalidRecord, RecordBatch, RecordsError, build_batch, scan, tuples
+from wire.records.decode.chain import find_fields
 from wire.records.decode.columns import RecordColumns
-from wire.records.decode.fast.chain import find_fields
-from wire.records.decode.fast.runs import find_runs
 from wire.records.decode.loop import parse_records
 from wire.records.decode.rows import plain_tuples
+from wire.records.decode.runs import find_runs
 from wire.records.decode.scan import ScanResult, scan_plainly
 from wire.records.encode.joins import encode_record
 from wire.records.varint import encode_varint

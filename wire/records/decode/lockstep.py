@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from wire.records.decode.fast.fields import Unusual, any_of, read_fields, varints
+from wire.records.decode.fields import Unusual, any_of, read_fields, varints
 from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wire.records.decode.fast.fields import FieldArrays, Int64s, Octets
+    from wire.records.decode.fields import FieldArrays, Int64s, Octets
     from wire.records.format import Batch
     from wire.records.record import Buffer
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wire.records import InvalidRecord, build_batch
 from wire.records.batch import RecordBatch
-from wire.records.decode.fast.lockstep import BatchesColumns, columns_of_batches
+from wire.records.decode.lockstep import BatchesColumns, columns_of_batches
 
 NAMES = ("offsets", "timestamps", "key_sizes", "value_sizes")
 

@@ -9,7 +9,7 @@ import pytest
 
 from wire.records import RecordBatch, build_batch, iter_batches, tuples
 from wire.records.batch import stamp
-from wire.records.decode.fast.uniform import RunRows, next_rows
+from wire.records.decode.uniform import RunRows, next_rows
 from wire.records.format import HEADER_SIZE
 from wire.records.known import KNOWN, Known
 

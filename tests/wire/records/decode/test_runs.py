@@ -9,7 +9,7 @@ import pytest
 from tests.wire.records.batches import NOW, batch_of_payload
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch
-from wire.records.decode.fast.runs import NUMPY_COUNT_MIN, find_runs
+from wire.records.decode.runs import NUMPY_COUNT_MIN, find_runs
 from wire.records.encode.joins import encode_record
 from wire.records.varint import varint_size
 

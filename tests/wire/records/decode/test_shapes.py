@@ -12,8 +12,8 @@ from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, RecordsError, build_batch, scan, tuples
 from wire.records.decode import scan as facts
-from wire.records.decode.fast.uniform import COUNT_AT_ONCE, COUNT_MAX, cut, known_shape
 from wire.records.decode.scan import ScanResult
+from wire.records.decode.uniform import COUNT_AT_ONCE, COUNT_MAX, cut, known_shape
 from wire.records.known import KNOWN
 
 

@@ -13,7 +13,7 @@ from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import rows_of
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches
 from wire.records.batch import stamp
-from wire.records.decode.fast.layouts import AlikeColumns, find_alike
+from wire.records.decode.layouts import AlikeColumns, find_alike
 from wire.records.format import HEADER_SIZE
 from wire.records.known import KNOWN
 

@@ -15,7 +15,7 @@ from wire.records.decode.loop import RECORD_SIZE_MIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.decode.fast.fields import FieldArrays
+    from wire.records.decode.fields import FieldArrays
 
 # Each of some 40 numpy calls costs about 1 us: below this the plain loop is as fast.
 COUNT_MIN = 100
@@ -36,7 +36,7 @@ def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
     # Not before: a batch of a few records is not worth the import of numpy.
     import numpy as np
 
-    from wire.records.decode.fast.fields import Unusual, any_of, read_fields
+    from wire.records.decode.fields import Unusual, any_of, read_fields
 
     octets = np.frombuffer(data, np.uint8)
     ends = np.fromiter(found, np.int64, count)

@@ -19,8 +19,8 @@ each time. 15 x 1 KiB in columns take 0.3 us a record, batch by batch 0.8.
 from __future__ import annotations
 
 from wire.records.decode.columns import RUN_PLACES, RecordColumns, per_run
-from wire.records.decode.fast.runs import Run, field_of
-from wire.records.decode.fast.uniform import alike_heads
+from wire.records.decode.runs import Run, field_of
+from wire.records.decode.uniform import alike_heads
 from wire.records.format import HEADER, HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT
 from wire.records.varint import MAX_VARINT_SIZE, SMALL_NUMBERS, read_varint
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.decode.fast.uniform import Head
+    from wire.records.decode.uniform import Head
     from wire.records.known import Known
 
     Int64s = NDArray[np.int64]

@@ -10,11 +10,11 @@ import pytest
 from tests.wire.records.batches import batch_of_payload
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, build_batch, tuples
-from wire.records.decode.fast.layouts import COUNT_MAX as LAYOUT_COUNT_MAX
-from wire.records.decode.fast.layouts import known_runs, remember
-from wire.records.decode.fast.runs import find_runs
-from wire.records.decode.fast.uniform import COUNT_MAX
+from wire.records.decode.layouts import COUNT_MAX as LAYOUT_COUNT_MAX
+from wire.records.decode.layouts import known_runs, remember
 from wire.records.decode.rows import NO_ROWS, Rows, rows_of
+from wire.records.decode.runs import find_runs
+from wire.records.decode.uniform import COUNT_MAX
 from wire.records.known import Known
 
 COUNTS = (8, 64, 65, COUNT_MAX, COUNT_MAX + 1, LAYOUT_COUNT_MAX)
