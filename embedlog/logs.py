@@ -16,7 +16,7 @@ unless it tells of a failure: a handler may do anything, even send the line to t
 
 from __future__ import annotations
 
-from wire.logs import NamedLog, before_first_line
+from wire.logger import NamedLog, before_first_line
 
 __all__ = ["Log", "before_first_line"]
 

@@ -370,7 +370,7 @@ def test_only_the_command_prints() -> None:
     allowed = {
         "embedlog/runtime/lock_order.py",  # a check for tests; its error may never be looked at
         "embedlog/spark/pipeline/sinks/foreign.py",  # the sink that prints rows
-        "wire/logs.py",  # a warning, when `logging` itself cannot be loaded
+        "wire/logger.py",  # a warning, when `logging` itself cannot be loaded
     }
     printing = {"print", "print_exc", "print_exception", "print_stack"}
     found = [

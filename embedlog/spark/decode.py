@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from wire.records.batch import RecordBatch
-from wire.records.decode.lockstep import columns_of_batches
+from wire.records.decode.choose import columns_of_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

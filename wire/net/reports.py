@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from wire.logs import NamedLog
+from wire.logger import NamedLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

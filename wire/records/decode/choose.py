@@ -10,8 +10,8 @@ The first form that can prove that the plain loop would read the same is taken, 
     100 and more of any sizes   chain     1,000 varying 3.5, to scan 5.9
     all others, bad ones too    loop      it defines what is valid, and finds the errors
 
-Columns are for numpy, so there a known layout comes first, of several batches (15 x 1 KiB: 2.8) or
-of one (100 x 100 B: 2.6).
+Columns are numpy's, so for them a known layout comes first, of several batches (15 x 1 KiB: 2.8)
+or of one (100 x 100 B: 2.6). The columns of many small batches are read by `lockstep`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,24 @@ from wire.records.format import (
 from wire.records.known import KNOWN, Known
 from wire.records.varint import timestamps_with
 
-__all__ = ["columns", "next_columns", "next_rows", "rows", "scan", "tuples"]
+__all__ = [
+    "columns",
+    "columns_of_batches",
+    "next_columns",
+    "next_rows",
+    "rows",
+    "scan",
+    "tuples",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wire.records.decode.columns import RecordColumns
     from wire.records.decode.fields import FieldArrays
     from wire.records.decode.layouts import AlikeColumns
+    from wire.records.decode.lockstep import BatchesColumns
     from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer, RecordTuple
@@ -166,6 +177,19 @@ def next_columns(
     return find_alike(
         view, position, offset=offset, count_max=count_max, check_crcs=check_crcs, known=known
     )
+
+
+def columns_of_batches(
+    batches: Sequence[Batch], payloads: Sequence[Buffer], *, with_headers: bool = False
+) -> BatchesColumns | None:
+    """Return the columns of many small batches, or None if `columns` must read them one by one.
+
+    `payloads` are what `Batch.payload` returns for each batch. A record with headers is left to
+    `Batch.records` unless `with_headers` is set.
+    """
+    from wire.records.decode import lockstep
+
+    return lockstep.columns_of_batches(batches, payloads, with_headers=with_headers)
 
 
 def _find(
