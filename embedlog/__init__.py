@@ -18,78 +18,41 @@ if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin as Admin
     from embedlog.client.admin.group_results import (
         GroupDescription as GroupDescription,
-    )
-    from embedlog.client.admin.group_results import (
         GroupListing as GroupListing,
-    )
-    from embedlog.client.admin.group_results import (
         MemberDescription as MemberDescription,
     )
-    from embedlog.client.admin.new_topics import CreatedTopic as CreatedTopic
-    from embedlog.client.admin.new_topics import NewTopic as NewTopic
+    from embedlog.client.admin.new_topics import CreatedTopic as CreatedTopic, NewTopic as NewTopic
     from embedlog.client.admin.quorum import (
         QuorumInfo as QuorumInfo,
-    )
-    from embedlog.client.admin.quorum import (
         QuorumReplica as QuorumReplica,
     )
     from embedlog.client.admin.replica_results import (
         ElectionType as ElectionType,
-    )
-    from embedlog.client.admin.replica_results import (
         PartitionReassignment as PartitionReassignment,
-    )
-    from embedlog.client.admin.replica_results import (
         ReplicaLogDirectories as ReplicaLogDirectories,
-    )
-    from embedlog.client.admin.replica_results import (
         TopicPartitionReplica as TopicPartitionReplica,
     )
     from embedlog.client.admin.results import (
         AlterOperation as AlterOperation,
-    )
-    from embedlog.client.admin.results import (
         ClusterDescription as ClusterDescription,
-    )
-    from embedlog.client.admin.results import (
         ConfigEntry as ConfigEntry,
-    )
-    from embedlog.client.admin.results import (
         ConfigResource as ConfigResource,
-    )
-    from embedlog.client.admin.results import (
         ItemResults as ItemResults,
-    )
-    from embedlog.client.admin.results import (
         LogDirectory as LogDirectory,
-    )
-    from embedlog.client.admin.results import (
         OffsetSpec as OffsetSpec,
-    )
-    from embedlog.client.admin.results import (
         ProducerState as ProducerState,
-    )
-    from embedlog.client.admin.results import (
         ResourceType as ResourceType,
     )
     from embedlog.client.admin.transaction_results import (
         FencedProducer as FencedProducer,
-    )
-    from embedlog.client.admin.transaction_results import (
         TransactionDescription as TransactionDescription,
-    )
-    from embedlog.client.admin.transaction_results import (
         TransactionListing as TransactionListing,
     )
     from embedlog.client.cluster_nodes import Node as Node
     from embedlog.client.consumer.consumer import Consumer as Consumer
     from embedlog.client.consumer.group.group_offsets import (
         CloseOptions as CloseOptions,
-    )
-    from embedlog.client.consumer.group.group_offsets import (
         ConsumerGroupMetadata as ConsumerGroupMetadata,
-    )
-    from embedlog.client.consumer.group.group_offsets import (
         OffsetAndMetadata as OffsetAndMetadata,
     )
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp as OffsetAndTimestamp
@@ -98,14 +61,8 @@ if TYPE_CHECKING:
     )
     from embedlog.client.consumer.record import (
         ConsumerRecord as ConsumerRecord,
-    )
-    from embedlog.client.consumer.record import (
         ConsumerRecords as ConsumerRecords,
-    )
-    from embedlog.client.consumer.record import (
         PolledBatch as PolledBatch,
-    )
-    from embedlog.client.consumer.record import (
         PolledColumns as PolledColumns,
     )
     from embedlog.client.consumer.subscription_state import (
@@ -113,46 +70,20 @@ if TYPE_CHECKING:
     )
     from embedlog.client.errors import (
         BufferExhausted as BufferExhausted,
-    )
-    from embedlog.client.errors import (
         CommitFailed as CommitFailed,
-    )
-    from embedlog.client.errors import (
         ConcurrentUse as ConcurrentUse,
-    )
-    from embedlog.client.errors import (
-        IllegalState as IllegalState,
-    )
-    from embedlog.client.errors import (
         NoOffsetForPartition as NoOffsetForPartition,
-    )
-    from embedlog.client.errors import (
         RecordUnreadable as RecordUnreadable,
-    )
-    from embedlog.client.errors import (
         RetriableCommitFailed as RetriableCommitFailed,
-    )
-    from embedlog.client.errors import (
         SerializationError as SerializationError,
-    )
-    from embedlog.client.errors import (
         TransactionAborted as TransactionAborted,
-    )
-    from embedlog.client.errors import (
         WakeupError as WakeupError,
     )
-    from embedlog.client.metadata import PartitionInfo as PartitionInfo
-    from embedlog.client.metadata import TopicInfo as TopicInfo
+    from embedlog.client.metadata import PartitionInfo as PartitionInfo, TopicInfo as TopicInfo
     from embedlog.client.producer.batch import (
         BatchFuture as BatchFuture,
-    )
-    from embedlog.client.producer.batch import (
         BatchMetadata as BatchMetadata,
-    )
-    from embedlog.client.producer.batch import (
         DeliveryFuture as DeliveryFuture,
-    )
-    from embedlog.client.producer.batch import (
         RecordMetadata as RecordMetadata,
     )
     from embedlog.client.producer.destinations import RoundRobinPartitioner as RoundRobinPartitioner
@@ -162,8 +93,7 @@ if TYPE_CHECKING:
         PreparedTransaction as PreparedTransaction,
     )
     from embedlog.client.producer.transactions.transaction import Transaction as Transaction
-    from embedlog.cluster.cluster import Cluster as Cluster
-    from embedlog.cluster.cluster import open as open
+    from embedlog.cluster.cluster import Cluster as Cluster, open as open
     from embedlog.cluster.faults.network import ClusterNetwork as ClusterNetwork
     from embedlog.cluster.handles.broker_disk import BrokerDisk as BrokerDisk
     from embedlog.cluster.handles.broker_node import BrokerNode as BrokerNode
@@ -173,39 +103,20 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition as TopicPartition
     from embedlog.errors import (
         ClosedError as ClosedError,
-    )
-    from embedlog.errors import (
         ConfigError as ConfigError,
-    )
-    from embedlog.errors import (
         CorruptRecord as CorruptRecord,
-    )
-    from embedlog.errors import (
         DirectoryLocked as DirectoryLocked,
-    )
-    from embedlog.errors import (
         EmbedlogError as EmbedlogError,
-    )
-    from embedlog.errors import (
+        IllegalState as IllegalState,
         KafkaError as KafkaError,
-    )
-    from embedlog.errors import (
         LogTruncation as LogTruncation,
-    )
-    from embedlog.errors import (
         StorageFailed as StorageFailed,
-    )
-    from embedlog.errors import (
         TimedOut as TimedOut,
     )
     from embedlog.reader.partition_range import PartitionRange as PartitionRange
     from embedlog.reader.reader import (
         LogDirectoryReader as LogDirectoryReader,
-    )
-    from embedlog.reader.reader import (
         PartitionReader as PartitionReader,
-    )
-    from embedlog.reader.reader import (
         open_reader as open_reader,
     )
     from embedlog.server.addresses import BrokerListener as BrokerListener
@@ -234,7 +145,7 @@ _PUBLIC = {
     "client.consumer.record": "ConsumerRecord ConsumerRecords PolledBatch PolledColumns",
     "client.consumer.subscription_state": "SubscriptionPattern",
     "client.errors": (
-        "BufferExhausted CommitFailed ConcurrentUse IllegalState NoOffsetForPartition "
+        "BufferExhausted CommitFailed ConcurrentUse NoOffsetForPartition "
         "RecordUnreadable RetriableCommitFailed SerializationError TransactionAborted "
         "WakeupError"
     ),
@@ -255,7 +166,7 @@ _PUBLIC = {
     "common": "TopicPartition",
     "errors": (
         "ClosedError ConfigError CorruptRecord DirectoryLocked EmbedlogError KafkaError "
-        "LogTruncation StorageFailed TimedOut"
+        "IllegalState LogTruncation StorageFailed TimedOut"
     ),
     "reader.partition_range": "PartitionRange",
     "reader.reader": "LogDirectoryReader PartitionReader open_reader",

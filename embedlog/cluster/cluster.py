@@ -14,7 +14,7 @@ from _weakref import ref
 from sys import _getframe
 
 from embedlog.cluster.layout import broker_count
-from embedlog.cluster.single import Alone
+from embedlog.cluster.single import Single
 from embedlog.config.broker_config import BrokerConfig, normalise_names
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime.at_exit import CLUSTERS
@@ -119,7 +119,7 @@ class Cluster:
             self._set_defaults(_EMBEDDED)
         self.runtime = runtime or runtime_of(self.path)
         self._transports: dict[int, ReferenceType[LocalTransport]] = {}
-        self._brokers: Alone | Several = self._open(
+        self._brokers: Single | Several = self._open(
             directory, brokers, racks, cluster_id, waits_for_committer
         )
         self._background: BackgroundThread | None = None
@@ -141,10 +141,10 @@ class Cluster:
         racks: Sequence[str],
         cluster_id: str | None,
         waits_for_committer: bool,
-    ) -> Alone | Several:
+    ) -> Single | Several:
         count = broker_count(self.runtime.files, directory, count, racks)
         if count == 1:
-            return Alone(
+            return Single(
                 self.runtime,
                 directory,
                 self.config,
@@ -209,7 +209,8 @@ class Cluster:
         """
         from embedlog.cluster.handles.cluster_partition import ClusterPartition
 
-        return ClusterPartition(self._several("partition"), topic, partition)
+        several = self._several("partition")
+        return ClusterPartition(several.host, several.members, topic, partition)
 
     @property
     def network(self) -> ClusterNetwork:
@@ -229,7 +230,8 @@ class Cluster:
         """
         from embedlog.cluster.handles.cluster_controller import ClusterController
 
-        return ClusterController(self._several("controller"))
+        several = self._several("controller")
+        return ClusterController(several.host, several.try_again)
 
     def add_broker(self, node_id: int | None = None, *, rack: str | None = None) -> BrokerNode:
         """Let another broker join a cluster of several; without a number it gets the next.
@@ -399,7 +401,7 @@ class Cluster:
             KafkaStorageError: the disk refuses.
         """
         self._check_open()
-        return sum(node.maintain() for node in self._brokers.nodes())
+        return sum(each.maintain() for each in self._brokers.running())
 
     def health(self) -> list[Degradation]:
         """What is degraded, since when and why; empty when all is well.
@@ -418,7 +420,7 @@ class Cluster:
             ClosedError: the cluster was closed.
         """
         self._check_open()
-        return [each for node in self._brokers.nodes() for each in node.health()]
+        return [each for broker in self._brokers.running() for each in broker.health()]
 
     def adopt_staged(self) -> None:
         """Commit what other processes have left for the owner, and return when nothing is left.
@@ -430,9 +432,9 @@ class Cluster:
             OSError: the disk refuses.
         """
         self._check_open()
-        for node in self._brokers.nodes():
-            if node.commit_desk is not None:
-                work = node.commit_desk.work
+        for broker in self._brokers.running():
+            if broker.commit_desk is not None:
+                work = broker.commit_desk.work
                 while work.work():
                     pass
 
