@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.broker.broker import Broker
 from embedlog.cluster.controller_log import check_cluster_id, open_controller
-from embedlog.cluster.directories import Opener
+from embedlog.cluster.directories import DirectoryOpener
 from embedlog.storage.directory import meta_properties
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ class RunningBroker:
         """
         self._is_single = controller is None
         self._is_on_disk = on_disk
-        opener = Opener(
+        opener = DirectoryOpener(
             runtime,
             config,
             durability=durability,
