@@ -116,5 +116,9 @@ def files_of(*places: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    hits = [hit for path in files_of(*(sys.argv[1:] or ["embedlog", "wire", *CHAPTERS])) for hit in hits_of(path)]
+    hits = [
+        hit
+        for path in files_of(*(sys.argv[1:] or ["embedlog", "wire", *CHAPTERS]))
+        for hit in hits_of(path)
+    ]
     print(*hits, f"{len(hits)} hits", sep="\n")
