@@ -16,12 +16,12 @@ unless it tells of a failure: a handler may do anything, even send the line to t
 
 from __future__ import annotations
 
-from wire.logger import NamedLog, before_first_line
+from wire.logger import NamedLogger, before_first_line
 
 __all__ = ["Logger", "before_first_line"]
 
 
-class Logger(NamedLog):
+class Logger(NamedLogger):
     """The logger of one part of embedlog."""
 
     __slots__ = ()

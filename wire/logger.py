@@ -1,4 +1,4 @@
-"""`NamedLog`: a logger that loads `logging` only when somebody can see the line."""
+"""`NamedLogger`: a logger that loads `logging` only when somebody can see the line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEBUG = 10
 _INFO = 20
 
 
-class NamedLog:
+class NamedLogger:
     """The calls of `logging.Logger` that are used here.
 
     An application that has not imported `logging` (7 ms) cannot have asked for DEBUG or INFO.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from wire.logger import NamedLog
+from wire.logger import NamedLogger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class Reports:
     __slots__ = ("_clock", "_windows", "log")
 
     def __init__(
-        self, log: NamedLog | None = None, clock: Callable[[], float] = time.monotonic
+        self, log: NamedLogger | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.log = log if log is not None else NamedLog("wire.net")
+        self.log = log if log is not None else NamedLogger("wire.net")
         self._clock = clock
         self._windows: dict[str, list[float]] = {}
         """By kind of line: when its window began, lines in it, lines left out since. The kinds are

@@ -54,6 +54,7 @@ class BuiltBatch:
 
     attributes = 0
     is_transactional = False
+    is_control = False
     log_append_time_ms = -1
     """Its creators stamped the records."""
 
@@ -103,7 +104,7 @@ class BuiltBatch:
                     assert len(keys) == count, (len(keys), count)
                     self.first_null_key_index = keys.index(None) if None in keys else -1
                 body = b"".join(encode_records(values, keys, deltas, None))
-        head = CHECKED_HEAD.pack(0, count - 1, base, latest, *producer, count)
+        head = CHECKED_HEAD.pack(self.attributes, count - 1, base, latest, *producer, count)
         self.producer_id, self.producer_epoch, self.base_sequence = producer
         self.size = HEADER_SIZE + len(body)
         self.crc = crc32c(body, crc32c(head, 0))
