@@ -278,6 +278,7 @@ def test_only_a_threads_top_frame_catches_everything() -> None:
         "embedlog/runtime/scheduler.py",
         "embedlog/spark/discovery/pyspark_embedlog/__init__.py",  # else Spark finds no source
         "embedlog/spark/pipeline/decode/foreign.py",  # becomes the record's dead letter
+        "wire/net/connection.py",  # a service or peer that fails ends its connection
         "wire/net/listener.py",
     }
     for path in CODE:

@@ -15,49 +15,52 @@ from socket import MSG_PEEK, SHUT_RDWR
 
 from wire.net.frame_head import may_be_large, size_at
 from wire.net.poller import READ, WRITE
-from wire.net.received import Received
+from wire.net.receive_memory import Received, ReceiveMemory
 from wire.net.send_queue import SendQueue
+from wire.net.unread_answers import UnreadAnswers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from socket import socket
-    from typing import Protocol
+    from typing import Any, Protocol
 
+    from wire.net.acceptor import Acceptor
     from wire.net.limits import ListenerLimits
     from wire.net.loop import Loop
-    from wire.net.receive_memory import ReceiveMemory
     from wire.net.reports import Reports
-    from wire.net.unread_answers import UnreadAnswers
 
     Buffers = Sequence[bytes | bytearray | memoryview]
     Make = Callable[[], Buffers | None]
     Handle = Callable[["Connection", bytes | memoryview], Buffers | None]
 
-    class Host(Protocol):
-        """What the connections of a listener share."""
+    class Service(Protocol):
+        """What a listener serves. All calls come from the loop's thread."""
 
-        loop: Loop
-        limits: ListenerLimits
-        memory: ReceiveMemory
-        unread: UnreadAnswers
-        reports: Reports
-        handle: Handle
-        quick_size_max: int
+        def connected(self, connection: Connection) -> None:
+            """A peer has connected. The place to set `connection.state`."""
 
-        def drop(self, connection: Connection, /) -> None: ...
+        def handle(
+            self, connection: Connection, frame: bytes | memoryview
+        ) -> Sequence[bytes | bytearray | memoryview] | None:
+            """Answer one frame (given without its size) with buffers that include the size.
 
-        def sweep_by(self, deadline: float, /) -> None: ...
+            An empty sequence means that there is no answer. None parks the connection until
+            `connection.respond`; then the frame's bytes are the service's for good, otherwise
+            they are only lent until this returns.
+            """
 
-        def take_late(self) -> None: ...
+        def disconnected(self, connection: Connection) -> None:
+            """The connection has ended, by either side. Nothing can be sent any more."""
 
-        def attempt(
-            self, connection: Connection, action: Callable[[Connection, Make], None], value: Make, /
-        ) -> None: ...
+        def turn(self) -> int | None:
+            """Do what is due. Returns the ms until something is due again, None for never."""
 
 
 _GATHER_SIZE = 256 * 1024
 _KEPT_S = 5.0
+_QUICK_SIZE_MAX = 8 * 1024
+_SWEEP_S = 1.0
 _NEVER = float("inf")
 
 
@@ -86,7 +89,7 @@ class Connection:
         "state",
     )
 
-    def __init__(self, host: Host, sock: socket, peer: tuple[str, int]) -> None:
+    def __init__(self, host: Connections, sock: socket, peer: tuple[str, int]) -> None:
         self.state: object = None
         self.peer_host, self.peer_port = peer[0], peer[1]
         self.local_host, self.local_port = sock.getsockname()[:2]
@@ -241,7 +244,7 @@ class Connection:
             self._host.loop.poller.modify(self.fd, mask)
 
     def forget(self) -> None:
-        """Close the socket and let everything go. Only `Listener.drop` calls this."""
+        """Close the socket and let everything go. Only `Connections.drop` calls this."""
         self.is_open = False
         self._queue.clear()
         self._host.unread.note(self, 0, 0.0)
@@ -366,3 +369,125 @@ class Connection:
             self._host.drop(self)
         else:
             self.wait_for(WRITE if self._queue.size else 0)
+
+
+class Connections:
+    """The open connections of a listener, and what they share. Requires: the loop's thread."""
+
+    __slots__ = (
+        "_acceptor",
+        "_service",
+        "by_fd",
+        "handle",
+        "limits",
+        "loop",
+        "memory",
+        "quick_size_max",
+        "reports",
+        "sweep_at",
+        "unread",
+    )
+
+    def __init__(
+        self,
+        service: Service,
+        acceptor: Acceptor,
+        loop: Loop,
+        limits: ListenerLimits,
+        reports: Reports,
+    ) -> None:
+        self._service = service
+        self._acceptor = acceptor
+        self.loop = loop
+        self.limits = limits
+        self.reports = reports
+        self.by_fd: dict[int, Connection] = {}
+        self.handle: Handle = service.handle
+        self.memory = ReceiveMemory(limits.receive_size_max)
+        self.unread = UnreadAnswers(limits.response_size_max, self._too_much_unread)
+        self.quick_size_max = min(_QUICK_SIZE_MAX, limits.request_size_max)
+        self.sweep_at = _NEVER
+        """When `sweep` must be called; infinity while no deadline is set."""
+
+    def open(self, sock: socket, peer: tuple[str, int]) -> None:
+        """Serve a peer that has connected."""
+        connection = Connection(self, sock, peer)
+        self.by_fd[connection.fd] = connection
+        self.reports.connected(connection)
+        self._acceptor.entered(connection.peer_host)
+        self.loop.poller.register(connection.fd, READ)
+        self.sweep_by(connection.deadline())
+        try:
+            self._service.connected(connection)
+        except Exception as error:  # a service's bug must not end the loop
+            self.failed(connection, error)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection at once. Idempotent."""
+        if not connection.is_open:
+            return
+        self.loop.poller.unregister(connection.fd)
+        del self.by_fd[connection.fd]
+        self.reports.disconnected(connection)
+        self._acceptor.left(connection.peer_host)
+        connection.forget()
+        try:
+            self._service.disconnected(connection)
+        except Exception as error:  # a service's bug must not end the loop
+            self.reports.failed("a service failed on a disconnect", error)
+
+    def abandon(self) -> None:
+        """In a forked child: close this process's descriptors only."""
+        for connection in self.by_fd.values():
+            connection.abandon()
+        self.by_fd.clear()
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Drop the connection, and report the error unless the peer has just left."""
+        if not isinstance(error, ConnectionError | TimeoutError):
+            self.reports.failed(f"connection from {connection.peer_host} failed", error)
+        self.drop(connection)
+
+    def take_late(self) -> None:
+        """Run the posted actions."""
+        late = self.loop.late
+        while late:
+            connection, action, value = late.popleft()
+            if connection.is_open:
+                self.attempt(connection, action, value)
+
+    def attempt(
+        self, connection: Connection, action: Callable[[Connection, Any], None], value: Any
+    ) -> None:
+        """Call `action(connection, value)`; an error ends only this connection."""
+        try:
+            action(connection, value)
+        except Exception as error:  # no peer may end the loop
+            self.failed(connection, error)
+
+    def sweep_by(self, deadline: float) -> None:
+        """Schedule `sweep` for `deadline` at the latest."""
+        self.sweep_at = min(self.sweep_at, deadline)
+
+    def sweep(self) -> None:
+        """Close the connections past their deadline, and find the next deadline."""
+        now = self.loop.now
+        self._acceptor.resume()
+        next_at = self._acceptor.again_at
+        # A connection without a deadline gets one again when its request is answered.
+        latest = now + self.limits.idle_ms / 1_000
+        for connection in list(self.by_fd.values()):
+            deadline = connection.deadline()
+            if deadline <= now:
+                connection.say_why_late()
+                self.drop(connection)
+            else:
+                connection.trim(now=now)
+                next_at = min(next_at, deadline, latest)
+        # Coarse: deadlines that fall into the same second share a wake-up.
+        self.sweep_at = max(next_at, now + _SWEEP_S)
+
+    def _too_much_unread(self, slowest: Connection) -> None:
+        """Post the drop of the connection whose peer has stalled for the longest time."""
+        self.reports.cut_off(slowest, "unread", "too many bytes of answers are not read")
+        self.loop.post(slowest, lambda connection, _: self.drop(connection), None)

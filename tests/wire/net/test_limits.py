@@ -332,7 +332,7 @@ def test_a_buffer_for_a_large_request_is_given_back_in_time() -> None:
         socket.create_connection(server.getsockname()) as peer,
     ):
         accepted, address = server.accept()
-        connection = Connection(listener, accepted, address)
+        connection = Connection(listener.connections, accepted, address)
         peer.sendall(request(b"x" * 100_000, key=0)[:100_000])
         while listener.memory.held_size == 0:
             connection.receive()
@@ -380,7 +380,8 @@ def test_a_peer_that_sends_one_request_after_the_other_is_read_in_larger_steps()
     listener = Listener(service, "127.0.0.1", 0, clock=clock)
     sent = [b"\0\3" + bytes([number]) * 15_000 for number in range(120)]
     stream = _Stream(b"".join(map(framed, sent)))
-    connection = Connection(listener, stream, ("127.0.0.1", 2))  # type: ignore[arg-type]
+    peer = ("127.0.0.1", 2)
+    connection = Connection(listener.connections, stream, peer)  # type: ignore[arg-type]
     while stream.left:
         connection.receive()
     assert handled == sent
