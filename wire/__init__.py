@@ -4,13 +4,13 @@
     schemas/                  all messages, declared as data; `registry` finds them by API key
     schema                    the language of those declarations
     layout, encoder, decoder  from a declaration to generated functions; `compiler` calls them
-    interpreter               the encoder of what is encoded a few times: it generates nothing
-    headers                   what precedes a message in a frame
+    interpreter               encodes rare messages without generating code
+    headers                   request and response headers, before the message in a frame
     framing, connection       bytes in, requests or responses out, for clients and servers
-    records/                  record batches, which are payload to the messages
+    records/                  record batches, which messages carry as payload
     net/                      sockets; nothing else here touches one
 
-A message is an object of one class for all versions; the version is named when it is encoded:
+One class represents a message in all versions; the caller names the version when encoding:
 
 >>> import wire
 >>> from wire.schemas.find_coordinator import FindCoordinatorRequest
@@ -78,7 +78,7 @@ _HOMES = {
     "schema_module": "wire.registry",
     "valid_versions": "wire.registry",
 }
-"""Where each name lives. A program in one process sends objects and never loads the codecs."""
+"""The module of each name. A program of one process sends objects and never loads the codecs."""
 
 
 def __getattr__(name: str) -> object:

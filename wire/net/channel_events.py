@@ -1,4 +1,4 @@
-"""What `SocketChannels.poll` tells of the channels."""
+"""The events that `SocketChannels.poll` returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class EventKind:
-    """What happened to a channel."""
+    """The kinds of events."""
 
     CONNECTED = 1
     FRAME = 2
@@ -16,11 +16,11 @@ class EventKind:
 
 
 class ChannelEvent:
-    """One thing that happened to a channel.
+    """An event of a channel.
 
-    `frame` is set for FRAME: a view, without the size, that stays valid and is not written again
-    for as long as it is kept. `reason` is set for CLOSED: one line of text, and
-    `is_refused` says that the two sides do not agree on TLS: trying again would not change that.
+    FRAME sets `frame`: a view, without the size, that stays valid and unchanged while it is held.
+    CLOSED sets `reason`, one line of text, and `is_refused`: the two sides do not agree on TLS, so
+    a retry would fail too.
     """
 
     __slots__ = ("channel", "frame", "is_refused", "kind", "reason")

@@ -1,4 +1,4 @@
-"""What the first bytes of a request say to a listener: its size, and whether it may be so large."""
+"""Reads the size and API key of a request, and checks the size against the limits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _PRODUCE_KEY = 0
 
 
 def may_be_large(view: memoryview, start: int, end: int, limits: ListenerLimits) -> bool:
-    """May the frame at view[start:end] be larger than an ordinary request?"""
+    """Return whether a frame at view[start:end] may exceed `request_size_max`: Produce may."""
     (size,) = size_at(view, start)
     if not 0 <= size <= limits.produce_size_max:
         return False
     if end - start < _SIZE_AND_KEY.size:
-        return True  # asked again when the api key is here
+        return True  # checked again once the API key has arrived
     return bool(_SIZE_AND_KEY.unpack_from(view, start)[1] == _PRODUCE_KEY)
 
 
 def size_needed(view: memoryview, start: int, end: int, limits: ListenerLimits) -> int:
-    """How many bytes from `start` on make the next decision: a whole frame, or its head."""
+    """Return the bytes from `start` on that the next step needs: the whole frame, or its head."""
     if end - start < SIZE.size:
         return SIZE.size
     (size,) = size_at(view, start)

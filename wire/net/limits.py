@@ -1,4 +1,4 @@
-"""What a listener lets its peers do. Every limit is on by default; Kafka's name is in brackets."""
+"""The limits of a listener. Every limit is on by default; Kafka's name is in brackets."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ MIB = 1024 * 1024
 
 
 class ListenerLimits:
-    """Limits of one listener. Values are read while it runs and not changed then.
+    """Limits of one listener. Must not change while it runs.
 
     produce_size_max: size of a Produce request [socket.request.max.bytes].
     request_size_max: size of any other request.
-    receive_size_max: bytes of requests larger than a receive buffer that may be on their way at
-        once, over all connections; further ones wait [queued.max.request.bytes].
-    response_size_max: bytes of responses that peers have not taken, over all connections. Beyond
-        it the peer that has not read for the longest time is disconnected.
+    receive_size_max: bytes of all requests being received that are larger than a receive buffer,
+        over all connections; further requests wait [queued.max.request.bytes].
+    response_size_max: bytes of unread responses over all connections. Above it the listener
+        disconnects the peer that has not read for the longest time.
     connection_count_max: connections in total [max.connections].
     address_connection_count_max: connections from one address [max.connections.per.ip].
     accept_rate_max: new connections in a second [max.connection.creation.rate].
-    limit_loopback: hold the last two against loopback peers too. Off by default: processes of one
-        machine share an address, and a test suite opens connections as fast as it can.
+    limit_loopback: apply the last two limits to loopback peers as well. Off by default: processes of
+        one machine share an address, and a test suite opens connections as fast as it can.
     idle_ms: silence after which a connection is closed [connections.max.idle.ms].
-    frame_grace_ms, frame_rate_min: a request must be complete `frame_grace_ms` plus its size at
-        `frame_rate_min` bytes a second after its first byte.
-    write_stall_ms: how long a peer may leave a response unread.
+    frame_grace_ms, frame_rate_min: the time for a request from its first to its last byte:
+        `frame_grace_ms` plus its size at `frame_rate_min` bytes a second.
+    write_stall_ms: the time for which a peer may leave a response unread.
     """
 
     __slots__ = (

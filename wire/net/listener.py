@@ -1,16 +1,15 @@
-"""The server side: a loop that waits for sockets and gives whole frames to a service.
+"""The server side: a loop that waits for sockets and passes whole frames to a service.
 
-One thread runs it, whichever calls `run`. All frames of a wake-up are handled, then `turn` of the
-service is called once, then answers that came from elsewhere are written. Between events it
-sleeps without a timeout unless the service or a deadline asks for one: an idle listener costs
-nothing.
+The thread that calls `run` runs the loop. After each wake-up it handles all frames, calls the
+service's `turn` once, and writes the answers that other threads posted. Between events it sleeps
+without a timeout unless the service or a deadline needs one: an idle listener costs nothing.
 
     listener = Listener(service, "127.0.0.1", 9092)
     print("listening on", listener.address)
     listener.run()                      # until listener.stop(), from any thread or signal handler
 
-Its parts: `Loop` waits, `Acceptor` lets peers in, each `Connection` reads, has its frames handled
-and writes; what all of them hold together is bounded by `ReceiveMemory` and `UnreadAnswers`.
+Its parts: `Loop` waits, `Acceptor` accepts peers, each `Connection` reads, handles frames and
+writes. `ReceiveMemory` and `UnreadAnswers` limit the memory of all connections together.
 """
 
 from __future__ import annotations
@@ -38,12 +37,8 @@ _NEVER = float("inf")
 class Listener:
     """Listens on one address and serves every connection in one thread.
 
-    `host` may be a name; the first IPv4 address it resolves to is taken, else the first address.
-    Port 0 takes a free one. `address` is the (host, port) in use.
-
-    Raises:
-        OSError: the address cannot be listened on.
-        RemoteAddress: it is not of this machine alone, and `allow_remote` is False.
+    `host` and errors are as for `listening_socket`. Port 0 takes a free port. `address` is the
+    (host, port) in use.
     """
 
     def __init__(
@@ -73,7 +68,7 @@ class Listener:
 
     @property
     def connection_count(self) -> int:
-        """Connections that are open."""
+        """The number of open connections."""
         return len(self.connections.by_fd)
 
     def run(self) -> None:
@@ -87,20 +82,20 @@ class Listener:
             self.close()
 
     def stop(self) -> None:
-        """Make `run` return soon. From any thread, or a signal handler."""
+        """Make `run` return soon. Any thread or signal handler may call it."""
         self.loop.stop()
 
     def wake(self) -> None:
-        """Make the loop call `turn` soon. From any thread."""
+        """Make the loop call `turn` soon. Any thread may call it."""
         self.loop.wake()
 
     @property
     def signal_fd(self) -> int:
-        """For `signal.set_wakeup_fd`, where a signal does not end a wait by itself (Windows)."""
+        """For `signal.set_wakeup_fd` on Windows, where a signal does not end a wait."""
         return self.loop.signal_fd
 
     def close(self) -> None:
-        """Close everything. For a listener that does not run; again is allowed."""
+        """Close everything. Requires: `run` is not running. Idempotent."""
         if not self._acceptor.is_open:
             return
         _running.discard(self)
@@ -110,10 +105,10 @@ class Listener:
         self.loop.close()
 
     def abandon(self) -> None:
-        """Close this process's descriptors, and nothing else: the parent goes on with its own.
+        """In a forked child: close this process's descriptors only.
 
-        Without it a forked child would keep the address taken, and connections half open, after
-        its parent has closed them.
+        Otherwise the child would keep the address in use, and connections half open, after its
+        parent has closed them.
         """
         self._acceptor.close()
         self.connections.abandon()
@@ -129,7 +124,7 @@ class Listener:
                 connection = connection_of(fd)
                 try:
                     if connection is None:
-                        # Or it was one, dropped a moment ago.
+                        # The waker, the acceptor, or a connection dropped in this turn.
                         has_newcomers |= not loop.was_woken(fd) and fd == self._acceptor.fd
                     elif mask == READ:
                         connection.receive()
@@ -143,15 +138,15 @@ class Listener:
                     else:
                         self.connections.failed(connection, error)
             if has_newcomers:
-                # After the rest: a new connection may get the descriptor of one dropped just now,
-                # and must not be given what was reported of that one.
+                # Last: a new connection may reuse the descriptor of one dropped in this turn, and
+                # must not get its events.
                 self._accept()
             timeout = self._finish_turn()
-        # Answers that were given before the end are still written, as far as peers take them.
+        # Answers given before the end are still written, as far as the sockets take them.
         self.connections.take_late()
 
     def _finish_turn(self) -> float | None:
-        """Let the service work, write late answers, look at deadlines. Returns the timeout."""
+        """Run the service's turn, write late answers, check deadlines; return the next timeout."""
         loop, connections = self.loop, self.connections
         while True:
             loop.has_news = False
@@ -177,7 +172,7 @@ class Listener:
         return timeout if timeout != _NEVER else None
 
     def _accept(self) -> None:
-        """Take in the connections that wait."""
+        """Accept the waiting connections."""
         try:
             self._acceptor.accept(self.connections.open)
         except Exception as error:  # as in `_run`
