@@ -232,7 +232,7 @@ class Connection:
             reports.idle(self)
 
     def trim(self, *, now: float) -> None:
-        """Give back the empty buffer kept for a next large frame, if the connection is idle for `_KEPT_S`."""
+        """Give back the buffer kept for a next large frame, if unused for `_KEPT_S`."""
         if self._last_active_at + _KEPT_S <= now:
             self._received.give_back()
 

@@ -17,8 +17,8 @@ class ListenerLimits:
     connection_count_max: connections in total [max.connections].
     address_connection_count_max: connections from one address [max.connections.per.ip].
     accept_rate_max: new connections in a second [max.connection.creation.rate].
-    limit_loopback: apply the last two limits to loopback peers as well. Off by default: processes of
-        one machine share an address, and a test suite opens connections as fast as it can.
+    limit_loopback: apply the last two limits to loopback peers as well. Off by default: processes
+        of one machine share an address, and a test suite opens connections as fast as it can.
     idle_ms: silence after which a connection is closed [connections.max.idle.ms].
     frame_grace_ms, frame_rate_min: the time for a request from its first to its last byte:
         `frame_grace_ms` plus its size at `frame_rate_min` bytes a second.

@@ -38,8 +38,8 @@ class TlsOptions:
     """The settings of a TLS client.
 
     Certificates and keys are PEM: texts, or paths of files. The default for trusted certificates is
-    the system's store. `certificate` is a chain with the client's own certificate first; its key may be
-    in the same file. `checks_host` compares the requested host with the peer's certificate; without
+    the system's store. `certificate` is a chain, the client's own first; its key may be in the same
+    file. `checks_host` compares the requested host with the peer's certificate; without
     `checks_peer` the client accepts any certificate. `ciphers` are OpenSSL's or IANA's names; an
     empty list leaves the choice to OpenSSL.
     """

@@ -1,10 +1,10 @@
-"""Control records: markers in a log that are for the machinery, not for applications.
+"""Control records: records for brokers and clients themselves, which applications do not see.
 
     key     int16 version = 0, int16 type
     value   of ABORT and COMMIT: int16 version = 0, int32 epoch of the transaction coordinator
 
-A reader takes any version from 0 on (newer ones may only append fields), and passes over types that
-it does not know. A control batch of the transaction coordinator holds exactly one record.
+A reader accepts any version from 0 on (newer versions may only append fields), and skips unknown
+types. A control batch of the transaction coordinator holds exactly one record.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def control_key(control_type: int) -> bytes:
 
 
 def parse_control_type(key: bytes | None) -> int:
-    """Return the type in a control record's key; see `ControlType`, others may come.
+    """Return the type in a control record's key: a `ControlType`, or an unknown number.
 
     Raises:
         InvalidRecord: the key is shorter than 4 bytes, or its version negative.
@@ -124,10 +124,10 @@ class EndTransactionMarker:
 def parse_end_transaction_marker(
     key: bytes | None, value: bytes | None
 ) -> EndTransactionMarker | None:
-    """Return the marker in a control record; None if it is of another type.
+    """Return the marker in a control record; None for a record of another type.
 
     Raises:
-        InvalidRecord: the key is none, or the value is shorter than 6 bytes.
+        InvalidRecord: the key is not a control key, or the value is shorter than 6 bytes.
     """
     control_type = parse_control_type(key)
     if control_type not in (ControlType.ABORT, ControlType.COMMIT):

@@ -1,17 +1,17 @@
-"""The only place that picks the form in which records are read.
+"""The only place that picks the form of reading records.
 
-The first form that can prove that the plain loop would read the same is taken, in this order:
+It takes the first form that can prove an equal result to the plain loop, in this order:
 
-    records together            form      what takes how many times as long without it
+    records together            form      time without this form, as a multiple
     several batches of a shape  uniform   1 x 100 B a batch 3.1, 15 x 1 KiB 1.35
     up to 400, of a shape       uniform   15 x 1 KiB 4.7, 100 x 100 B 2.5, to scan 4.9
     more, of a known layout     layouts   1,000 x 100 B to scan 2.8, and nothing is copied
     8 and more in runs          runs      1,000 x 100 B 7, with keys 4, to scan 15
     100 and more of any sizes   chain     1,000 varying 3.5, to scan 5.9
-    all others, bad ones too    loop      it defines what is valid, and finds the errors
+    all others, malformed too   loop      defines validity, and finds the errors
 
-Columns are numpy's, so for them a known layout comes first, of several batches (15 x 1 KiB: 2.8)
-or of one (100 x 100 B: 2.6). The columns of many small batches are read by `lockstep`.
+Columns need numpy anyway, so they try a known layout first, of several batches (15 x 1 KiB: 2.8)
+or of one (100 x 100 B: 2.6). `lockstep` reads the columns of many small batches.
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ if TYPE_CHECKING:
 
 
 def tuples(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[RecordTuple]:
-    """Return (offset, timestamp, key, value, headers) of every record, in their order.
+    """Return (offset, timestamp, key, value, headers) of every record, in order.
 
-    Plain tuples, which are half the price of `Record` objects; keys and values are copies.
+    Plain tuples take half the time of `Record` objects. Keys and values are copies.
 
     Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
+        InvalidRecord: a record is malformed, or the number of records is not the declared one.
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
     """
     return list(rows(batch, limit))
 
 
 def rows(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN) -> Rows:
-    """As `tuples`, but the tuples yet to be made.
+    """Return the same records as `tuples`, in a form that makes the tuples during iteration.
 
-    All errors come here, none while iterating.
+    This call raises all errors, the iteration none.
     """
     count = batch.record_count
     if count == 0:
@@ -107,12 +107,12 @@ def scan(
     header_count_max: int = NO_HEADER_LIMIT,
     known: Known = KNOWN,
 ) -> ScanResult:
-    """Check every record of `batch` and return what the checks of an append need.
+    """Check every record of `batch`; return the facts that the checks of an append need.
 
     Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
+        InvalidRecord: a record is malformed, or the number of records is not the declared one.
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
-        TooManyHeaders: they have more than `header_count_max` headers together.
+        TooManyHeaders: all records together have more than `header_count_max` headers.
     """
     count = batch.record_count
     if count == 0:
@@ -135,10 +135,10 @@ def scan(
 def columns(
     batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN
 ) -> RecordColumns:
-    """Return the columns of `batch`, after checking every record; headers are not in them.
+    """Return the columns of `batch`, without headers, after checking every record.
 
     Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
+        InvalidRecord: a record is malformed, or the number of records is not the declared one.
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
     """
     from wire.records.decode.columns import RecordColumns
@@ -168,9 +168,9 @@ def next_columns(
     check_crcs: bool,
     known: Known = KNOWN,
 ) -> AlikeColumns | None:
-    """As `next_rows`, in columns; the last of the batches may pass `count_max`.
+    """Return columns as `next_rows` returns rows; the last batch may exceed `count_max`.
 
-    None is for `columns`, which learns how batches are laid out.
+    After None the caller uses `columns`, which learns the layout of the batch.
     """
     from wire.records.decode.layouts import find_alike
 
@@ -195,9 +195,10 @@ def columns_of_batches(
 def _find(
     payload: Buffer, count: int, known: Known, *, is_numpy_wanted: bool
 ) -> tuple[bytes | memoryview, list[Run] | None, FieldArrays | None]:
-    """The payload as it was read, and its runs, or its fields, or neither: for the plain loop.
+    """Return the payload, perhaps copied, and its runs, or its fields, or neither.
 
-    A known layout needs no copy of the payload, but numpy, which not every batch is worth.
+    With neither the caller uses the plain loop. A known layout needs numpy but no copy of the
+    payload; small batches do not justify the import of numpy.
     """
     if count < RUNS_COUNT_MIN:
         return in_fastest_form(payload, count), None, None

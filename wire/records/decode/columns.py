@@ -1,7 +1,7 @@
-"""A batch as numpy columns: where everything is, without an object per record.
+"""A batch as numpy columns, without an object per record.
 
-Positions point into `RecordColumns.buffer`: the payload of the batch. Of an uncompressed batch that
-is a view of its bytes, nothing copied.
+Positions point into `RecordColumns.buffer`, the payload of the batch. The payload of an
+uncompressed batch is a view of its bytes, not a copy.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class RecordColumns:
     """Offsets, timestamps, and the places of keys and values of the `count` records of a batch.
 
-    Each column is an int64 array, made when first asked for. A null key or value has a negative
-    size, and a position that means nothing.
+    Each column is an int64 array, made on first use. A null key or value has a negative size and a
+    meaningless position.
     """
 
     __slots__ = ("_arrays", "_batch", "_cache", "_data", "buffer", "count", "runs")
@@ -47,9 +47,9 @@ class RecordColumns:
         self.count = batch.record_count
         self._batch = batch
         self.runs = runs or []
-        """How the records are laid out, if they are so in runs."""
+        """The runs of the records, empty if they are not laid out in runs."""
         self._arrays = arrays
-        self._data = data  # the buffer, in the form that is read fastest
+        self._data = data  # the buffer, in the form that is fastest to read
         self._cache: dict[str, Int64s] = {}
 
     @property
@@ -62,12 +62,12 @@ class RecordColumns:
 
     @property
     def timestamps(self) -> Int64s:
-        """The timestamp of each record, ms; the batch's own if the log appended by its time."""
+        """The timestamp of each record, ms; with LogAppendTime the batch's timestamp."""
         return self._column("timestamps", self._make_timestamps)
 
     @property
     def key_positions(self) -> Int64s:
-        """Where each key begins."""
+        """The position of each key."""
         return self._place("key_positions")
 
     @property
@@ -77,7 +77,7 @@ class RecordColumns:
 
     @property
     def value_positions(self) -> Int64s:
-        """Where each value begins."""
+        """The position of each value."""
         return self._place("value_positions")
 
     @property
@@ -138,7 +138,7 @@ class RecordColumns:
 
 
 def per_run(runs: list[Run], count: int, column_of: Callable[[Run], Int64s | int]) -> Int64s:
-    """The columns of all runs of `count` records, one after the other."""
+    """Return the column of all runs, which hold `count` records together."""
     import numpy as np
 
     column = np.empty(count, np.int64)
