@@ -58,7 +58,7 @@ def encode_into(
     """Append the pieces of a message to `out`; large payloads end up in `buffers`, if given.
 
     Before a large payload the pieces in `out` are joined and moved to `buffers`. So the message
-    consists of the bytes of `buffers`, followed by those of `out`.
+    consists of the bytes of `buffers` and then the bytes of `out`.
     """
     try:
         function = message.__encoders__[version]

@@ -131,44 +131,24 @@ class _Default:
 DEFAULT = _Default()
 
 
-def int8(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of one byte."""
-    return Field("int8", versions, default=default, **options)
+def _fixed_size(kind: str, default: object = 0) -> Callable[..., Any]:
+    """Return the function of a fixed-size type."""
+
+    def make(versions: str = "0+", *, default: object = default, **options: Any) -> Any:
+        return Field(kind, versions, default=default, **options)
+
+    return make
 
 
-def int16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of two bytes."""
-    return Field("int16", versions, default=default, **options)
-
-
-def int32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of four bytes."""
-    return Field("int32", versions, default=default, **options)
-
-
-def int64(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of eight bytes."""
-    return Field("int64", versions, default=default, **options)
-
-
-def uint16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """An unsigned integer of two bytes."""
-    return Field("uint16", versions, default=default, **options)
-
-
-def uint32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """An unsigned integer of four bytes."""
-    return Field("uint32", versions, default=default, **options)
-
-
-def float64(versions: str = "0+", *, default: float = 0.0, **options: Any) -> Any:
-    """An IEEE 754 number of eight bytes."""
-    return Field("float64", versions, default=default, **options)
-
-
-def boolean(versions: str = "0+", *, default: bool = False, **options: Any) -> Any:
-    """One byte; any value but 0 is True."""
-    return Field("boolean", versions, default=default, **options)
+int8 = _fixed_size("int8")
+int16 = _fixed_size("int16")
+int32 = _fixed_size("int32")
+int64 = _fixed_size("int64")
+uint16 = _fixed_size("uint16")
+uint32 = _fixed_size("uint32")
+float64 = _fixed_size("float64", 0.0)
+boolean = _fixed_size("boolean", default=False)
+"""One byte; any value but 0 is True."""
 
 
 def uuid(versions: str = "0+", **options: Any) -> Any:

@@ -16,8 +16,7 @@ import socket
 from weakref import WeakSet
 
 from wire.framing import InvalidFrameSize
-from wire.net.channel import Channel, ChannelSockets
-from wire.net.channel_events import ChannelEvent, EventKind
+from wire.net.channel import Channel, ChannelEvent, ChannelSockets, EventKind
 from wire.net.clock import monotonic
 from wire.net.connecting import TLS_READ_SIZE, ConnectFailed, Connecting, error_text
 from wire.net.poller import READ, WRITE, Waker

@@ -35,15 +35,7 @@ class ControlType:
     KRAFT_VOTERS = 6
 
 
-CONTROL_NAMES = {
-    ControlType.ABORT: "ABORT",
-    ControlType.COMMIT: "COMMIT",
-    ControlType.LEADER_CHANGE: "LEADER_CHANGE",
-    ControlType.SNAPSHOT_HEADER: "SNAPSHOT_HEADER",
-    ControlType.SNAPSHOT_FOOTER: "SNAPSHOT_FOOTER",
-    ControlType.KRAFT_VERSION: "KRAFT_VERSION",
-    ControlType.KRAFT_VOTERS: "KRAFT_VOTERS",
-}
+CONTROL_NAMES = {number: name for name, number in vars(ControlType).items() if type(number) is int}
 
 
 def control_key(control_type: int) -> bytes:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wire.net.channel import Channel
-from wire.net.channel_events import ChannelEvent, EventKind
+from wire.net.channel import Channel, ChannelEvent, EventKind
 from wire.net.channels import SocketChannels
 from wire.net.poller import EpollPoller, SelectorPoller
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.client.secure_proxy import Authority
 from wire.framing import FrameReader, InvalidFrameSize
-from wire.net.channel_events import EventKind
+from wire.net.channel import EventKind
 from wire.net.channels import SocketChannels
 from wire.net.poller import EpollPoller, SelectorPoller
 from wire.net.tls import TlsClient, TlsOptions, TlsRefused

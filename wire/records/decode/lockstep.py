@@ -11,7 +11,8 @@ thousand.
                 step 0     step 1     step 2     step 3
 
 Only the lengths must be read in step. Once the starts of all records are known, each field is read
-from all records at once. Headers are read in step, too: the first of every record, then the second.
+from all records at once. Headers are read in step as well: first every first header, then every
+second.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Run:
     varying_deltas: Sequence[int]
 
     def distinct_deltas(self) -> Sequence[int]:
-        """Return the timestamp deltas, unordered, perhaps without duplicates."""
+        """Return the timestamp deltas, unordered; deltas of one byte without duplicates."""
         if not self.varying_deltas:
             return (self.delta,)
         if type(self.varying_deltas) is bytes:

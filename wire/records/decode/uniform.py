@@ -187,7 +187,7 @@ def shape_of(
 
 
 def known_shape(size: int, count: int, known: Known = KNOWN) -> Shape | None:
-    """Return the known shape of `count` records with this total size; unlike `shape_of`, make none."""
+    """Return the shape of `count` records with this total size if it is known; make none."""
     return known.shapes.get((size, count))
 
 
@@ -207,9 +207,7 @@ def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Sh
     sighting = known.shape_sightings.get(key, 0) + 1
     known.shape_sightings.keep(key, sighting)
     if sighting & (sighting - 1) or (sighting == 1 and count < COUNT_AT_ONCE):
-        return (
-            None  # tried at sightings 1, 2, 4, 8, ...: a try costs as much as reading some records
-        )
+        return None  # tried at sightings 1, 2, 4, 8, ...: a try costs as much as some records
     sizes = _sizes_of_first(memoryview(data), position)
     if sizes is None or uniform_size(*sizes, count) != end - position:
         return None

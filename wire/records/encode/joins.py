@@ -148,7 +148,7 @@ def _join_uniform(
 
 
 def _uniform_parts(value_size: int, count: int, known: Known) -> tuple[list[Any], int]:
-    """Return the parts around `count` values of one size, with gaps for them, and the total size."""
+    """Return parts with gaps for `count` values of one size, and the total size with the values."""
     ready = known.ready_parts.get(value_size)
     if ready is not None and len(ready[0]) == 2 * count + 1:
         return ready[0][:], ready[1]
