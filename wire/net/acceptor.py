@@ -64,7 +64,6 @@ class Acceptor:
 
     @property
     def is_open(self) -> bool:
-        """Whether the socket still listens."""
         return self._sock.fileno() >= 0
 
     def accept(self, admit: Admit) -> None:
@@ -112,7 +111,6 @@ class Acceptor:
             self._loop.poller.modify(self.fd, READ)
 
     def close(self) -> None:
-        """Close the listening socket."""
         self._sock.close()
 
     def _is_welcome(self, host: str) -> bool:

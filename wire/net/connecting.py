@@ -51,7 +51,6 @@ class Connecting:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no connection is being set up."""
         return not self._under_way
 
     def begin(self, channel: Channel) -> None:

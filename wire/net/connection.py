@@ -222,7 +222,6 @@ class Connection:
         return self._last_active_at + host.limits.idle_ms / 1_000
 
     def say_why_late(self) -> None:
-        """Log the missed deadline."""
         reports = self._host.reports
         if self._queue.size:
             reports.cut_off(self, "unread", "it does not read its answers")
@@ -409,7 +408,6 @@ class Connections:
         """When `sweep` must be called; infinity while no deadline is set."""
 
     def open(self, sock: socket, peer: tuple[str, int]) -> None:
-        """Serve a peer that has connected."""
         connection = Connection(self, sock, peer)
         self.by_fd[connection.fd] = connection
         self.reports.connected(connection)
@@ -448,7 +446,6 @@ class Connections:
         self.drop(connection)
 
     def take_late(self) -> None:
-        """Run the posted actions."""
         late = self.loop.late
         while late:
             connection, action, value = late.popleft()

@@ -68,7 +68,6 @@ class Listener:
 
     @property
     def connection_count(self) -> int:
-        """The number of open connections."""
         return len(self.connections.by_fd)
 
     def run(self) -> None:
@@ -172,7 +171,6 @@ class Listener:
         return timeout if timeout != _NEVER else None
 
     def _accept(self) -> None:
-        """Accept the waiting connections."""
         try:
             self._acceptor.accept(self.connections.open)
         except Exception as error:  # as in `_run`

@@ -57,7 +57,6 @@ class Loop:
 
     @property
     def signal_fd(self) -> int:
-        """See `Waker.signal_fd`."""
         return self._waker.signal_fd
 
     def begin(self) -> None:
@@ -104,7 +103,6 @@ class Loop:
         return True
 
     def close(self) -> None:
-        """Close the descriptors."""
         self.late.clear()
         self._waker.close()
         self.poller.close()

@@ -49,15 +49,12 @@ class Reports:
         are few: none contains text from a peer."""
 
     def connected(self, peer: Peer) -> None:
-        """Log a new connection."""
         self.log.debug("connection from %s:%d", peer.peer_host, peer.peer_port)
 
     def disconnected(self, peer: Peer) -> None:
-        """Log the end of a connection, by either side."""
         self.log.debug("connection from %s:%d has ended", peer.peer_host, peer.peer_port)
 
     def idle(self, peer: Peer) -> None:
-        """Log that an idle connection is closed."""
         self.log.info("connection from %s:%d closed: idle", peer.peer_host, peer.peer_port)
 
     def not_welcome(self, host: str, why: str) -> None:

@@ -100,7 +100,6 @@ class SendQueue:
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
         self._buffers.clear()
         self.size = 0
 

@@ -242,7 +242,6 @@ def _load_trusted(context: ssl.SSLContext, options: TlsOptions) -> None:
 
 
 def _load_own(context: ssl.SSLContext, options: TlsOptions) -> None:
-    """Load the client's own certificate and key."""
 
     def no_password() -> str:
         raise ValueError("the private key is encrypted, and there is no password")

@@ -122,7 +122,6 @@ class RecordBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL_BIT != 0
 
     @property
@@ -152,7 +151,6 @@ class RecordBatch:
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last one."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -163,11 +161,9 @@ class RecordBatch:
         return increment_sequence(self.base_sequence, self.last_offset_delta)
 
     def compute_crc(self) -> int:
-        """Return the CRC-32C of the bytes."""
         return crc32c(self.buffer[ATTRIBUTES_POSITION:])
 
     def is_valid_crc(self) -> bool:
-        """Return whether the stored checksum matches the bytes."""
         return crc32c(self.buffer[ATTRIBUTES_POSITION:]) == self.crc
 
     def check_crc(self) -> None:

@@ -95,7 +95,6 @@ class EndTransactionMarker:
 
     @property
     def is_commit(self) -> bool:
-        """True if the transaction was committed."""
         return self.control_type == ControlType.COMMIT
 
     def __eq__(self, other: object) -> bool:

@@ -122,25 +122,20 @@ class LegacyBatch:
 
     @property
     def base_offset(self) -> int:
-        """The offset of the first record."""
         return self.last_offset if self.codec == Codec.NONE else next(self.records()).offset
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last record."""
         return self.last_offset + 1
 
     @property
     def record_count(self) -> int:
-        """The number of records."""
         return 1 if self.codec == Codec.NONE else len(list(self.records()))
 
     def compute_crc(self) -> int:
-        """Return the CRC-32 of the bytes."""
         return zlib.crc32(self.buffer[MAGIC_POSITION:])
 
     def is_valid_crc(self) -> bool:
-        """Return whether the stored checksum matches the bytes."""
         return self.compute_crc() == self.crc
 
     def check_crc(self) -> None:

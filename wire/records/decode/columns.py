@@ -54,7 +54,6 @@ class RecordColumns:
 
     @property
     def offsets(self) -> Int64s:
-        """The offset of each record."""
         column = self._cache.get("offsets")
         if column is None:
             column = self._cache["offsets"] = self._make_offsets()
@@ -67,22 +66,18 @@ class RecordColumns:
 
     @property
     def key_positions(self) -> Int64s:
-        """The position of each key."""
         return self._place("key_positions")
 
     @property
     def key_sizes(self) -> Int64s:
-        """The size of each key, negative for null."""
         return self._place("key_sizes")
 
     @property
     def value_positions(self) -> Int64s:
-        """The position of each value."""
         return self._place("value_positions")
 
     @property
     def value_sizes(self) -> Int64s:
-        """The size of each value, negative for null."""
         return self._place("value_sizes")
 
     def keys(self) -> list[bytes | None]:

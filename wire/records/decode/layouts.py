@@ -271,11 +271,9 @@ class AlikeColumns(RecordColumns):
         self._cache = {}
 
     def keys(self) -> list[bytes | None]:
-        """Return the keys, as copies."""
         return self._fields([(run, run.key_at, run.key_size) for run in self._layout.runs])
 
     def values(self) -> list[bytes | None]:
-        """Return the values, as copies."""
         return self._fields([(run, run.value_at, run.value_size) for run in self._layout.runs])
 
     def _fields(self, places: list[tuple[Run, int, int]]) -> list[bytes | None]:
