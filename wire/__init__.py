@@ -27,54 +27,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.compiler import (
         decode as decode,
-    )
-    from wire.compiler import (
         decode_from as decode_from,
-    )
-    from wire.compiler import (
         encode as encode,
-    )
-    from wire.compiler import (
         encode_buffers as encode_buffers,
-    )
-    from wire.compiler import (
         explain as explain,
     )
     from wire.errors import (
         InvalidMessage as InvalidMessage,
-    )
-    from wire.errors import (
         MalformedMessage as MalformedMessage,
-    )
-    from wire.errors import (
         RemoteProtocolError as RemoteProtocolError,
-    )
-    from wire.errors import (
         UnknownApi as UnknownApi,
-    )
-    from wire.errors import (
         UnknownVersion as UnknownVersion,
-    )
-    from wire.errors import (
         UnsupportedField as UnsupportedField,
     )
     from wire.registry import (
         LATEST as LATEST,
-    )
-    from wire.registry import (
         request_class as request_class,
-    )
-    from wire.registry import (
         response_class as response_class,
-    )
-    from wire.registry import (
         schema_module as schema_module,
-    )
-    from wire.registry import (
         valid_versions as valid_versions,
     )
-    from wire.schema import Payload as Payload
-    from wire.schema import declaration as declaration
+    from wire.schema import Payload as Payload, declaration as declaration
 
 _PUBLIC = {
     "compiler": "decode decode_from encode encode_buffers explain",

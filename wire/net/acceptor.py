@@ -31,19 +31,6 @@ class RemoteAddress(ValueError):
 class Acceptor:
     """Accepts connections within the limits. Requires: the loop's thread."""
 
-    __slots__ = (
-        "_accepted_count",
-        "_counts",
-        "_limits",
-        "_loop",
-        "_reports",
-        "_second",
-        "_sock",
-        "again_at",
-        "connection_count",
-        "fd",
-    )
-
     def __init__(
         self, sock: socket.socket, loop: Loop, limits: ListenerLimits, reports: Reports
     ) -> None:

@@ -136,8 +136,6 @@ class ChannelEvent:
 class ChannelSockets:
     """The channels with a socket, by descriptor, and the poller that waits for them."""
 
-    __slots__ = ("by_fd", "left", "poller")
-
     def __init__(self, poller: Poller | None) -> None:
         self.poller = poller if poller is not None else make_poller()
         self.by_fd: dict[int, Channel] = {}

@@ -32,8 +32,6 @@ class ConnectFailed(Exception):
 class Connecting:
     """Sets up connections. Requires: the thread that uses the channels."""
 
-    __slots__ = ("_clock", "_options", "_sockets", "_tls", "_under_way")
-
     def __init__(
         self,
         sockets: ChannelSockets,

@@ -372,20 +372,6 @@ class Connection:
 class Connections:
     """The open connections of a listener, and their shared parts. Requires: the loop's thread."""
 
-    __slots__ = (
-        "_acceptor",
-        "_service",
-        "by_fd",
-        "handle",
-        "limits",
-        "loop",
-        "memory",
-        "quick_size_max",
-        "reports",
-        "sweep_at",
-        "unread",
-    )
-
     def __init__(
         self,
         service: Service,

@@ -25,21 +25,6 @@ class ListenerLimits:
     write_stall_ms: the time for which a peer may leave a response unread.
     """
 
-    __slots__ = (
-        "accept_rate_max",
-        "address_connection_count_max",
-        "connection_count_max",
-        "frame_grace_ms",
-        "frame_rate_min",
-        "idle_ms",
-        "limit_loopback",
-        "produce_size_max",
-        "receive_size_max",
-        "request_size_max",
-        "response_size_max",
-        "write_stall_ms",
-    )
-
     def __init__(
         self,
         *,

@@ -21,19 +21,6 @@ class Loop:
     `now` is the time at which the last wait ended, on the loop's clock.
     """
 
-    __slots__ = (
-        "_clock",
-        "_is_waiting",
-        "_poll",
-        "_thread",
-        "_waker",
-        "has_news",
-        "is_stopping",
-        "late",
-        "now",
-        "poller",
-    )
-
     def __init__(self, poller: Poller | None, clock: Callable[[], float]) -> None:
         self.poller = poller if poller is not None else make_poller()
         self.now = clock()

@@ -106,8 +106,6 @@ class Waker:
     the first call after a `clear` costs a system call (0.45 us).
     """
 
-    __slots__ = ("_is_closed", "_is_set", "_lock", "_pair", "fd")
-
     def __init__(self) -> None:
         self._is_set = False
         self._is_closed = False

@@ -29,8 +29,6 @@ _NEVER = float("inf")
 class ReceiveMemory:
     """The shared buffer, and the size of all other buffers. Requires: the listener's thread."""
 
-    __slots__ = ("_favourite", "_holders", "_size_max", "held_size", "starved", "view")
-
     def __init__(self, size_max: int) -> None:
         self.view = memoryview(bytearray(RECEIVE_SIZE))
         """The shared buffer, for connections without a buffer of their own."""

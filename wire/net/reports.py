@@ -37,8 +37,6 @@ _HTTP_METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"CONN", 
 class Reports:
     """Logs for one listener. Requires: the listener's thread."""
 
-    __slots__ = ("_clock", "_windows", "log")
-
     def __init__(
         self, log: NamedLogger | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:

@@ -44,20 +44,6 @@ class TlsOptions:
     empty list leaves the choice to OpenSSL.
     """
 
-    __slots__ = (
-        "certificate",
-        "certificate_file",
-        "checks_host",
-        "checks_peer",
-        "ciphers",
-        "key",
-        "key_file",
-        "key_password",
-        "trusted",
-        "trusted_file",
-        "versions",
-    )
-
     def __init__(
         self,
         *,

@@ -16,8 +16,6 @@ class UnreadAnswers:
     Requires: the listener's thread.
     """
 
-    __slots__ = ("_cut_off", "_size_max", "_unread", "size")
-
     def __init__(self, size_max: int, cut_off: Callable[[Any], None]) -> None:
         """If the unread bytes exceed `size_max`, call `cut_off` with the slowest connection."""
         self.size = 0

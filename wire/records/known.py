@@ -35,19 +35,6 @@ class Known:
     make the same entry make equal ones.
     """
 
-    __slots__ = (
-        "layout_sightings",
-        "layouts",
-        "offset_columns",
-        "offset_deltas",
-        "ready_parts",
-        "shape_readers",
-        "shape_sightings",
-        "shapes",
-        "templates",
-        "unpackers",
-    )
-
     def __init__(self) -> None:
         # Encoding.
         self.templates: Kept[tuple[int, int, bool], list[bytes]] = Kept(128)

@@ -13,7 +13,7 @@ from itertools import repeat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 MAX_VARINT_SIZE = 5
 MAX_VARLONG_SIZE = 10
@@ -54,19 +54,23 @@ def varint_size(number: int) -> int:
     return (rest.bit_length() + 6) // 7 or 1
 
 
-class VarintTable(dict[int, bytes]):
-    """number -> its varint, made on first use: for `map(table.__getitem__, numbers)`."""
+class Table(dict[int, bytes]):
+    """number -> `make(number)`, made on first use: for `map(table.__getitem__, numbers)`."""
 
-    __slots__ = ()
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self.make = make
 
     def __missing__(self, number: int) -> bytes:
-        encoded = encode_varint(number)
+        made = self.make(number)
         if len(self) < TABLE_SIZE_MAX:
-            self[number] = encoded
-        return encoded
+            self[number] = made
+        return made
 
 
-VARINTS = VarintTable()
+VARINTS = Table(encode_varint)
 
 
 def read_varint(data: bytes | memoryview, position: int, size_max: int) -> tuple[int, int]:

@@ -29,7 +29,8 @@ from wire.records.decode.scan import (
     scan_plainly,
     scan_runs,
 )
-from wire.records.decode.uniform import COUNT_MAX, cut, next_rows, shape_of
+from wire.records.decode.uniform import COUNT_MAX, cut, shape_of
+from wire.records.decode.uniform import next_rows as next_rows
 from wire.records.format import (
     CODEC_MASK,
     DECOMPRESSED_SIZE_MAX,
@@ -38,16 +39,6 @@ from wire.records.format import (
 )
 from wire.records.known import KNOWN, Known
 from wire.records.varint import timestamps_with
-
-__all__ = [
-    "columns",
-    "columns_of_batches",
-    "next_columns",
-    "next_rows",
-    "rows",
-    "scan",
-    "tuples",
-]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

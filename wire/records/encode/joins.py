@@ -13,7 +13,7 @@ from _operator import add
 from itertools import repeat
 
 from wire.records.known import KNOWN, Known
-from wire.records.varint import TABLE_SIZE_MAX, VARINTS, encode_varint, varint_size
+from wire.records.varint import TABLE_SIZE_MAX, VARINTS, Table, encode_varint, varint_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -280,22 +280,6 @@ def encode_headers(headers: Headers | None) -> bytes:
     return b"".join(parts)
 
 
-class _Table(dict[int, bytes]):
-    """size -> bytes, made on first use: for `map(table.__getitem__, sizes)`."""
-
-    __slots__ = ("make",)
-
-    def __init__(self, make: Callable[[int], bytes]) -> None:
-        super().__init__()
-        self.make = make
-
-    def __missing__(self, size: int) -> bytes:
-        made = self.make(size)
-        if len(self) < TABLE_SIZE_MAX:
-            self[size] = made
-        return made
-
-
 class _FieldSizes(dict[int, int]):
     """Length of a key or value (-1: null) -> its encoded size, with the length field."""
 
@@ -313,14 +297,14 @@ def _head(size: int) -> bytes:
     return b"\0" + encode_varint(size) + b"\0"
 
 
-def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[_Table, ...]:
+def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[Table, ...]:
     """Return a table of heads for each size of an offset delta, 1 to 5 (and an unused one for 0).
 
     `fixed` is the size of a record without its offset delta and the part that `to_size` computes.
     """
 
-    def table(rest: int) -> _Table:
-        return _Table(lambda size: _head(rest + to_size(size)) + after)
+    def table(rest: int) -> Table:
+        return Table(lambda size: _head(rest + to_size(size)) + after)
 
     return tuple(table(fixed + offset_size) for offset_size in range(6))
 
@@ -333,9 +317,9 @@ HEADS = _tables(3, b"\0", lambda size: size)
 HEADS_BEFORE_DELTA = _tables(2, b"", lambda size: size)
 # Keyed by the length of the value: timestamp delta 0, no key. NO_KEY_TAILS follow the offset delta.
 NO_KEY_HEADS = _tables(4, b"\0", FIELD_SIZES.__getitem__)
-NO_KEY_TAILS = _Table(lambda size: b"\x01" + encode_varint(size))
+NO_KEY_TAILS = Table(lambda size: b"\x01" + encode_varint(size))
 # Keyed by the length of the value: all bytes before it in the only record of a batch.
-_LONE_HEADS = _Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
+_LONE_HEADS = Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
 
 
 def template(
