@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from socket import MSG_PEEK, SHUT_RDWR
 
-from wire.net.frame_head import may_be_large, size_at
+from wire.net.limits import may_be_large, size_at
 from wire.net.poller import READ, WRITE
 from wire.net.receive_memory import Received, ReceiveMemory
 from wire.net.send_queue import SendQueue

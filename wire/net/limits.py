@@ -1,12 +1,21 @@
-"""The limits of a listener. Every limit is on by default; Kafka's name is in brackets."""
+"""The limits of a listener, and the check of a request's size against them."""
 
 from __future__ import annotations
 
+from struct import Struct
+
 MIB = 1024 * 1024
+
+SIZE = Struct(">i")
+size_at = SIZE.unpack_from
+_SIZE_AND_KEY = Struct(">ih")
+_PRODUCE_KEY = 0
 
 
 class ListenerLimits:
-    """Limits of one listener. Must not change while it runs.
+    """Limits of one listener, all on by default, with Kafka's names in brackets.
+
+    They must not change while the listener runs.
 
     produce_size_max: size of a Produce request [socket.request.max.bytes].
     request_size_max: size of any other request.
@@ -53,3 +62,23 @@ class ListenerLimits:
         self.frame_grace_ms = frame_grace_ms
         self.frame_rate_min = frame_rate_min
         self.write_stall_ms = write_stall_ms
+
+
+def may_be_large(view: memoryview, start: int, end: int, limits: ListenerLimits) -> bool:
+    """Return whether a frame at view[start:end] may exceed `request_size_max`: Produce may."""
+    (size,) = size_at(view, start)
+    if not 0 <= size <= limits.produce_size_max:
+        return False
+    if end - start < _SIZE_AND_KEY.size:
+        return True  # checked again once the API key has arrived
+    return bool(_SIZE_AND_KEY.unpack_from(view, start)[1] == _PRODUCE_KEY)
+
+
+def size_needed(view: memoryview, start: int, end: int, limits: ListenerLimits) -> int:
+    """Return the bytes from `start` on that the next step needs: the whole frame, or its head."""
+    if end - start < SIZE.size:
+        return SIZE.size
+    (size,) = size_at(view, start)
+    if size > limits.request_size_max and end - start < _SIZE_AND_KEY.size:
+        return _SIZE_AND_KEY.size
+    return SIZE.size + int(size)

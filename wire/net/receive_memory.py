@@ -8,7 +8,7 @@ other requests are done.
 
 from __future__ import annotations
 
-from wire.net.frame_head import SIZE, size_needed
+from wire.net.limits import SIZE, size_needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

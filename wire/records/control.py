@@ -62,9 +62,7 @@ def control_records(batch: RecordBatch) -> list[Record]:
 
     The plain loop reads them: a batch of one record gains nothing from the faster forms.
 
-    Raises:
-        InvalidRecord: a record is malformed, or the batch does not hold the declared number.
-        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
+    Raises as `RecordBatch.records` does.
     """
     if batch.record_count == 0:
         return []

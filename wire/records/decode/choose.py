@@ -100,9 +100,7 @@ def scan(
 ) -> ScanResult:
     """Check every record of `batch`; return the facts that the checks of an append need.
 
-    Raises:
-        InvalidRecord: a record is malformed, or the number of records is not the declared one.
-        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
+    Raises as `tuples` does, and:
         TooManyHeaders: all records together have more than `header_count_max` headers.
     """
     count = batch.record_count
@@ -128,9 +126,7 @@ def columns(
 ) -> RecordColumns:
     """Return the columns of `batch`, without headers, after checking every record.
 
-    Raises:
-        InvalidRecord: a record is malformed, or the number of records is not the declared one.
-        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
+    Raises as `tuples` does.
     """
     from wire.records.decode.columns import RecordColumns
     from wire.records.decode.fields import fields_of

@@ -2,9 +2,9 @@
 
 If all keys of a batch have one size, and all values, then the first record and the count determine
 every byte outside of keys, values and timestamps: the `Shape`. One call of struct cuts these bytes
-out of a batch. If they match the shape, the plain loop would read the same records. Timestamp
-deltas may differ if each has one byte: a byte without the top bit is a whole varint. So a matching
-shape is a proof: the result equals that of the plain loop.
+out of a batch. If they match the shape, the plain loop would read the same records: a proof, not a
+guess. Timestamp deltas may differ if each has one byte: a byte without the top bit is a whole
+varint.
 
     [length, attributes, delta, offset, key length] key [value length] value [0, length, ...
 
