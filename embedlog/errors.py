@@ -53,6 +53,10 @@ class ClosedError(EmbedlogError):
     """A call on something that was closed."""
 
 
+class IllegalState(EmbedlogError):
+    """The call does not fit the object's state, such as a seek without an assignment."""
+
+
 class ConfigError(EmbedlogError, ValueError):
     """A configuration key or value that cannot be used; says the key, the value and the rule."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.errors import ClosedError, KafkaError
-from embedlog.pending import Pending
 from embedlog.runtime.forks import stays_in_parent
+from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ def test_functions_fit_on_a_screen() -> None:
 
 @functools.cache
 def _classes() -> dict[str, ast.ClassDef]:
-    """Every class by where it is: `embedlog.storage.log.Log`."""
+    """Every class by where it is: `embedlog.storage.log.log.Log`."""
     return {
         f"{_module(path)}.{node.name}": node
         for path in CODE

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from embedlog.aio.threads import attempt, settle, tell
 from embedlog.errors import ClosedError
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

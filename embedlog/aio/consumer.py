@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from embedlog.client.connect import Target
-    from embedlog.client.consumer.consumer_record import (
+    from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
+    from embedlog.client.consumer.group_calls import GivenOffsets
+    from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.client.consumer.record import (
         ConsumerRecord,
         ConsumerRecords,
         PolledBatch,
         PolledColumns,
     )
-    from embedlog.client.consumer.group_calls import GivenOffsets
     from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
-    from embedlog.client.group.group_offsets import OffsetAndMetadata
-    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 
     T = TypeVar("T")
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from embedlog.client.connect import Target
-    from embedlog.client.group.group_offsets import ConsumerGroupMetadata
+    from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer.batch import BatchMetadata, RecordMetadata
     from embedlog.client.producer.sizes import Headers
+    from embedlog.client.producer.transactional import GivenOffsets
     from embedlog.client.producer.transactions.prepared import PreparedTransaction
-    from embedlog.client.producer.transactions.transactional import GivenOffsets
 
     T = TypeVar("T")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from embedlog.client.consumer.consumer import shared
-from embedlog.client.consumer.consumer_record import ConsumerRecords, PolledColumns
-from embedlog.client.group.auto_commit import consumed_offsets
-from embedlog.client.group.group_offsets import OffsetAndMetadata
+from embedlog.client.consumer.group.auto_commit import consumed_offsets
+from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
+from embedlog.client.consumer.record import ConsumerRecords, PolledColumns
 from embedlog.common import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.client.connect import Target
-    from embedlog.client.consumer.consumer_record import ConsumerRecord
     from embedlog.client.consumer.group_calls import GivenOffsets
+    from embedlog.client.consumer.record import ConsumerRecord
 
 
 class SharedConsumer:

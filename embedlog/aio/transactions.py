@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from types import TracebackType
 
-    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+    from embedlog.client.consumer.group.group_offsets import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
     from embedlog.client.producer.batch import BatchMetadata, RecordMetadata
     from embedlog.common import TopicPartition
 

@@ -19,7 +19,7 @@ from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
 from embedlog.controller import features
 from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
-    from embedlog.pending import Pending
     from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
+    from embedlog.runtime.pending import Pending
     from embedlog.storage.data_directories import DataDirectories
     from wire.schema import R, Request
     from wire.schemas.api_versions import ApiVersionsResponse
     from wire.schemas.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
-_log = Log("broker")
+_log = Logger("broker")
 
 
 class Broker:

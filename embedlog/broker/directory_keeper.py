@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import deque
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataImage
-    from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
+    from embedlog.runtime.pending import Pending
     from embedlog.storage.data_directories import DataDirectories
 
     class Broker(Protocol):
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         def node_id(self) -> int: ...
 
 
-_log = Log("broker")
+_log = Logger("broker")
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 NO_EPOCH = -1

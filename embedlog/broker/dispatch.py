@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.context import RequestContext
     from embedlog.config import BrokerConfig
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from wire.schema import R, Request
 
     Handler = Callable[[Any, RequestContext, Any], Any]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.config import topic_config
-from embedlog.logs import Log as Logger
+from embedlog.logger import Logger
 from embedlog.replication.partition_state import PartitionState
 from embedlog.storage.log_config import LogConfig
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.storage.data_directories import DataDirectories
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
 
 _log = Logger("broker")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker.context import RequestContext
 from embedlog.coordinator.answers import combined
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
 from wire.registry import stable_versions

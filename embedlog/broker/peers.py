@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.common import TopicPartition
     from embedlog.controller.controller import Controller
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from wire.schema import R, Request
 
     T = TypeVar("T")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from embedlog.coordinator.answers import then
 from embedlog.coordinator.placement import partition_of
-from embedlog.pending import Pending, completed
+from embedlog.runtime.pending import Pending, completed
 from embedlog.topic_names import TRANSACTIONS_TOPIC
 from wire.error_codes import ErrorCode
 from wire.schemas.add_partitions_to_txn import (

@@ -25,7 +25,7 @@ from embedlog import errors
 from embedlog.broker.registrations import register
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.errors import KafkaError, error_for, error_name
-from embedlog.pending import completed
+from embedlog.runtime.pending import completed
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import ErrorCode
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
-    from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime.pending import Pending
     from embedlog.storage.producers.entry import VerificationState
     from wire.schema import Payload
     from wire.schemas.produce import ProduceRequest

@@ -19,7 +19,7 @@ def data_directory(files: Files, path: str) -> str:
     Raises:
         ConfigError: it is none.
     """
-    from embedlog.broker.data_path import existing_directory
+    from embedlog.storage.directory.data_path import existing_directory
 
     directory = existing_directory(files, path, is_whole=False)
     names = files.list(directory)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from embedlog import logs
+from embedlog import logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def begin(arguments: Namespace) -> None:
     if level in ("INFO", "DEBUG"):
         configure()
     else:
-        logs.before_first_line(configure)
+        logger.before_first_line(configure)
 
 
 def _json_formatter() -> logging.Formatter:

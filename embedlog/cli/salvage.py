@@ -7,9 +7,9 @@ from embedlog.cli.exit_status import EXIT_DAMAGED
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.storage import paths
-from embedlog.storage.gaps import read_gaps_below
+from embedlog.storage.directory.checkpoints import Checkpoints
+from embedlog.storage.log.gaps import read_gaps_below
 from embedlog.storage.recovery.salvage import SalvagePlan
-from embedlog.storage.state_files.checkpoints import Checkpoints
 from embedlog.storage.state_files.clean_shutdown import (
     holds_marker,
     take_marker,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from signal import Signals
     from typing import Any
 
-    from embedlog.brokers.cluster_listener import ClusterListener
-    from embedlog.cluster import Cluster
+    from embedlog.cluster.cluster import Cluster
+    from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.server.addresses import BrokerListener
 
 PORT = 9092
@@ -189,7 +189,7 @@ def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
 def _open(arguments: Namespace) -> Cluster:
     from warnings import catch_warnings, simplefilter
 
-    from embedlog.cluster import Cluster
+    from embedlog.cluster.cluster import Cluster
 
     (directory, *log_dirs), durability = _directories(arguments), arguments.durability
     if durability is None and directory is not None:
@@ -216,7 +216,7 @@ def _directories(arguments: Namespace) -> list[str | None]:
     """Where logs are kept: `--data` and `--log-dirs`, or what Kafka's settings name, the first one
     first; None in memory.
     """
-    from embedlog.broker.data_path import data_directory
+    from embedlog.storage.directory.data_path import data_directory
 
     if arguments.data is not None:
         return [data_directory(arguments.data), *arguments.log_dirs]
@@ -267,9 +267,9 @@ def _listen_all(cluster: Cluster, arguments: Namespace) -> BrokerListener | Clus
 def _warn(arguments: Namespace, message: str) -> None:
     """Tell the user of what may not be meant."""
     if arguments.log_format == "json":
-        from embedlog.logs import Log
+        from embedlog.logger import Logger
 
-        Log("cli").warning("%s", message.removeprefix("warning: "))
+        Logger("cli").warning("%s", message.removeprefix("warning: "))
     elif log_lines.level_of(arguments) != "error":
         print(f"embedlog: {message}", file=stderr)
 

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
 
 _PARK_MS = 1 << 30
@@ -57,7 +57,7 @@ class Driver:
         self._clock = transport.runtime.clock
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
         self._turns = None if transport.concurrent else TurnLock()
-        self._own_turn = ranked_rlock(Rank.DRIVER)  # for the reason given in `embedlog.pending`
+        self._own_turn = ranked_rlock(Rank.DRIVER)  # why: `runtime.pending`
         self._poller: dict[str, int] = {}
         """The thread that polls, of those that wait."""
         self._runner = 0

@@ -25,7 +25,7 @@ was given goes on unchanged. `on_consume` sees what `poll` and iteration return;
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     V = TypeVar("V")
 
 
-_log = Log("client")
+_log = Logger("client")
 
 
 class InterceptorChain:

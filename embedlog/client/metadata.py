@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.settings import Settings
     from embedlog.client.wanted_topics import Question
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.fetch import NodeEndpoint as EndpointInFetch
     from wire.schemas.metadata import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embedlog.pending import Pending
 from embedlog.runtime.locks import Rank, process_wide, ranked_lock
+from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog.client.user_code import attempt, describe
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _INT64 = Struct(">q")
-_log = Log("client")
+_log = Logger("client")
 
 
 def text_serializer(value: str | None) -> bytes | None:

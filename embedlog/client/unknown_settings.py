@@ -89,7 +89,7 @@ def warn_unknown(key: str, definitions: Definitions) -> None:
 
 def _owner(name: str) -> str | None:
     """Whose setting it is, if another client has it."""
-    from embedlog.client.consumer.consumer_settings import CONSUMER
+    from embedlog.client.consumer.settings import CONSUMER
     from embedlog.client.producer.settings import PRODUCER
 
     if name in CONSUMER:

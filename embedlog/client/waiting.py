@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.pending import DONE, Pending
+from embedlog.runtime.pending import DONE, Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

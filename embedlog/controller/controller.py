@@ -35,7 +35,7 @@ from embedlog.controller.new_topics import Planner
 from embedlog.controller.replay import partition_state, topic_record
 from embedlog.controller.state import ControllerState
 from embedlog.errors import KafkaError
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from embedlog.controller.partitions import Partitions
     from embedlog.runtime import Runtime
 
-_log = Log("controller")
+_log = Logger("controller")
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 

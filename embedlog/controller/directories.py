@@ -14,7 +14,7 @@ from embedlog.controller.partitions import (
     leaderless,
 )
 from embedlog.controller.replay import broker_record
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embedlog.controller.partitions import Partitions
     from embedlog.controller.state import ControllerState
 
-_log = Log("controller")
+_log = Logger("controller")
 
 
 class Directories:

@@ -14,7 +14,7 @@ from embedlog.controller.metadata import MetadataImage
 from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS, RemoveTopicRecord
 from embedlog.controller.replay import ImageBuilder, snapshot
 from embedlog.errors import KafkaStorageError
-from embedlog.storage.checked_read import read_checked
+from embedlog.storage.log.checked_read import read_checked
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.topic_names import METADATA_TOPIC
 from wire.interpreter import interpret
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.runtime import Clock
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
     from wire.records.batch import RecordBatch
     from wire.records.legacy import LegacyBatch
 

@@ -12,7 +12,7 @@ from embedlog.controller.leader_duties import LeaderDuties
 from embedlog.controller.metadata_records import PartitionsRecord
 from embedlog.controller.replay import partition_state
 from embedlog.errors import KafkaError
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
     from embedlog.controller.state import ControllerState
 
-_log = Log("controller")
+_log = Logger("controller")
 
 PREFERRED_ELECTION = 0
 UNCLEAN_ELECTION = 1

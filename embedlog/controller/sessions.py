@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.controller.partitions import check_broker_epoch
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from embedlog.controller.state import ControllerState
 
-_log = Log("controller")
+_log = Logger("controller")
 
 
 class Sessions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.errors import EmbedlogError, KafkaError
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ wrote them. Records of a transaction come with their producer's id, and count wh
 
 from __future__ import annotations
 
-from embedlog.storage.checked_read import read_checked
+from embedlog.storage.log.checked_read import read_checked
 from wire.records.batch import RecordBatch
 from wire.records.control import ControlType, parse_control_type
 from wire.records.decode.choose import tuples
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from embedlog.coordinator.records import RecordFormat
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
     from wire.records.legacy import LegacyBatch
 
     class Replayable(Protocol):

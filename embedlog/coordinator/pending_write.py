@@ -7,7 +7,7 @@ they are in the log, or why they are not.
 from __future__ import annotations
 
 from embedlog.common import Generic
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

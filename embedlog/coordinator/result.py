@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from embedlog.errors import KafkaError
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from embedlog.storage.producers.entry import VerificationState
 
     R = TypeVar("R")

@@ -27,9 +27,9 @@ from embedlog.coordinator.pending_write import PendingWrite
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
-from embedlog.logs import Log
-from embedlog.pending import Pending
+from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
+from embedlog.runtime.pending import Pending
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
 from wire.records.encode.builder import build_batch
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 else:
     S = T = R = None
 
-_log = Log("coordinator")
+_log = Logger("coordinator")
 
 _ACKS_ALL = -1
 _MAGIC_LIMITS = (2, 2)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.config.types import Value
     from embedlog.coordinator.broker_view import Metadata
-    from embedlog.pending import Pending
     from embedlog.purgatory.purgatory import DelayedOperationPurgatory
     from embedlog.purgatory.timer import Timer
     from embedlog.runtime import Runtime
+    from embedlog.runtime.pending import Pending
 
     Write = Callable[["ShardContext", Callable[[Any], Result[Any]]], Pending[Any]]
 

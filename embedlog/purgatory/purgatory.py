@@ -41,7 +41,7 @@ class DelayedOperationPurgatory:
         self.purge_interval = purge_interval
         # One lock for all keys, held for a list operation at a time. (Kafka has 512 shards, for
         # threads that run in parallel; here they would only contend for the interpreter.)
-        # An RLock for the reason given in `embedlog.pending`.
+        # An RLock for the reason given in `embedlog.runtime.pending`.
         self._lock = ranked_rlock(Rank.PURGATORY)
         self._watchers: dict[Hashable, list[DelayedOperation]] = {}
         self._estimated_total = 0

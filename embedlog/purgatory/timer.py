@@ -29,7 +29,7 @@ class Timer:
     def __init__(self, clock: Clock, on_earlier: Callable[[Timer], None] | None = None) -> None:
         self._monotonic_ms = clock.monotonic_ms
         self.on_earlier = on_earlier
-        self._lock = ranked_rlock(Rank.TIMER)  # for the reason given in `embedlog.pending`
+        self._lock = ranked_rlock(Rank.TIMER)  # why: `runtime.pending`
         self._wheel = TimingWheel(start_ms=clock.monotonic_ms(), lock=self._lock)
         self._announced_ms = _NEVER
         # What was left of an expired batch when one of its tasks raised.

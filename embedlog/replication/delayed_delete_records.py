@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embedlog.pending import Pending
 from embedlog.purgatory.delayed_operation import DelayedOperation
+from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False

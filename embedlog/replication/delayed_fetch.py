@@ -8,9 +8,9 @@ waited is not what it answers.
 from __future__ import annotations
 
 from embedlog.errors import EmbedlogError
-from embedlog.pending import Pending
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.replication.replica_manager import nothing_to_load
+from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ is this broker's own, whatever the other replicas do.
 from __future__ import annotations
 
 from embedlog.errors import error_for
-from embedlog.pending import Pending
 from embedlog.purgatory.delayed_operation import DelayedOperation
+from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False

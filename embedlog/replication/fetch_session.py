@@ -169,7 +169,7 @@ class FetchSession:
         """The epoch that the next request must carry."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.lock = ranked_rlock(Rank.FETCH_SESSION)  # for the reason given in `embedlog.pending`
+        self.lock = ranked_rlock(Rank.FETCH_SESSION)  # why: `runtime.pending`
         self._last_rank = 0
         for partition in partitions.values():
             self.add(partition)

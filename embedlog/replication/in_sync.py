@@ -23,12 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from embedlog.pending import Pending
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
     from embedlog.replication.partition_state import PartitionState
     from embedlog.replication.replicas import Proposal
     from embedlog.runtime import Runtime
+    from embedlog.runtime.pending import Pending
 
     Waiting = list[tuple[Partition, Proposal]]
 

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from embedlog.config import BrokerConfig
-    from embedlog.pending import Pending
     from embedlog.replication.partition_state import PartitionState
+    from embedlog.runtime.pending import Pending
     from wire.schema import R, Request
 
     class Membership(Protocol):

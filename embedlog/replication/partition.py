@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from embedlog.replication.partition_state import PartitionState
     from embedlog.replication.replicas import Replicas
     from embedlog.replication.throttles import Throttles
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producers.entry import ProducerStateEntry, VerificationState
     from wire.records.encode.built import BuiltBatch
@@ -359,7 +359,7 @@ class Partition:
                 log.offsets.increment_log_start_offset(offset)
             except errors.KafkaStorageError:
                 # A full disk: what is given up makes the room that it takes to say so.
-                from embedlog.storage.retention import free_below
+                from embedlog.storage.log.retention import free_below
 
                 if log.failure is not None or not free_below(log, offset):
                     raise

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from embedlog.common import Buffer
-    from embedlog.pending import Pending
     from embedlog.replication.delayed_delete_records import (
         DeletedPartition,
     )
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition_state import PartitionState
     from embedlog.runtime import Runtime
-    from embedlog.storage.log import Log
+    from embedlog.runtime.pending import Pending
+    from embedlog.storage.log.log import Log
     from embedlog.storage.log_values import LogAppendInfo as LogAppendInfo
     from embedlog.storage.producers.entry import VerificationState
     from wire.records.encode.built import BuiltBatch

@@ -58,7 +58,7 @@ class DutyThread:
         self._clock = clock
         self._duty = duty
         self._name = name
-        self._lock = ranked_rlock(Rank.DUTY_THREAD)  # for the reason given in `embedlog.pending`
+        self._lock = ranked_rlock(Rank.DUTY_THREAD)  # why: `runtime.pending`
         self._looping = ranked_lock(Rank.LOOP)
         """Held by the thread that loops: Ctrl-C may hide from `notify` that it started one."""
         self._parked = Parked()

@@ -29,8 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.pending import Pending
     from embedlog.runtime.clock import Clock
+    from embedlog.runtime.pending import Pending
     from embedlog.runtime.threads import Duty
 
 
@@ -49,7 +49,7 @@ class Scheduler:
         """`in_order` is given the duties that are due at one moment; they run as it orders them."""
         self._clock = clock
         self._in_order = in_order
-        self._lock = ranked_rlock(Rank.SCHEDULER)  # for the reason given in `embedlog.pending`
+        self._lock = ranked_rlock(Rank.SCHEDULER)  # why: `runtime.pending`
         self._running = ranked_rlock(Rank.RUNNING)
         """Held while duties run: they never run side by side."""
         self._runner = 0

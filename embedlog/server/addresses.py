@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 
 from embedlog.errors import ConfigError
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from embedlog.server.service import LISTENER_NAME, BrokerService
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wire.net.limits import ListenerLimits
     from wire.net.listener import Listener
 
-_log = Log("listener")
+_log = Logger("listener")
 
 LOOPBACK = "127.0.0.1"
 ANY_ADDRESS = "0.0.0.0"

@@ -15,7 +15,7 @@ from struct import Struct
 from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.server.heavy_requests import (
     LIGHT_PRODUCE_SIZE_MAX,
     LIGHT_SESSION_MAX,

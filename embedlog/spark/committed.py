@@ -10,7 +10,7 @@ from embedlog.topic_names import OFFSETS_TOPIC
 from wire.schemas.group_metadata import OffsetCommitKey
 
 if TYPE_CHECKING:
-    from embedlog.reader import LogDirectoryReader
+    from embedlog.reader.reader import LogDirectoryReader
 
 
 class CommittedOffset(NamedTuple):

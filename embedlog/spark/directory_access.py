@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import embedlog
 from embedlog import errors, topic_names
 from embedlog.common import TopicPartition
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from embedlog.spark.committed import committed_offsets
 
 if TYPE_CHECKING:
-    from embedlog.partition_range import PartitionRange
-    from embedlog.reader import PartitionReader
+    from embedlog.reader.partition_range import PartitionRange
+    from embedlog.reader.reader import PartitionReader
     from embedlog.spark.committed import CommittedOffset
     from embedlog.spark.decode import ArrowChunks
     from embedlog.storage.state_files.retention_pins import RetentionPin
@@ -24,7 +24,7 @@ INTERNAL_TOPICS = topic_names.INTERNAL_TOPICS | {topic_names.METADATA_TOPIC}
 PIN_MS = 10 * 60 * 1000
 """So long retention by size and age leaves alone what a read has planned; see `retention_pins`."""
 
-_log = Log("spark")
+_log = Logger("spark")
 
 
 @dataclass(frozen=True, slots=True)

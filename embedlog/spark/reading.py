@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.common import TopicPartition
 from embedlog.errors import OffsetOutOfRange, UnknownTopicOrPartition
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from embedlog.runtime.ahead import one_ahead
 from embedlog.spark.errors import could_not_read
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from embedlog.spark.access import Slice
     from embedlog.spark.options import SourceOptions
 
-_log = Log("spark")
+_log = Logger("spark")
 
 
 def read_slice(

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Protocol
 
+    from embedlog.storage.directory.log_manager import LogManager
+    from embedlog.storage.directory.tasks import LogTasks
     from embedlog.storage.directory_tasks import DirectoryTasks
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.log_manager import LogManager
     from embedlog.storage.preferred_directories import PreferredDirectories
     from embedlog.storage.relocation.relocations import Relocations
-    from embedlog.storage.tasks import LogTasks
 
     class Keeper(Protocol):
         """Who lets the controller know where logs lie."""

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.directory.log_manager import LogManager
 
     class Directories(Protocol):
         """`DataDirectories`, as this file knows it."""

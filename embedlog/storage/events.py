@@ -1,14 +1,14 @@
-"""What the storage logs: recoveries, failures, deletions. `Log` is another thing here."""
+"""Lines that storage logs: recoveries, failures, deletions."""
 
 from __future__ import annotations
 
-from embedlog import logs
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import TopicPartition
 
-events = logs.Log("storage")
+events = Logger("storage")
 
 _REFUSAL_INTERVAL_MS = 10_000
 

@@ -13,7 +13,7 @@ from struct import Struct
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.parse_settings import parse
 from embedlog.client.settings import COMMON
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.server.service import BrokerService
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from embedlog.cluster import Cluster
+    from embedlog.cluster.cluster import Cluster
     from wire.schema import Payload
 
 _SIZE = Struct(">i")

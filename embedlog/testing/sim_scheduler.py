@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.pending import Pending
     from embedlog.runtime.duty_thread import DutyThread
+    from embedlog.runtime.pending import Pending
     from embedlog.runtime.randomness import Random
     from embedlog.runtime.threads import Duty, Thread
     from embedlog.testing.sim_clock import SimClock

@@ -11,8 +11,8 @@ import pytest
 
 import embedlog
 from embedlog.aio import Consumer, Producer
+from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from embedlog.client.errors import IllegalState
-from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 from tests.aio.conftest import Run
 
 Connect = Callable[[], Any]

@@ -10,7 +10,7 @@ import embedlog
 import wire
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from wire.registry import response_class
 from wire.schema import declaration
 

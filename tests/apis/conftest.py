@@ -20,9 +20,9 @@ import pytest
 import wire
 from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.controller.metadata import TopicImage
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from tests.support.turns import take_turns
 from wire.connection import ClientConnection, RequestFrame, ServerConnection

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import sim_runtime
 from tests.apis.conftest import Client, InProcess
 from wire.schemas.heartbeat import HeartbeatRequest

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from tests.apis.ask import ask, opened, versions
 from wire.schemas.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

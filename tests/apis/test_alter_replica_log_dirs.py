@@ -10,7 +10,7 @@ import pytest
 import embedlog
 from embedlog import ConfigResource
 from embedlog.broker.directory_keeper import MOVE_RATE
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from tests.apis.ask import ask, opened, versions
 from wire.schemas.alter_replica_log_dirs import (
     AlterReplicaLogDir,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from embedlog.broker import dispatch
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from tests.apis.ask import ask, opened, versions
 from wire.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import wire
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import sim_runtime
 from tests.apis import groups as classic
 from tests.apis.conftest import Client, InProcess

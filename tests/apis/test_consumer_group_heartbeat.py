@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import sim_runtime
 from tests.apis.conftest import Client, InProcess
 from tests.apis.consumer_groups import GROUP, assigned, join, owned, stay

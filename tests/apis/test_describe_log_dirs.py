@@ -10,7 +10,7 @@ import pytest
 
 import embedlog
 from embedlog.client.admin.configs import ConfigResource
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.apis.conftest import Client
 from tests.golden.batches import simple

@@ -14,7 +14,7 @@ import embedlog
 from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import sim_runtime
 from wire import schemas
 from wire.api_keys import NAMES, ApiKey

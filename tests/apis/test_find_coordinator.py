@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from tests.apis.ask import PORT, ask, opened
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from tests.apis.ask import ask, opened, versions
 from wire.schema import declaration
 from wire.schemas.alter_configs import AlterConfigsRequest

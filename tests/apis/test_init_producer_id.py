@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import sim_runtime
 from tests.apis.conftest import Client, InProcess
 from wire.error_codes import ErrorCode

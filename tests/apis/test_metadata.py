@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import embedlog
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import ZERO_UUID
 from tests.apis.ask import PORT, ask, opened, versions
 from wire.schemas.metadata import (

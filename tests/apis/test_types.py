@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, assert_type
 import pytest
 
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from embedlog.transport import ANY_NODE
 from wire.api_keys import ApiKey
 from wire.schemas.list_groups import ListGroupsRequest, ListGroupsResponse

@@ -17,7 +17,7 @@ from kafka import KafkaProducer
 
 import embedlog
 from embedlog import Cluster
-from embedlog.brokers.broker_node import BrokerNode
+from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.testing import sim_runtime
 from tests.benchmarks.process import seconds
 from tests.benchmarks.table import Row, measure, show, show_rates

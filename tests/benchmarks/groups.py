@@ -18,12 +18,12 @@ from confluent_kafka import Consumer
 import embedlog
 from embedlog.client.assignors.assignor import Assignment, GroupTopics, MemberSubscription
 from embedlog.client.assignors.range import RangeAssignor
-from embedlog.client.group.embedded_protocol import (
+from embedlog.client.consumer.group.embedded_protocol import (
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.transport import InProcessTransport
 from tests.benchmarks.brokers import embedlog_broker
 from tests.benchmarks.table import show

@@ -25,13 +25,13 @@ import numpy as np
 import pyarrow as pa
 
 import embedlog
-from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
+from embedlog.spark.hand_over import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
-from embedlog.storage.adoption import layout
-from embedlog.storage.adoption.manifest import Manifest, StagedFile
-from embedlog.storage.adoption.staging import discard
+from embedlog.storage.staging.staging import discard
+from embedlog.storage.state_files import staged_layout
+from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 from tests.support.process_tree import Peak, Watch, cpu_seconds
 
 RECORDS = (1_000_000, 10_000_000)
@@ -87,7 +87,7 @@ def _stage(path: Path, count: int, size: int) -> list[StagedFile]:
 def _copy(path: Path, staged: StagedFile, job: str) -> StagedFile:
     topic_partition = staged.topic_partition
     name = f"{job}/{topic_partition.partition}"
-    base = Path(layout.part(str(path), layout.STAGED))
+    base = Path(staged_layout.part(str(path), staged_layout.STAGED))
     (base / job).mkdir(exist_ok=True)
     shutil.copyfile(base / staged.path, base / name)
     return StagedFile(topic_partition, name, size=staged.size, count=staged.count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embedlog import Consumer, errors
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.testing import SimFiles, sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.errors import ConfigError, EmbedlogError, KafkaStorageError
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, sim_runtime

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import embedlog
-from embedlog.broker.data_path import data_directory
+from embedlog.storage.directory.data_path import data_directory
 
 
 def test_memory_is_spelled_as_in_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

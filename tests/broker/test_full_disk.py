@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import SimFiles, sim_runtime
 from embedlog.testing.sim_files import SimFile
 from tests.apis.ask import ask

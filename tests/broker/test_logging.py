@@ -113,8 +113,8 @@ def test_a_clean_directory_is_opened_without_a_warning(
 def test_a_disk_that_fails_is_an_error(
     code: int, lasts: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from embedlog.storage.directory.log_manager import LogManager
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.log_manager import LogManager
 
     runtime = sim_runtime()
     files = runtime.files
@@ -187,9 +187,9 @@ def test_a_member_whose_session_ends_is_a_warning(caplog: pytest.LogCaptureFixtu
 
 
 def test_retention_says_what_it_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    from embedlog.storage.directory.log_manager import LogManager
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.log_manager import LogManager
-    from tests.storage.test_log_manager import append
+    from tests.storage.directory.test_log_manager import append
 
     runtime = sim_runtime()
     config = LogConfig(durability="memory", segment_bytes=200, retention_bytes=0)
@@ -207,9 +207,9 @@ def test_retention_says_what_it_deleted(caplog: pytest.LogCaptureFixture) -> Non
 def test_a_checkpoint_that_finds_the_disk_full_is_logged_and_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    from embedlog.storage.directory.log_manager import LogManager
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.log_manager import LogManager
-    from tests.storage.test_log_manager import append
+    from tests.storage.directory.test_log_manager import append
 
     runtime = sim_runtime()
     files = runtime.files

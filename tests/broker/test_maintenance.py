@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import embedlog
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 import embedlog
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.controller.controller import NewTopic
 from embedlog.errors import KafkaError
 from embedlog.testing import SimFiles, sim_runtime

@@ -7,7 +7,7 @@ from errno import EIO, EMFILE
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.errors import KafkaError, TimedOut
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, sim_runtime

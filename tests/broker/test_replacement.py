@@ -12,11 +12,11 @@ import pytest
 import embedlog
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
-from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.replacement.manifest import Replacement
-from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
+from embedlog.spark.hand_over import commit
+from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
 from embedlog.storage.verification.directory import Verification
 from tests.support.commits import expect_commits
 from wire.records.format import Codec

@@ -13,8 +13,8 @@ from typing import Any
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.client.consumer.consumer import Consumer
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport
 from wire.registry import response_class

@@ -15,8 +15,8 @@ from typing import Any
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.parse_settings import parse
 from embedlog.client.settings import COMMON
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from embedlog.runtime.randomness import Random
 from embedlog.server.service import BrokerService
 from embedlog.testing import SimRuntime

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from embedlog.pending import Pending
 from embedlog.runtime import Runtime, real_runtime
+from embedlog.runtime.pending import Pending
 from embedlog.transport import InProcessTransport
 from wire.api_keys import ApiKey
 from wire.records import RecordBatch, iter_batches, stamp

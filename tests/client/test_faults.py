@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embedlog.client.producer.producer import Producer
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.errors import KafkaError, TimedOut
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import sim_runtime

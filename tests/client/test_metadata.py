@@ -11,7 +11,7 @@ from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.errors import KafkaError, error_for
-from embedlog.pending import Pending, completed
+from embedlog.runtime.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime
 from wire.schemas.metadata import (
     MetadataResponse,

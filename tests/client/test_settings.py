@@ -14,7 +14,7 @@ import pytest
 import embedlog
 import embedlog.aio
 from embedlog.client.connect import parse_address
-from embedlog.client.consumer.consumer_settings import CONSUMER
+from embedlog.client.consumer.settings import CONSUMER
 from embedlog.client.consumer.subscription_state import ResetPolicy, parse_duration_ms
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.settings import PRODUCER, complete

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import ONE_UUID, ZERO_UUID, TopicPartition, uuid_from_text
 from embedlog.errors import (
     ClosedError,
@@ -20,7 +20,7 @@ from embedlog.errors import (
     InvalidConfig,
     TopicAlreadyExists,
 )
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
 from wire.schemas.metadata import MetadataResponse, MetadataResponseTopic

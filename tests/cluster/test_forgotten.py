@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import embedlog
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.errors import ClosedError
 from embedlog.testing import sim_runtime
 from tests.support import left_over

@@ -9,8 +9,8 @@ from embedlog.controller.controller import Controller
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES, MetadataImage, PartitionImage
 from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, MetadataLog
 from embedlog.runtime import Runtime
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.testing.sim_runtime import sim_runtime
 
 

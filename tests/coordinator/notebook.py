@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld, ShardContext
 from embedlog.errors import KafkaError
-from embedlog.pending import Pending
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.partition import Partition
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime
 from tests.controller.made_topics import create_topic
 from wire.schemas.group_metadata import OffsetCommitKey, OffsetCommitValue

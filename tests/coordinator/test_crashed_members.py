@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import SimFiles, sim_runtime
 from tests.apis.conftest import InProcess, newest
 from tests.apis.groups import GROUP, form_pair, heartbeat, join, sync

@@ -9,7 +9,7 @@ import pytest
 
 import embedlog
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.controller.metadata import RESOURCE_GROUP
 from embedlog.coordinator.placement import java_hash, partition_of
 from embedlog.testing import SimRuntime, sim_runtime

@@ -9,11 +9,11 @@ import pytest
 
 from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.coordinator.group.group import Group
 from embedlog.coordinator.group.offsets.expiry import expired
 from embedlog.coordinator.group.offsets.store import OffsetStore
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.support.offsets import commit, fetch, fetched
 from wire.schema import declaration

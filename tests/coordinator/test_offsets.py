@@ -9,12 +9,12 @@ import pytest
 
 from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import ZERO_UUID
 from embedlog.coordinator.group.offsets.commit import OffsetCommit
 from embedlog.coordinator.group.offsets.fetch import OffsetFetch
 from embedlog.coordinator.group.offsets.store import OffsetStore
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.runtime.randomness import seeded
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from embedlog import errors
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.coordinator.result import Result
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, sim_runtime
 from tests.controller.made_topics import create_topic

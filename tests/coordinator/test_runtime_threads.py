@@ -12,7 +12,7 @@ import pytest
 import embedlog
 from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from tests.support.offsets import commit, commit_codes, fetch, fetched
 
 THREADS = 6

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.client.errors import RecordUnreadable
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.storage.degradation import CUT, QUARANTINED
-from embedlog.storage.gaps import read_gaps_below
+from embedlog.storage.log.gaps import read_gaps_below
 from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.crash.oracle import parse_segment
@@ -35,7 +35,7 @@ from tests.crash.simulated import (
 )
 
 if TYPE_CHECKING:
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
 
 CI_COUNT = 3_500
 """At most so many bits of each of the four directories: evenly spread, every sixth or so. The soak

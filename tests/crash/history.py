@@ -15,7 +15,7 @@ from embedlog.testing import SimFiles, SimRuntime
 from tests.crash.simulated import GROUP, append_transaction, log_of, open_cluster
 
 if TYPE_CHECKING:
-    from embedlog.cluster import Cluster
+    from embedlog.cluster.cluster import Cluster
 
 TINY = {"internal.segment.bytes": "200", "index.interval.bytes": "0"}
 RETAINED_SIZE = 300

@@ -47,10 +47,10 @@ from wire.records import build_batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.cluster import Cluster
+    from embedlog.cluster.cluster import Cluster
     from embedlog.runtime.files import Bytes, File
     from embedlog.runtime.memory_files import MemoryNode
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
     from tests.crash.oracle import OracleRecord
 
 Workload = tuple[str, tuple[str, ...]]

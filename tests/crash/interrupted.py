@@ -7,8 +7,8 @@ import warnings
 
 import embedlog
 from embedlog.errors import ClosedError
-from embedlog.storage.retention import delete_old_segments
-from embedlog.storage.shutdown import close_log
+from embedlog.storage.log.retention import delete_old_segments
+from embedlog.storage.log.shutdown import close_log
 from tests.crash.opcodes import STORAGE
 from tests.storage.logs import NOW, append, batch, check, new_log, values
 

@@ -14,31 +14,25 @@ from embedlog.coordinator import loading
 from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime import lock_order, locks
 from embedlog.runtime.files import parent, write_fully
-from embedlog.storage import (
-    log_health,
-    log_manager,
-    opening,
-    owned_directory,
-    paths,
-    reader,
-    retention,
-    segment_scan,
-)
+from embedlog.storage import log_health, paths
 from embedlog.storage.cleaner.filter import BatchFilter
 from embedlog.storage.cleaner.output import CleanedOutput
-from embedlog.storage.log import Log
-from embedlog.storage.log_checkpoints import LogCheckpoints
-from embedlog.storage.log_durability import LogDurability
-from embedlog.storage.log_offsets import LogOffsets
-from embedlog.storage.log_transactions import LogTransactions
+from embedlog.storage.directory import checkpoints, log_manager, owned_directory
+from embedlog.storage.directory.checkpoints import Checkpoints
+from embedlog.storage.directory.log_checkpoints import LogCheckpoints
+from embedlog.storage.directory.tasks import LogTasks
+from embedlog.storage.log import opening, reader, retention
+from embedlog.storage.log.durability import LogDurability
+from embedlog.storage.log.log import Log
+from embedlog.storage.log.offsets import LogOffsets
+from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.recovery import recovery
-from embedlog.storage.segment import Segment
-from embedlog.storage.segment_file import SegmentFile
-from embedlog.storage.segment_indexes import SegmentIndexes
-from embedlog.storage.state_files import checkpoints, sealed_file
-from embedlog.storage.state_files.checkpoints import Checkpoints
-from embedlog.storage.tasks import LogTasks
+from embedlog.storage.segments import scan
+from embedlog.storage.segments.segment import Segment
+from embedlog.storage.segments.segment_file import SegmentFile
+from embedlog.storage.segments.segment_indexes import SegmentIndexes
+from embedlog.storage.state_files import sealed_file
 from embedlog.testing import SimFiles
 from tests.crash.simulated import DATA
 from wire.records.batch import RecordBatch
@@ -329,7 +323,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a torn tail is accepted, as recovery looks at no checksum",
         "images os large",
-        _replace(segment_scan, "read_batch", _batch_unchecked),
+        _replace(scan, "read_batch", _batch_unchecked),
     ),
     Bug(
         "producers are forgotten by an unclean open",

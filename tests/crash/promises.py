@@ -9,7 +9,7 @@ from embedlog.errors import EmbedlogError
 from tests.crash.simulated import GROUP, Shown, log_of, shown
 
 if TYPE_CHECKING:
-    from embedlog.cluster import Cluster
+    from embedlog.cluster.cluster import Cluster
     from tests.crash.history import History, Promise, Sent
     from tests.crash.oracle import OracleRecord
 

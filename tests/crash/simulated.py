@@ -9,14 +9,14 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, sim_runtime
 from tests.crash.oracle import OracleRecord, parse_segment
 from wire.records import build_batch
 
 if TYPE_CHECKING:
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
 
 DATA = "data"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"

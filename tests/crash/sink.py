@@ -29,15 +29,15 @@ import pyarrow as pa
 
 import embedlog
 import embedlog.broker.commits.work  # loaded once, before anybody is forked
-import embedlog.cluster
+import embedlog.cluster.cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
-from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
+from embedlog.spark.hand_over import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
-from embedlog.storage.adoption import adopter, exchange, staging
-from embedlog.storage.adoption.manifest import Manifest, StagedFile
+from embedlog.storage.staging import adopter, exchange, staging
+from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown

@@ -6,7 +6,7 @@ import struct
 import time
 from typing import Any
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import sim_runtime
 from embedlog.testing.loopback_transport import LoopbackChannels
 from tests.golden.targets import ANSWER_MS_MAX, Closed

@@ -6,7 +6,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from tests.support.jvm import options
 from tests.support.tools import need_jars
 

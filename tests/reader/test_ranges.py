@@ -11,8 +11,8 @@ import pytest
 import embedlog
 from embedlog import errors
 from embedlog.errors import CorruptRecord
-from embedlog.partition_range import PartitionRange
-from embedlog.reader import LogDirectoryReader
+from embedlog.reader.partition_range import PartitionRange
+from embedlog.reader.reader import LogDirectoryReader
 from embedlog.storage.log_config import LogConfig
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.cleaner.compaction import Compacted

@@ -13,11 +13,11 @@ import embedlog
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
-from embedlog.reader import LogDirectoryReader, PartitionReader
+from embedlog.reader.reader import LogDirectoryReader, PartitionReader
 from embedlog.runtime.files import Files
 from embedlog.storage import paths
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.cleaner.compaction import Compacted
 from tests.storage.logs import DATA, NOW, PARTITION, append, append_marker, batch, manager

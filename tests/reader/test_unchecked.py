@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from embedlog.errors import CorruptRecord
-from embedlog.reader import LogDirectoryReader, PartitionReader
-from embedlog.storage.log import Log
+from embedlog.reader.reader import LogDirectoryReader, PartitionReader
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import DATA, PARTITION, append, append_marker, manager

@@ -17,14 +17,14 @@ from embedlog.broker.context import RequestContext
 from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.common import TopicPartition
 from embedlog.config import BrokerConfig
-from embedlog.pending import Pending
 from embedlog.replication.fetch_sessions import FetchSessions
 from embedlog.replication.partition import Partition
 from embedlog.replication.partition_state import PartitionState
 from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.runtime import Runtime
+from embedlog.runtime.pending import Pending
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.log_values import LogAppendInfo
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.golden.batches import simple

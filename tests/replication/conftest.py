@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.runtime.lock_order import CheckedLock, held_here
 from embedlog.runtime.locks import Rank

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.pending import Pending
 from embedlog.replication.partition_state import PartitionState
+from embedlog.runtime.pending import Pending
 from tests.golden.batches import simple
 from tests.golden.requests import produce
 from tests.replication.brokers import CONTROLLER, TOPIC, Brokers

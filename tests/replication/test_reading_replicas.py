@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog.common import TopicPartition
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from tests.golden.requests import fetch, list_offsets
 from tests.replication.brokers import TOPIC, Brokers
 from wire.error_codes import ErrorCode

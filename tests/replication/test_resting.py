@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from embedlog.pending import Pending
 from embedlog.replication import fetch_reader
 from embedlog.replication.replica_manager import ReplicaManager
+from embedlog.runtime.pending import Pending
 from embedlog.storage.validation.origin import AppendOrigin
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.runtime.randomness import Random, seeded
 from embedlog.testing import SimFiles
 from tests.golden.batches import simple

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce
 from wire.records import iter_batches

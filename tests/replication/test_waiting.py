@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from embedlog import errors
-from embedlog.pending import Pending
 from embedlog.replication.delayed_delete_records import DelayedDeleteRecords, DeletedPartition
 from embedlog.replication.partition import Partition
 from embedlog.runtime.lock_order import LockOrderViolation
+from embedlog.runtime.pending import Pending
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce
 from tests.replication.conftest import Rig, held_partition_locks

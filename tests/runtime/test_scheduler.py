@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
-from embedlog.pending import Pending
 from embedlog.runtime import Clock, Scheduler, real_runtime
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 
 

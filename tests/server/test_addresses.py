@@ -15,7 +15,7 @@ from embedlog import errors
 from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError, error_for
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.server.addresses import BrokerListener, advertised_address, limits_from, listen
 from embedlog.server.service import BrokerService
 from tests.server.wire_client import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.client.assignors.assignor import Assignment, MemberSubscription
-from embedlog.client.group.embedded_protocol import (
+from embedlog.client.consumer.group.embedded_protocol import (
     decode_assignment,
     encode_assignment,
     encode_subscription,

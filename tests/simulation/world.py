@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, sim_runtime
 from embedlog.testing.sim_clock import START_WALL_MS

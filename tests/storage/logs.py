@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import Runtime
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from wire.records.batch import RecordBatch, iter_batches

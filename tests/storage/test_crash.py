@@ -11,8 +11,8 @@ from contextlib import suppress
 import pytest
 
 from embedlog.runtime.randomness import seeded
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.testing import SimFiles, SimulatedCrash, sim_runtime
 from tests.storage.logs import DATA, NOW, PARTITION, append, append_marker, batch, check, values
 

@@ -11,8 +11,8 @@ from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
 from embedlog.runtime import Runtime
 from embedlog.storage.data_directories import DataDirectories, refuse_duplicates
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.watched_files import WatchedFiles
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.logs import append, values

@@ -10,11 +10,11 @@ import pytest
 
 from embedlog.errors import EmbedlogError, KafkaStorageError
 from embedlog.runtime.files import File
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
+from embedlog.storage.log.retention import delete_old_segments
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.replica.truncation import truncate_to
-from embedlog.storage.retention import delete_old_segments
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.logs import NOW, PARTITION, append, batches, check, new_log, uncleanable, values
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embedlog.runtime.lock_order import held_here
-from embedlog.storage.log import Log
+from embedlog.storage.log.log import Log
 from tests.storage.logs import NOW, append, append_marker, batch, check, new_log, values
 
 ROOTS = ("/embedlog/storage/", "/embedlog/runtime/", "/embedlog/testing/sim_files")

@@ -16,19 +16,19 @@ import pytest
 import embedlog
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.storage.adoption import layout
-from embedlog.storage.adoption.adopter import Adopter, Target
-from embedlog.storage.adoption.manifest import Manifest, StagedFile
-from embedlog.storage.adoption.staging import StagedWriter, tidy
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
+from embedlog.storage.staging.adopter import Adopter, Target
+from embedlog.storage.staging.staging import StagedWriter, tidy
+from embedlog.storage.state_files import staged_layout
+from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 from tests.storage.logs import batch
 from tests.support.kafka import real_kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 PARTITION = TopicPartition("events", 0)
-OURS = {layout.COMMIT, f"{layout.COMMIT}.undone", "embedlog-archived-cold"}
+OURS = {staged_layout.COMMIT, f"{staged_layout.COMMIT}.undone", "embedlog-archived-cold"}
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def stage(data: Path, job: str, *values: bytes) -> list[StagedFile]:
 
 def ours(data: Path) -> dict[str, bytes]:
     """What Kafka does not know, and its content."""
-    found = [*data.glob("embedlog-*"), *data.glob(f"{layout.EXCHANGE}/**/*")]
+    found = [*data.glob("embedlog-*"), *data.glob(f"{staged_layout.EXCHANGE}/**/*")]
     return {str(each.relative_to(data)): each.read_bytes() for each in found if each.is_file()}
 
 
@@ -103,12 +103,12 @@ def test_kafka_refuses_what_was_staged_and_deletes_nothing_of_it(
     stage(data, "left", b"never committed")
     before = ours(data)
     (left,) = set(before) - OURS
-    assert left.startswith(f"{layout.EXCHANGE}/{layout.STAGED}/left/")
+    assert left.startswith(f"{staged_layout.EXCHANGE}/{staged_layout.STAGED}/left/")
     refused = pytest.raises(RuntimeError, match="ended with status 1")
     with refused, real_kafka(tmp_path, settings=settings):
         raise AssertionError("Kafka has learnt to mind no directory: say so in the layout")
-    assert f"Found directory {data}/{layout.EXCHANGE}" in (tmp_path / "out.log").read_text()
+    assert f"Found directory {data}/{staged_layout.EXCHANGE}" in (tmp_path / "out.log").read_text()
     assert ours(data) == before
-    shutil.rmtree(data / layout.EXCHANGE)
+    shutil.rmtree(data / staged_layout.EXCHANGE)
     with real_kafka(tmp_path, settings=settings) as address:
         assert values(address) == [b"theirs", b"ours"]

@@ -11,8 +11,8 @@ import embedlog
 from embedlog.cli import main
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.verification.directory import Verification
 from tests.storage.logs import NOW, append, append_marker, check, values
 from tests.support.kafka import real_kafka

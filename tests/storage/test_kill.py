@@ -11,8 +11,8 @@ import pytest
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from tests.storage.logs import append, check, values
 
 PARTITION = TopicPartition("events", 0)

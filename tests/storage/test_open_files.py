@@ -8,11 +8,11 @@ import pytest
 
 from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import File, Files
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
-from embedlog.storage.segment import Segment
+from embedlog.storage.segments.segment import Segment
 from embedlog.testing import sim_runtime
 from tests.storage.cleaner.compaction import Compacted, rows
 from tests.storage.logs import PARTITION, append, check, new_log, values

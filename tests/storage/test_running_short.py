@@ -13,10 +13,10 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.runtime.files import File
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
+from embedlog.storage.log.retention import free_below
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
-from embedlog.storage.retention import free_below
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.logs import DATA, PARTITION, append, check, new_log, uncleanable, values
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embedlog.storage.adoption import layout
+from embedlog.storage.state_files import staged_layout
 
 
 def expect_commits(path: str | Path) -> None:
@@ -12,4 +12,4 @@ def expect_commits(path: str | Path) -> None:
 
     It does so where processes exchange files, and elsewhere once a second: that is a wait.
     """
-    Path(layout.exchange(str(path))).mkdir()
+    Path(staged_layout.exchange(str(path))).mkdir()

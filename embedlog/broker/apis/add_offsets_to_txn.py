@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from wire.schemas.add_offsets_to_txn import AddOffsetsToTxnRequest
 
 _FIRST_WITH_FENCED = 2

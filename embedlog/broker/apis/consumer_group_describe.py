@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
 
 def handle(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group_shard import GroupShard
     from embedlog.coordinator.result import Result
     from embedlog.errors import KafkaError
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from wire.schemas.delete_groups import DeleteGroupsRequest
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.errors import KafkaError
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from wire.schemas.describe_groups import DescribeGroupsRequest
 
 

@@ -32,8 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.pending import Pending
     from embedlog.replication.fetch_reader import FetchRead
+    from embedlog.runtime.pending import Pending
     from wire.schemas.fetch import FetchRequest
 
 TARGET_SIZE = 4 * 1024 * 1024

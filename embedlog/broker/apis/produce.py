@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.broker.verification import Verification
-    from embedlog.pending import Pending
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import LogAppendInfo
+    from embedlog.runtime.pending import Pending
     from wire.records.encode.built import BuiltBatch
     from wire.schema import Payload
     from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.broker.verification import Verification
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from wire.schemas.offset_commit import OffsetCommitResponse
     from wire.schemas.txn_offset_commit import TxnOffsetCommitRequest
 

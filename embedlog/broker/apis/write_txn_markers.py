@@ -13,7 +13,7 @@ from embedlog.broker.dispatch import as_kafka_error
 from embedlog.broker.marker_routes import all_refused
 from embedlog.coordinator.answers import combined
 from embedlog.coordinator.result import Marker, Result
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import STALE_COORDINATOR, ErrorCode
 from wire.records.control import ControlType, build_end_transaction_marker

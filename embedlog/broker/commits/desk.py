@@ -13,7 +13,7 @@ gigabytes must hold up neither a listener nor whoever happens to drive the dutie
 from __future__ import annotations
 
 from embedlog.runtime.locks import Rank, ranked_rlock
-from embedlog.storage.adoption import layout
+from embedlog.storage.state_files import staged_layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class CommitDesk:
         self._is_closed = False
         self._busy_until_ms = 0
         self._sweep_ms = runtime.clock.monotonic_ms() + _SWEEP_INTERVAL_MS
-        if self._files.stat(layout.commit_file(self._data)) is not None:
+        if self._files.stat(staged_layout.commit_file(self._data)) is not None:
             self.work.resume()
         runtime.scheduler.add(self)
 
@@ -65,8 +65,8 @@ class CommitDesk:
         if not self._broker.log_manager.first.directory.is_held:
             return None  # it is closed, or a forked child's parent has it
         try:
-            is_present = self._files.stat(layout.exchange(self._data)) is not None
-            has_work = is_present and layout.has_manifests(self._files, self._data)
+            is_present = self._files.stat(staged_layout.exchange(self._data)) is not None
+            has_work = is_present and staged_layout.has_manifests(self._files, self._data)
         except OSError:
             return ABSENT_MS  # out of descriptors, perhaps: the committer waits
         if has_work:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.errors import CorruptRecord
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from embedlog.runtime.files import remove_tree
-from embedlog.storage.adoption import exchange, staging
-from embedlog.storage.adoption.adopter import Adopter, Target
-from embedlog.storage.adoption.commit_file import DONE
-from embedlog.storage.adoption.exchange import Answer
-from embedlog.storage.replacement.manifest import Replacement
-from embedlog.storage.replacement.replacer import Replacer
+from embedlog.storage.staging import exchange, staging
+from embedlog.storage.staging.adopter import Adopter, Target
+from embedlog.storage.staging.exchange import Answer
+from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.storage.staging.replacer import Replacer
+from embedlog.storage.state_files.commit_file import DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.common import TopicPartition
-    from embedlog.storage.adoption.manifest import Manifest
+    from embedlog.storage.state_files.staged_manifest import Manifest
 
-_log = Log("broker")
+_log = Logger("broker")
 
 _RETRY_MS = 1_000
 

@@ -7,7 +7,7 @@ from embedlog.client.errors import because
 from embedlog.client.metadata import Metadata
 from embedlog.client.waiting import Waiter
 from embedlog.errors import KafkaError, TimedOut, error_for
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.transport import ANY_NODE, newest_common
 from wire.error_codes import ErrorCode
 from wire.schema import declaration

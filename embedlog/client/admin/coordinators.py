@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.cluster_nodes import Node
-from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
+from embedlog.client.consumer.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode

@@ -10,7 +10,7 @@ from embedlog.client.admin.group_results import (
     MemberDescription,
 )
 from embedlog.client.admin.results import ItemResults
-from embedlog.client.group.embedded_protocol import (
+from embedlog.client.consumer.group.embedded_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
     decode_subscription,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from embedlog.client.admin.coordinators import CoordinatorCalls
 from embedlog.client.admin.results import ItemResults
-from embedlog.client.group.group_offsets import OffsetAndMetadata
+from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode

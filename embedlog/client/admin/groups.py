@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.admin.group_results import GroupDescription, GroupListing
     from embedlog.client.admin.results import ItemResults
-    from embedlog.client.group.group_offsets import OffsetAndMetadata
+    from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
     from embedlog.common import TopicPartition
 
     Partitions = Iterable[TopicPartition | tuple[str, int]]
@@ -141,7 +141,7 @@ class GroupAdmin(AdminPart):
             KafkaError: nothing was stored, as the group or its coordinator has an error.
         """
         from embedlog.client.admin.group_offsets import alter_group_offsets
-        from embedlog.client.group.group_offsets import offsets_of
+        from embedlog.client.consumer.group.group_offsets import offsets_of
 
         call = "alter_group_offsets"
         arguments.name(group_id, call, "group_id", what="a group's id")

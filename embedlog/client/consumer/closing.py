@@ -9,12 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.client.consumer.consumer_driver import ConsumerDriver
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.driver import ConsumerDriver
     from embedlog.client.consumer.fetcher import Fetcher
+    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
     from embedlog.client.consumer.hand_out import HandOut
-    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
-    from embedlog.pending import Pending
+    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.runtime.pending import Pending
 
 _CLOSE_TIMEOUT_S = 30.0
 

@@ -6,8 +6,8 @@ how bytes are read is chosen by `wire.records.decode.choose`.
 
 from __future__ import annotations
 
-from embedlog.client.consumer.consumer_record import RecordChunk
 from embedlog.client.consumer.fetched_batches import FetchedBatches
+from embedlog.client.consumer.record import RecordChunk
 from wire.records import RecordBatch, build_batch
 from wire.records.decode.choose import columns, next_columns, next_rows
 from wire.records.decode.rows import NO_ROWS, Rows, rows_of
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from embedlog.client.consumer.consumer_record import ConsumerRecord
+    from embedlog.client.consumer.record import ConsumerRecord
     from embedlog.client.consumer.subscription_state import PartitionState
     from wire.records.decode.columns import RecordColumns
     from wire.records.decode.fast.layouts import AlikeColumns

@@ -19,17 +19,17 @@ from __future__ import annotations
 from embedlog.client import arguments
 from embedlog.client.connect import connect
 from embedlog.client.consumer.closing import Closing
-from embedlog.client.consumer.consumer_driver import ConsumerDriver
-from embedlog.client.consumer.consumer_parts import ConsumerParts
-from embedlog.client.consumer.consumer_record import ConsumerRecords
-from embedlog.client.consumer.consumer_settings import CONSUMER, complete
+from embedlog.client.consumer.driver import ConsumerDriver
 from embedlog.client.consumer.fetch_buffer import FetchBuffer
 from embedlog.client.consumer.fetcher import Fetcher
 from embedlog.client.consumer.group_calls import GroupCalls
 from embedlog.client.consumer.hand_out import HandOut
 from embedlog.client.consumer.lookup_calls import LookupCalls
+from embedlog.client.consumer.parts import ConsumerParts
 from embedlog.client.consumer.position_calls import PositionCalls
 from embedlog.client.consumer.positions import Positions
+from embedlog.client.consumer.record import ConsumerRecords
+from embedlog.client.consumer.settings import CONSUMER, complete
 from embedlog.client.consumer.subscription_calls import SubscriptionCalls
 from embedlog.client.consumer.subscription_state import (
     EARLIEST_TIMESTAMP,
@@ -48,13 +48,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.connect import Target
-    from embedlog.client.consumer.consumer_record import ConsumerRecord, PolledBatch, PolledColumns
+    from embedlog.client.consumer.group.group_offsets import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
+    from embedlog.client.consumer.group.offset_commits import Callback
     from embedlog.client.consumer.group_calls import GivenOffsets
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
+    from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.client.consumer.record import ConsumerRecord, PolledBatch, PolledColumns
     from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
-    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
-    from embedlog.client.group.offset_commits import Callback
-    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.transport import Transport
 
@@ -110,7 +113,7 @@ class Consumer:
             parts.interceptors = InterceptorChain(settings["interceptor.classes"], settings)
         coordinator = None
         if settings["group.id"] is not None:
-            from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
+            from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
 
             coordinator = ConsumerCoordinator(parts)
         positions = Positions(parts, policy, coordinator)
@@ -416,7 +419,7 @@ class Consumer:
         ...     consumer.metrics()["records-consumed-total"]
         0.0
         """
-        from embedlog.client.consumer.consumer_metrics import metrics_of
+        from embedlog.client.consumer.metrics import metrics_of
 
         return metrics_of(self._parts, self._buffer, self._driver.coordinator)
 

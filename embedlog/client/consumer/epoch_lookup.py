@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState
     from embedlog.common import TopicPartition
     from wire.schemas.offset_for_leader_epoch import EpochEndOffset, OffsetForLeaderEpochResponse

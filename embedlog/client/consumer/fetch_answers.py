@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.consumer.fetch_buffer import FetchBuffer
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
     from embedlog.common import TopicPartition
     from wire.schemas.fetch import NodeEndpoint, PartitionData

@@ -11,7 +11,7 @@ from embedlog.common import deque
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.consumer.completed_fetch import CompletedFetch
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState
     from embedlog.common import TopicPartition
     from embedlog.errors import EmbedlogError

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.consumer.subscription_state import PartitionState
     from embedlog.common import TopicPartition
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
     # (topic id, leader epoch, fetch offset, max bytes)
     Wanted = tuple[bytes, int, int, int]

@@ -15,13 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.consumer.fetch_buffer import FetchBuffer
     from embedlog.client.consumer.fetch_session import Wanted
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
     from embedlog.client.metadata import PartitionInfo
     from embedlog.common import TopicPartition
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
 
 class Fetcher:

@@ -11,10 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from embedlog.client.consumer.consumer_driver import ConsumerDriver
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
-    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
-    from embedlog.client.group.offset_commits import Callback
+    from embedlog.client.consumer.driver import ConsumerDriver
+    from embedlog.client.consumer.group.group_offsets import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
+    from embedlog.client.consumer.group.offset_commits import Callback
+    from embedlog.client.consumer.parts import ConsumerParts
 
     GivenOffsets = (
         Mapping[TopicPartition, OffsetAndMetadata | int]
@@ -113,8 +116,8 @@ class GroupCalls:
     def _to_commit(
         self, offsets: GivenOffsets | None, call: str
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        from embedlog.client.group.auto_commit import consumed_offsets
-        from embedlog.client.group.group_offsets import offsets_of
+        from embedlog.client.consumer.group.auto_commit import consumed_offsets
+        from embedlog.client.consumer.group.group_offsets import offsets_of
 
         return (
             consumed_offsets(self._subscription) if offsets is None else offsets_of(offsets, call)

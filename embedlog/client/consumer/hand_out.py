@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.consumer.consumer_record import (
+from embedlog.client.consumer.record import (
     JOINED_SIZE_MAX,
     ConsumerRecord,
     ConsumerRecords,
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from embedlog.client.consumer.completed_fetch import CompletedFetch
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
-    from embedlog.client.consumer.consumer_record import Chunk
     from embedlog.client.consumer.fetch_buffer import FetchBuffer
+    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.client.consumer.record import Chunk
     from embedlog.common import TopicPartition
     from wire.records.decode.rows import Rows
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
     from embedlog.common import TopicPartition
     from embedlog.errors import KafkaError
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
 
 class LeaderLookup:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from embedlog.client.consumer.consumer_driver import ConsumerDriver
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.driver import ConsumerDriver
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.common import TopicPartition
 

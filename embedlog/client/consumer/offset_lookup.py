@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
     from embedlog.client.settings import Settings
     from embedlog.common import TopicPartition
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.list_offsets import (
         ListOffsetsPartitionResponse,

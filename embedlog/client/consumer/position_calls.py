@@ -10,11 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.client.consumer.consumer_driver import ConsumerDriver
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.driver import ConsumerDriver
     from embedlog.client.consumer.fetch_buffer import FetchBuffer
+    from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState
-    from embedlog.client.group.group_offsets import OffsetAndMetadata
     from embedlog.common import TopicPartition
 
 

@@ -17,11 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.consumer.epoch_lookup import EpochLookup
+    from embedlog.client.consumer.group.committed_offsets import CommittedLookup
+    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
-    from embedlog.client.group.committed_offsets import CommittedLookup
-    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
     from embedlog.common import TopicPartition
 
     class Lookup(Protocol):

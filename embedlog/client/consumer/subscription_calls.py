@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from embedlog.client.consumer.consumer_driver import ConsumerDriver
-    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.driver import ConsumerDriver
+    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
     from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
-    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
     from embedlog.common import TopicPartition
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Protocol
 
-    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
     from embedlog.common import TopicPartition
 
     class Pattern(Protocol):

@@ -14,7 +14,7 @@ from embedlog.client.network.node_connection import PROTOCOL_ERRORS, ConnectionS
 from embedlog.client.network.node_connections import NodeConnections
 from embedlog.client.network.node_requests import NodeRequest
 from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
 

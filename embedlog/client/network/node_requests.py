@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
 
 class NodeRequest:

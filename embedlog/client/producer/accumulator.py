@@ -88,7 +88,7 @@ class RecordAccumulator:
 
     def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
         """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
-        # An RLock for the reason given in `embedlog.pending`.
+        # An RLock for the reason given in `embedlog.runtime.pending`.
         self.lock = ranked_rlock(Rank.ACCUMULATOR)
         self.pool = BufferPool(settings["buffer.memory"])
         self.incomplete = IncompleteBatches(self.lock)

@@ -12,7 +12,7 @@ from embedlog.client.producer.metrics import RequestMetrics
 from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep, sooner
 from embedlog.client.producer.settings import SenderSettings
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from wire.records.encode.built import BuiltBatch
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 

@@ -24,7 +24,7 @@ from embedlog.client.producer.records import tells_user
 from embedlog.client.user_code import describe
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.metrics import RequestMetrics
     from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.produce import NodeEndpoint, PartitionProduceResponse, ProduceResponse
 
@@ -274,7 +274,7 @@ def _call_back(batch: ProducerBatch, callbacks: deque[tuple[int, DeliveryCallbac
 
 
 _KEPT_MAX = 1_000
-_log = Log("client")
+_log = Logger("client")
 
 
 class Failures:

@@ -15,7 +15,7 @@ from embedlog.client.driver import Driver
 from embedlog.client.user_code import attempt
 from embedlog.common import deque
 from embedlog.errors import TimedOut
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from embedlog.runtime.at_exit import PRODUCERS
 from embedlog.user_warnings import warn_user
 
@@ -275,7 +275,7 @@ class UnattendedPasses:
 
 _LAST_S = 10.0
 """What a producer gets to send the rest: brokers that do not answer must not hold a program."""
-_log = Log("client")
+_log = Logger("client")
 
 
 class Endings:

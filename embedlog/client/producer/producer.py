@@ -31,7 +31,7 @@ from embedlog.client.producer.records import own_columns
 from embedlog.client.producer.sends import ColumnSends, RecordSends
 from embedlog.client.producer.settings import PRODUCER, SenderSettings, complete
 from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
-from embedlog.client.producer.transactions.transactional import Transactional
+from embedlog.client.producer.transactional import Transactional
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user

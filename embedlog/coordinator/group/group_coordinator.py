@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.coordinator.broker_view import Metadata, MetadataChange
-    from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
+    from embedlog.runtime.pending import Pending
 
     R = TypeVar("R")
 

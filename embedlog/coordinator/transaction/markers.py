@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from embedlog.coordinator.transaction import states
 from embedlog.coordinator.transaction.ending import complete, leave_to_tell
-from embedlog.logs import Log
-from embedlog.pending import Pending
+from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
 from wire.schemas.write_txn_markers import (
     WritableTxnMarker,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         [WriteTxnMarkersRequest], WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]
     ]
 
-_log = Log("coordinator")
+_log = Logger("coordinator")
 
 _RETRY_MS = 100
 

@@ -20,9 +20,9 @@ from embedlog.coordinator.transaction.markers import TransactionMarkers
 from embedlog.coordinator.transaction.registration import add_partitions, missing_partitions
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 from embedlog.errors import ConcurrentTransactions, KafkaError
-from embedlog.pending import Pending, completed
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
+from embedlog.runtime.pending import Pending, completed
 from embedlog.topic_names import TRANSACTIONS_TOPIC
 from wire.error_codes import ErrorCode
 

@@ -11,7 +11,7 @@ from embedlog import errors
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.transaction import states
 from embedlog.coordinator.transaction.transaction import from_record, record_of, tombstone
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.pending import Pending
     from embedlog.replication.fetcher.followed import Followed
+    from embedlog.runtime.pending import Pending
     from wire.schemas.list_offsets import ListOffsetsResponse
 
     Send = Callable[[ListOffsetsRequest], Pending[ListOffsetsResponse]]

@@ -23,11 +23,11 @@ from __future__ import annotations
 from _heapq import heappop, heappush
 
 from embedlog.errors import CorruptRecord, KafkaError, error_for
-from embedlog.logs import Log as Logger
-from embedlog.pending import Pending
+from embedlog.logger import Logger
 from embedlog.replication.fetcher.followed import Followed, is_failed
 from embedlog.replication.fetcher.offset_lookup import OffsetLookup
 from embedlog.replication.fetcher.session import INITIAL_EPOCH, FollowerSession
+from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False

@@ -43,8 +43,8 @@ from embedlog.spark.offsets import limited
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable, TableState
 from embedlog.spark.pipeline.sinks.stage import open_stage
+from embedlog.spark.pipeline.sinks.staging import StagedFile, TaskFiles, give_places
 from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, sweep
-from embedlog.spark.pipeline.staging import StagedFile, TaskFiles, give_places
 
 if TYPE_CHECKING:
     import pyarrow as pa

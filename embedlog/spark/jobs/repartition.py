@@ -18,7 +18,7 @@ from embedlog.errors import ConfigError, UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
-from embedlog.storage.adoption.commit_file import CommitFile, read_last
+from embedlog.storage.state_files.commit_file import CommitFile, read_last
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

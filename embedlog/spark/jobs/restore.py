@@ -26,7 +26,7 @@ from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable
 from embedlog.spark.pipeline.sinks.table import ROWS
-from embedlog.storage.adoption.commit_file import CommitFile
+from embedlog.storage.state_files.commit_file import CommitFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -2,7 +2,7 @@
 
 Offsets stay, so consumers, checkpoints and committed offsets do. The tasks read and stage; the
 owner of the directory, or the job where nobody owns it, checks and swaps: see
-`embedlog.storage.replacement`. A segment that changed meanwhile is refused and tried again, and
+`embedlog.storage.staging`. A segment that changed meanwhile is refused and tried again, and
 what could not be done is in the report. Killed at any moment the log is whole, each segment is the
 old or the new one, and running the job again goes on.
 
@@ -26,8 +26,8 @@ from embedlog.spark.directory_access import INTERNAL_TOPICS
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.sink.options import CODECS
-from embedlog.storage.replacement.manifest import Replacement, ReplacingFile
-from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
+from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
+from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
 from wire.records.errors import RecordsError
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class _Job:
         return Report("rewrite", counts, tuple(rows))
 
     def _run_wave(self, shares: Sequence[_Share]) -> None:
-        from embedlog.storage.adoption import exchange, staging
+        from embedlog.storage.staging import exchange, staging
 
         job = self._new_id()
         work = _work(self._path, self._rules, job, is_compacting=self._compact)
@@ -193,7 +193,7 @@ class _Job:
             counts[name] += count
 
     def _commit(self, replacement: Replacement) -> None:
-        from embedlog.hand_over import commit
+        from embedlog.spark.hand_over import commit
 
         commit(self._path, replacement, timeout_ms=self._timeout_ms, runtime=self._runtime)
 

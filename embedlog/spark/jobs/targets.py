@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 import embedlog
-from embedlog.broker.meta_properties import node_id_of
 from embedlog.errors import ConfigError, DirectoryLocked, InvalidPartitions, TopicAlreadyExists
 from embedlog.runtime import real_runtime
+from embedlog.storage.directory.meta_properties import node_id_of
 
 _KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
 """The job does not know the settings of the program whose directory it opens for a moment."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from embedlog.spark.pipeline import transforms
 from embedlog.spark.pipeline.evaluate import Evaluator, Outcome
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
-from embedlog.spark.pipeline.replacing import Scope
 from embedlog.spark.pipeline.report import BatchReport
 from embedlog.spark.pipeline.sinks.foreign import write_console, write_topic
 from embedlog.spark.pipeline.sinks.manifest import ONE_TIME, ManifestTable
 from embedlog.spark.pipeline.sinks.one_time import at_work, sweep_dead
+from embedlog.spark.pipeline.sinks.replacing import Scope
 from embedlog.spark.pipeline.sinks.table import CommitKey, TableFormat
 from embedlog.spark.pipeline.sinks.write import (
     Work,

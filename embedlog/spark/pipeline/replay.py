@@ -27,10 +27,10 @@ from embedlog.spark.pipeline.positions import (
     parse_offsets,
 )
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project
-from embedlog.spark.pipeline.replacing import scope_of
 from embedlog.spark.pipeline.report import BatchReport
 from embedlog.spark.pipeline.sinks.manifest import ONE_TIME
 from embedlog.spark.pipeline.sinks.parquet import read_table
+from embedlog.spark.pipeline.sinks.replacing import scope_of
 from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, CommitKey
 from embedlog.spark.pipeline.source import read_batch
 from embedlog.spark.pipeline.state import StateDirectory

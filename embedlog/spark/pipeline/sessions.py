@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from embedlog.spark.pipeline.project import Sessions, Watermark
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.sinks.staging import stage
 from embedlog.spark.pipeline.sinks.table import CommitKey
-from embedlog.spark.pipeline.staging import stage
 from embedlog.spark.pipeline.watermark import Marks
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@
 
 A stream's batch is committed once per (query id, batch id), a batch job once per (`txnAppId`,
 `txnVersion`) where these are given, and else once per job that succeeds. See
-`embedlog.storage.adoption` for what readers see, and when.
+`embedlog.storage.staging` for what readers see, and when.
 
 Over the wire without a transactional id a task that is run again sends its rows again: idempotence
 ends with its producer.

@@ -13,8 +13,8 @@ from embedlog.errors import UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.encode import encode_batch
 from embedlog.spark.sink.rows import Rows, Spreader, by_topic
-from embedlog.storage.adoption.manifest import StagedFile
-from embedlog.storage.adoption.staging import StagedWriter
+from embedlog.storage.staging.staging import StagedWriter
+from embedlog.storage.state_files.staged_manifest import StagedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,7 +107,7 @@ class StagingTask:
     def _count_of(self, topic: str) -> int:
         count = self._counts.get(topic)
         if count is None:
-            from embedlog.reader import open_reader
+            from embedlog.reader.reader import open_reader
 
             with open_reader(self._options.path) as reader:
                 count = len(reader.partitions(topic))

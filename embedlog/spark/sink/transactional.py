@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from embedlog.client.admin.admin import Admin
-from embedlog.client.group.group_offsets import ConsumerGroupMetadata
+from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
 from embedlog.client.producer.producer import Producer
 from embedlog.client.settings import ADMIN
 from embedlog.common import TopicPartition

@@ -19,7 +19,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.options import check_schema, parse, refuse_overwrite
 from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
-from embedlog.storage.adoption.manifest import Manifest, StagedFile
+from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,7 +133,7 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
     ]
     if not files:
         return
-    from embedlog.hand_over import commit
+    from embedlog.spark.hand_over import commit
 
     application, version = staged[0].application, staged[0].version
     runtime = real_runtime()
@@ -146,7 +146,7 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 def _abort(options: SinkOptions, jobs: set[str]) -> None:
     if options.path:
-        from embedlog.storage.adoption import exchange, staging
+        from embedlog.storage.staging import exchange, staging
 
         files = real_runtime().files
         for job in sorted(jobs):
@@ -159,11 +159,12 @@ def _sweep(path: str, application: str, version: int) -> None:
     """Remove what attempts that were killed have staged for this version and older ones."""
     if not application:
         return
-    from embedlog.storage.adoption import exchange, layout, staging
+    from embedlog.storage.staging import exchange, staging
+    from embedlog.storage.state_files import staged_layout
 
     files = real_runtime().files
     prefix = f"{_digest(application)}-"
-    for job in layout.names_in(files, path, layout.STAGED):
+    for job in staged_layout.names_in(files, path, staged_layout.STAGED):
         number = job.removeprefix(prefix).partition("-")[0]
         is_old = job.startswith(prefix) and number.isdecimal() and int(number) <= version
         if is_old and not exchange.is_wanted(files, path, job):

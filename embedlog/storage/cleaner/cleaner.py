@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from embedlog.runtime import Clock
     from embedlog.storage.cleaner.settings import Settings
-    from embedlog.storage.log import Log
-    from embedlog.storage.log_owner import LogOwner
+    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.log.log import Log
 
 
 class LogCleaner:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_config import NO_LIMIT
-from embedlog.storage.segment import segments_from
+from embedlog.storage.segments.segment import segments_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.storage.log import Log
-    from embedlog.storage.segment import Segment
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.segments.segment import Segment
 
 
 class DirtyRange:

@@ -14,14 +14,14 @@ from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.events import events
-from embedlog.storage.indexes.offset import RELATIVE_OFFSET_MAX
+from embedlog.storage.segments.indexes.offset import RELATIVE_OFFSET_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import File
-    from embedlog.storage.indexes.transaction import TransactionIndex
-    from embedlog.storage.log import Log
-    from embedlog.storage.segment import Segment
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.segments.indexes.transaction import TransactionIndex
+    from embedlog.storage.segments.segment import Segment
     from wire.records.batch import RecordBatch
 
 WRITE_SIZE = 1 << 20

@@ -16,10 +16,10 @@ from embedlog.storage.cleaner.filter import BatchFilter, modernised, read_fields
 from embedlog.storage.cleaner.offset_map import OffsetMap
 from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.cleaner.transactions import CleanedTransactions
-from embedlog.storage.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
-from embedlog.storage.indexes.time import ENTRY_SIZE as TIME_ENTRY_SIZE
+from embedlog.storage.log.reader import cut
 from embedlog.storage.producers.append import load_aborted_in_slices
-from embedlog.storage.reader import cut
+from embedlog.storage.segments.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
+from embedlog.storage.segments.indexes.time import ENTRY_SIZE as TIME_ENTRY_SIZE
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.format import DECOMPRESSED_SIZE_MAX
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from embedlog.storage.cleaner.dirty_range import DirtyRange
-    from embedlog.storage.indexes.transaction import AbortedTransaction
-    from embedlog.storage.log import Log
-    from embedlog.storage.segment import Segment
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.segments.indexes.transaction import AbortedTransaction
+    from embedlog.storage.segments.segment import Segment
 
     Group = tuple[Segment, ...]
 

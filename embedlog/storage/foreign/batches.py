@@ -16,7 +16,7 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.foreign.segment import ForeignSegment
-from embedlog.storage.gaps import read_gaps_below
+from embedlog.storage.log.gaps import read_gaps_below
 from embedlog.storage.state_files.checkpoint_files import read_offsets
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.indexes.offset import OffsetIndex
+from embedlog.storage.segments.indexes.offset import OffsetIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from _bisect import bisect_right
 from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.adoption.commit_file import PREPARED, read_last
 from embedlog.storage.foreign.batches import LOOKS_MAX, ForeignListing, walk
 from embedlog.storage.foreign.cuts import find_cuts
 from embedlog.storage.foreign.offset_range import Mark
 from embedlog.storage.foreign.tail import ForeignTail, transactions_at
 from embedlog.storage.state_files.checkpoint_files import read_offsets
+from embedlog.storage.state_files.commit_file import PREPARED, read_last
 from embedlog.storage.state_files.published_offset import read_published
 from wire.records.batch import RecordBatch
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
-    from embedlog.storage.adoption.commit_file import Commit
     from embedlog.storage.foreign.segment import Batch, ForeignSegment
+    from embedlog.storage.state_files.commit_file import Commit
 
 
 class ForeignLog:

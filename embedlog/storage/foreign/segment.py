@@ -11,8 +11,8 @@ from _bisect import bisect_right
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.foreign.heads import heads
-from embedlog.storage.indexes.offset import OffsetIndex
-from embedlog.storage.indexes.time import TimeIndex
+from embedlog.storage.segments.indexes.offset import OffsetIndex
+from embedlog.storage.segments.indexes.time import TimeIndex
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
 from wire.records.format import HEADER_SIZE, LOG_OVERHEAD

@@ -11,7 +11,7 @@ from embedlog.storage import paths
 from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.producers.state import read_marker
-from embedlog.storage.segment_scan import has_good_batch_after
+from embedlog.storage.segments.scan import has_good_batch_after
 from wire.records.batch import RecordBatch
 from wire.records.format import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
 

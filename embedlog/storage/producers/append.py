@@ -5,10 +5,10 @@ from __future__ import annotations
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
-from embedlog.storage.indexes.transaction import TransactionIndex
 from embedlog.storage.producers import snapshot
 from embedlog.storage.producers.state import ProducerStateManager, read_marker
-from embedlog.storage.segment import EVERYTHING
+from embedlog.storage.segments.indexes.transaction import TransactionIndex
+from embedlog.storage.segments.segment import EVERYTHING
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.indexes.transaction import AbortedTransaction
     from embedlog.storage.producers.entry import ProducerUpdate
-    from embedlog.storage.segment import Segment
+    from embedlog.storage.segments.indexes.transaction import AbortedTransaction
+    from embedlog.storage.segments.segment import Segment
     from embedlog.storage.validation.validated_batch import ValidatedBatch
 
 _NEVER_EXPIRES = 2**63 - 1

@@ -12,7 +12,6 @@ with the attributes of `BatchFacts`. `checks` says which are refused.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.storage.indexes.transaction import AbortedTransaction
 from embedlog.storage.producers.checks import ProducerChecks, check_guard
 from embedlog.storage.producers.entry import (
     NO_OFFSET,
@@ -25,6 +24,7 @@ from embedlog.storage.producers.entry import (
     VerificationState,
     last_sequence,
 )
+from embedlog.storage.segments.indexes.transaction import AbortedTransaction
 from embedlog.storage.validation.errors import as_kafka_error
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.records.errors import RecordsError

@@ -29,23 +29,23 @@ from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.degradation import CUT, Degradation
 from embedlog.storage.events import events
-from embedlog.storage.log_durability import SYNC_WINDOW_SIZE
-from embedlog.storage.opening import create_log, make_log, make_segment, mark_opened
+from embedlog.storage.log.durability import SYNC_WINDOW_SIZE
+from embedlog.storage.log.opening import create_log, make_log, make_segment, mark_opened
+from embedlog.storage.recovery.start_offset import settle_start_offset
 from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail, sweep_directory
 from embedlog.storage.recovery.torn_write import content_size, is_torn
-from embedlog.storage.segment import UNKNOWN, Segment
-from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
+from embedlog.storage.segments.scan import SegmentScan, has_good_batch_after, scan_segment
+from embedlog.storage.segments.segment import UNKNOWN, Segment
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from embedlog.storage.state_files.sealed_file import read_sealed
-from embedlog.storage.state_files.start_offset import settle_start_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.common import TopicPartition
-    from embedlog.storage.log import Log
-    from embedlog.storage.opening import Opening
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.log.opening import Opening
 
 
 def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: bool = False) -> Log:

@@ -16,7 +16,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import read_view, write_fully
 from embedlog.storage import paths
 from embedlog.storage.recovery.torn_write import is_torn
-from embedlog.storage.segment_scan import is_epoch_of, is_zeros, next_good_batch, read_batch
+from embedlog.storage.segments.scan import is_epoch_of, is_zeros, next_good_batch, read_batch
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from embedlog.storage.state_files.sealed_file import read_sealed
 from wire.records.format import LOG_OVERHEAD

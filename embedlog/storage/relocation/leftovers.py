@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.directory.log_manager import LogManager
 
 _MARKS = (paths.COPIED_HERE, paths.MOVED_HERE)
 

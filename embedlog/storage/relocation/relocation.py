@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from embedlog.common import TopicPartition
-    from embedlog.storage.log import Log
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.directory.log_manager import LogManager
+    from embedlog.storage.log.log import Log
 
     class Directories(Protocol):
         """The data directories of a broker."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
-    from embedlog.storage.log import Log
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.directory.log_manager import LogManager
+    from embedlog.storage.log.log import Log
     from embedlog.storage.relocation.relocation import Directories
 
 

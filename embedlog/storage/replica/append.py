@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.storage.gaps import EVERYWHERE
+from embedlog.storage.log.gaps import EVERYWHERE
 from embedlog.storage.log_values import LogAppendInfo
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import CorruptBatch
@@ -11,7 +11,7 @@ from wire.records.errors import CorruptBatch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
-    from embedlog.storage.log import Log
+    from embedlog.storage.log.log import Log
 
 
 def append_as_follower(

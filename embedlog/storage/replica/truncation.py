@@ -15,13 +15,13 @@ from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.producers.append import remove_snapshots
-from embedlog.storage.segment import base_offset_of
+from embedlog.storage.segments.segment import base_offset_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import File
-    from embedlog.storage.log import Log
-    from embedlog.storage.segment import Segment
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.segments.segment import Segment
 
 _COPY_SIZE = 1 << 20
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.adoption import layout
 from embedlog.storage.events import events
+from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ class RetentionPin:
         self._clock = runtime.clock
         self._offsets = {TopicPartition(*each): offset for each, offset in offsets.items()}
         self._timeout_ms = timeout_ms
-        self._directory = layout.part(data, layout.PINS)
+        self._directory = staged_layout.part(data, staged_layout.PINS)
         self._path = f"{self._directory}/{runtime.random.uuid().hex()}"
         self.renew()
 
@@ -71,7 +71,7 @@ class RetentionPin:
         expires_ms = self._clock.wall_ms() + self._timeout_ms
         content = dumps({"expires_ms": expires_ms, "offsets": offsets}).encode()
         files, path = self._files, self._path
-        layout.inside(
+        staged_layout.inside(
             files, self._directory, lambda: write_sealed(files, path, content, sync=False)
         )
 
@@ -93,7 +93,7 @@ class RetentionPin:
 
 def read_pins(files: Files, data: str, wall_ms: int) -> dict[TopicPartition, int]:
     """The lowest pinned offset of each partition. For the owner: what has ended is removed."""
-    directory = layout.part(data, layout.PINS)
+    directory = staged_layout.part(data, staged_layout.PINS)
     found: dict[TopicPartition, int] = {}
     try:
         names = files.list(directory)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.adoption.commit_file import check_commits
-from embedlog.storage.gaps import read_gaps_below
+from embedlog.storage.log.gaps import read_gaps_below
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.recovery.torn_write import is_torn
-from embedlog.storage.segment_scan import has_good_batch_after
+from embedlog.storage.segments.scan import has_good_batch_after
 from embedlog.storage.state_files import partition_metadata
 from embedlog.storage.state_files.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
 from embedlog.storage.state_files.clean_shutdown import holds_marker, was_written_in_this_boot
+from embedlog.storage.state_files.commit_file import check_commits
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from embedlog.storage.state_files.published_offset import read_published
 from embedlog.storage.state_files.sealed_file import read_sealed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.indexes.offset import OffsetIndex
-from embedlog.storage.indexes.time import TimeIndex
-from embedlog.storage.indexes.transaction import TransactionIndex
+from embedlog.storage.segments.indexes.offset import OffsetIndex
+from embedlog.storage.segments.indexes.time import TimeIndex
+from embedlog.storage.segments.indexes.transaction import TransactionIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

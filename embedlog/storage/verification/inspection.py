@@ -9,14 +9,14 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
+from embedlog.storage.directory.checkpoints import read_properties
 from embedlog.storage.foreign.segment import ForeignSegment
-from embedlog.storage.indexes.offset import OffsetIndex
-from embedlog.storage.indexes.time import TimeIndex
-from embedlog.storage.indexes.transaction import TransactionIndex
 from embedlog.storage.producers import snapshot as producer_snapshot
-from embedlog.storage.segment_scan import is_zeros
+from embedlog.storage.segments.indexes.offset import OffsetIndex
+from embedlog.storage.segments.indexes.time import TimeIndex
+from embedlog.storage.segments.indexes.transaction import TransactionIndex
+from embedlog.storage.segments.scan import is_zeros
 from embedlog.storage.state_files.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
-from embedlog.storage.state_files.checkpoints import read_properties
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from embedlog.storage.state_files.published_offset import read_published
 from embedlog.storage.state_files.sealed_file import read_sealed

@@ -17,6 +17,8 @@ import json
 from embedlog.common import uuid_from_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
+from embedlog.storage.directory.checkpoints import read_properties
+from embedlog.storage.recovery.start_offset import UNKNOWN
 from embedlog.storage.state_files.archived_offsets import PREFIX, read_archive
 from embedlog.storage.state_files.checkpoint_files import (
     NAMES,
@@ -25,9 +27,7 @@ from embedlog.storage.state_files.checkpoint_files import (
     read_text,
     read_twin,
 )
-from embedlog.storage.state_files.checkpoints import read_properties
 from embedlog.storage.state_files.sealed_file import read_sealed
-from embedlog.storage.state_files.start_offset import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.foreign.segment import READ_SIZE
 from embedlog.storage.foreign.tail import ends_transaction
-from embedlog.storage.segment_scan import is_zeros
+from embedlog.storage.segments.scan import is_zeros
 from embedlog.storage.verification.index_claims import IndexClaims
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.crc32c import crc32c

@@ -15,12 +15,13 @@ import embedlog
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, DirectoryLocked, StorageFailed, TimedOut
-from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
-from embedlog.storage.adoption import exchange, layout
-from embedlog.storage.adoption.exchange import ALREADY_DONE, DONE, Answer
-from embedlog.storage.adoption.manifest import Manifest
-from embedlog.storage.adoption.staging import StagedWriter
+from embedlog.spark.hand_over import commit
+from embedlog.storage.staging import exchange
+from embedlog.storage.staging.exchange import ALREADY_DONE, DONE, Answer
+from embedlog.storage.staging.staging import StagedWriter
+from embedlog.storage.state_files import staged_layout
+from embedlog.storage.state_files.staged_manifest import Manifest
 from wire.records.encode.builder import build_batch
 
 FILES = real_runtime().files
@@ -76,7 +77,7 @@ def test_a_committer_is_the_owner_where_there_is_none(path: str) -> None:
     assert answer.ranges == {("t", 0): (2, 3), ("t", 1): (2, 3)}
     assert commit(path, _manifest(path, "again", b"c", version=2)).state == ALREADY_DONE
     assert _seen(path) == [[b"a", b"b", b"c"]] * 2
-    assert layout.EXCHANGE not in FILES.list(path)
+    assert staged_layout.EXCHANGE not in FILES.list(path)
 
 
 def test_a_committer_removes_nothing_that_the_owners_settings_would_keep(path: str) -> None:
@@ -112,7 +113,7 @@ def test_an_owner_in_another_process_adopts_what_is_left_for_it(path: str) -> No
 
 def test_a_program_that_starts_beside_a_commit_waits_for_it(path: str) -> None:
     program = (
-        f"import sys\nfrom embedlog.cluster import Cluster\n"
+        f"import sys\nfrom embedlog.cluster.cluster import Cluster\n"
         f"with Cluster({path!r}):\n    print('ready', flush=True)\n    sys.stdin.readline()\n"
     )
     command = [sys.executable, "-c", program]
@@ -122,7 +123,7 @@ def test_a_program_that_starts_beside_a_commit_waits_for_it(path: str) -> None:
         assert committer.stdout.readline() == b"ready\n"
         with pytest.raises(DirectoryLocked):
             embedlog.open(path)
-        FILES.make_directory(layout.exchange(path))
+        FILES.make_directory(staged_layout.exchange(path))
         committer.stdin.write(b"go\n")
         committer.stdin.flush()
         with embedlog.open(path) as cluster:
@@ -133,7 +134,7 @@ def test_an_owner_without_time_for_its_duties_is_named_and_nothing_is_committed(
     with _owner(path, background=False) as owner:
         with pytest.raises(TimedOut, match=rf"withdrawn.*background=True.*pid {owner.pid} "):
             commit(path, _manifest(path, "one", b"never"), timeout_ms=50)
-        assert layout.names_in(FILES, path, layout.INBOX) == []
+        assert staged_layout.names_in(FILES, path, staged_layout.INBOX) == []
     assert _seen(path) == [[], []]
     assert commit(path, _manifest(path, "two", b"now")).state == DONE
     assert _seen(path) == [[b"now"]] * 2
@@ -181,7 +182,7 @@ def test_what_is_wrong_with_a_commit_is_told_to_its_committer(path: str) -> None
     with pytest.raises(errors.MessageTooLarge):
         commit(path, _manifest(path, "two", b"v" * 100))
     damaged = _manifest(path, "three", b"v")
-    staged = f"{layout.part(path, layout.STAGED)}/{damaged.files[0].path}"
+    staged = f"{staged_layout.part(path, staged_layout.STAGED)}/{damaged.files[0].path}"
     FILES.open(staged).write([b"??"], 66)
     with pytest.raises(StorageFailed, match="crc"):
         commit(path, damaged)
@@ -197,7 +198,7 @@ def test_a_manifest_is_withdrawn_when_the_directory_cannot_be_opened(path: str) 
     properties.write_text(content.replace("version=1", "version=7"))
     with pytest.raises(ConfigError, match="version '7'"):
         commit(path, manifest)
-    assert not layout.has_manifests(FILES, path)
+    assert not staged_layout.has_manifests(FILES, path)
     properties.write_text(content)
     assert _seen(path) == [[], []]
 
@@ -226,4 +227,6 @@ def test_what_jobs_have_left_and_nobody_asks_for_is_swept(path: str) -> None:
     wall_ms = real_runtime().clock.wall_ms()
     assert exchange.sweep(FILES, path, wall_ms) == []
     later_ms = wall_ms + exchange.STAGED_AGE_MAX_MS + 60_000
-    assert exchange.sweep(FILES, path, later_ms) == [f"{layout.part(path, layout.STAGED)}/old"]
+    assert exchange.sweep(FILES, path, later_ms) == [
+        f"{staged_layout.part(path, staged_layout.STAGED)}/old"
+    ]

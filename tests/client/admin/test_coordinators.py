@@ -10,7 +10,7 @@ import pytest
 
 from embedlog import Admin, errors
 from embedlog.errors import TimedOut
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from embedlog.transport import ANY_NODE, InProcessTransport
 from tests.client.scripted_broker import Context

@@ -9,9 +9,9 @@ import pytest
 
 import embedlog
 from embedlog import Admin, Consumer, Producer, TopicPartition, errors
-from embedlog.client.group.group_offsets import CloseOptions, OffsetAndMetadata
+from embedlog.client.consumer.group.group_offsets import CloseOptions, OffsetAndMetadata
 from embedlog.testing.loopback_transport import LoopbackTransport
-from tests.client.group.test_groups import Report, poll_until
+from tests.client.consumer.group.test_groups import Report, poll_until
 
 Connect = Callable[[], Any]
 ROUNDS_MAX = 1_500

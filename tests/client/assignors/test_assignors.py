@@ -19,7 +19,7 @@ from embedlog.client.assignors.assignor import (
     MemberSubscription,
 )
 from embedlog.client.assignors.sticky import Claim, decode_claim, encode_claim
-from embedlog.client.group.embedded_protocol import (
+from embedlog.client.consumer.group.embedded_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,

@@ -8,7 +8,7 @@ import pytest
 
 from embedlog import TopicPartition, errors
 from embedlog.client.consumer.consumer import Consumer
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from embedlog.transport import InProcessTransport
 from tests.client.scripted_broker import PASS, VERSIONS, Context, ScriptedBroker

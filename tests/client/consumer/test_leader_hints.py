@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from embedlog import Consumer, TopicPartition
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from embedlog.transport import InProcessTransport
 from tests.client.scripted_broker import VERSIONS, Context, ScriptedBroker

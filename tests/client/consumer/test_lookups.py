@@ -14,7 +14,7 @@ import embedlog.aio
 from embedlog import Admin, Consumer
 from embedlog.broker.context import RequestContext
 from embedlog.errors import TimedOut
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from tests.client.faulty_cluster import faulty_cluster, poll_until
 from wire.schemas.list_offsets import ListOffsetsRequest
 from wire.schemas.metadata import MetadataRequest

@@ -8,7 +8,7 @@ import pytest
 
 from embedlog import TopicPartition, errors
 from embedlog.client.consumer.consumer import Consumer
-from embedlog.client.group.group_offsets import OffsetAndMetadata
+from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
 from embedlog.errors import LogTruncation
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport

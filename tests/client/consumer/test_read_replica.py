@@ -8,7 +8,7 @@ import pytest
 
 from embedlog import Consumer, TopicPartition
 from embedlog.errors import error_for
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport
 from tests.client.scripted_broker import VERSIONS, Context, ScriptedBroker

@@ -16,8 +16,8 @@ import pytest
 
 import embedlog
 from embedlog import Consumer, Producer, WakeupError
-from embedlog.client.consumer.consumer_guard import Guard
-from embedlog.pending import Pending
+from embedlog.client.consumer.guard import Guard
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records import build_batch
@@ -144,7 +144,7 @@ def test_a_guard_lets_in_the_thread_that_was_interrupted_on_the_way_in(number: i
 
     def at_line(frame: FrameType, event: str, _arg: Any) -> Any:
         nonlocal left
-        if not frame.f_code.co_filename.endswith("consumer_guard.py"):
+        if not frame.f_code.co_filename.endswith("consumer/guard.py"):
             return None
         left -= event == "line"
         if not left:

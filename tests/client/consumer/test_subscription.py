@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from embedlog import TopicPartition, errors
+from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from embedlog.client.consumer.subscription_state import (
     VALID_PREVIOUS,
     FetchState,
@@ -18,7 +19,6 @@ from embedlog.client.consumer.subscription_state import (
     SubscriptionType,
 )
 from embedlog.client.errors import ConcurrentUse, IllegalState
-from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
 from wire.schemas.join_group import JoinGroupRequest
 from wire.schemas.leave_group import LeaveGroupRequest

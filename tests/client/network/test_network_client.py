@@ -13,7 +13,7 @@ from embedlog.client.parse_settings import parse
 from embedlog.client.producer.producer import Producer
 from embedlog.client.settings import COMMON
 from embedlog.errors import ClosedError, TimedOut
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport
 from embedlog.transport import ANY_NODE

@@ -13,7 +13,7 @@ from embedlog.client.errors import BufferExhausted
 from embedlog.client.producer.accumulator import BufferPool
 from embedlog.client.producer.producer import Producer
 from embedlog.errors import ClosedError, EmbedlogError
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.schemas.produce import ProduceRequest
 

@@ -10,7 +10,7 @@ import pytest
 
 import embedlog
 from embedlog.errors import NotEnoughReplicas, UnknownTopicOrPartition, error_for
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import ProduceRequest, ProduceResponse, TopicProduceResponse

@@ -10,7 +10,7 @@ from embedlog import errors
 from embedlog.client.errors import BufferExhausted
 from embedlog.client.producer.producer import Producer
 from embedlog.errors import ClosedError, EmbedlogError, TimedOut
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records import RecordBatch

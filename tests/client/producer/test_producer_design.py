@@ -10,7 +10,7 @@ from embedlog import errors
 from embedlog.client.errors import SerializationError
 from embedlog.client.producer.producer import Producer
 from embedlog.client.producer.records import ProducerRecord
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.schemas.metadata import MetadataRequest

@@ -11,7 +11,7 @@ import pytest
 import embedlog
 from embedlog import ConfigResource, ResourceType
 from embedlog.client.producer.producer import Producer
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport
 from tests.client.scripted_broker import PASS, ScriptedBroker

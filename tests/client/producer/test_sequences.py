@@ -13,7 +13,7 @@ from embedlog.client.producer.columns import Columns
 from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.producer.transactions.idempotence import IdempotentSequences
 from embedlog.errors import KafkaError
-from embedlog.pending import Pending, completed
+from embedlog.runtime.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime
 from wire.schemas.init_producer_id import InitProducerIdResponse
 

@@ -15,7 +15,7 @@ import pytest
 
 import embedlog
 from embedlog import errors
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from tests.support import left_over
 
 WAIT_S = 20

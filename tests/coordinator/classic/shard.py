@@ -16,9 +16,9 @@ from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.shard_context import CoordinatorWorld, ShardContext
 from embedlog.errors import KafkaError
-from embedlog.pending import Pending
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from wire.schemas.heartbeat import HeartbeatRequest
 from wire.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

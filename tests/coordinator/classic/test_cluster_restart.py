@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, sim_runtime
 from tests.apis.conftest import InProcess

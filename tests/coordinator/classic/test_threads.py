@@ -10,8 +10,8 @@ import pytest
 import embedlog
 from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from tests.apis.conftest import api_key
 from tests.apis.groups import GROUP, heartbeat, join, sync
 from wire.schemas.leave_group import LeaveGroupRequest, MemberIdentity

@@ -14,9 +14,9 @@ from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.shard_context import CoordinatorWorld, ShardContext
 from embedlog.errors import KafkaError
-from embedlog.pending import Pending
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from wire.schemas.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

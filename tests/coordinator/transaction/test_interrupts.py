@@ -10,8 +10,8 @@ import pytest
 from embedlog.coordinator.transaction.markers import TransactionMarkers
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 from embedlog.replication.partition import Partition
-from embedlog.storage.log import Log
-from embedlog.storage.log_writer import LogWriter
+from embedlog.storage.log.log import Log
+from embedlog.storage.log.writer import LogWriter
 from tests.coordinator.transaction.world import World
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog.broker.context import RequestContext
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from tests.coordinator.transaction.world import TOPIC, World
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.transaction import states
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.topic_names import TRANSACTIONS_TOPIC
 from wire.api_keys import ApiKey

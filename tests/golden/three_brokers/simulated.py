@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from errno import ENOTDIR
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import SimFiles, sim_runtime
 from tests.golden.simulated import LoopbackLink
 from tests.golden.targets import Target

@@ -11,8 +11,8 @@ from embedlog.replication.fetcher.followed import Followed
 from embedlog.replication.partition import Isolation, Partition
 from embedlog.replication.partition_state import PartitionState
 from embedlog.replication.replicas import Replicas
-from embedlog.storage.log_epochs import LogEpochs
-from embedlog.storage.log_transactions import LogTransactions
+from embedlog.storage.log.epochs import LogEpochs
+from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.replica.truncation import truncate_to
 from tests.simulation.planted import instead
 from wire.error_codes import ErrorCode

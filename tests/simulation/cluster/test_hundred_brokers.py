@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.testing import sim_runtime
 from tests.simulation.cluster.world import SETTINGS
 

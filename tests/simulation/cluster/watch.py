@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.controller.metadata import MetadataImage, PartitionImage
 from embedlog.errors import KafkaStorageError
 from embedlog.replication.partition import Partition

@@ -13,8 +13,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from embedlog.cluster import Cluster
-from embedlog.pending import Pending
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from embedlog.testing import SimFiles, sim_runtime
 from embedlog.testing.sim_clock import START_WALL_MS
 from tests.simulation.world import LATENCY_MS_MAX, LOST_AFTER_MS, Ask, Life, Sleep

@@ -11,9 +11,9 @@ from embedlog.coordinator.result import Result
 from embedlog.coordinator.transaction import initialize, markers, registration
 from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
-from embedlog.pending import completed
-from embedlog.storage.log_offsets import LogOffsets
-from embedlog.storage.log_transactions import LogTransactions
+from embedlog.runtime.pending import completed
+from embedlog.storage.log.offsets import LogOffsets
+from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
 from tests.simulation.planted import Bug, instead

@@ -18,8 +18,9 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.sink.options import parse
 from embedlog.spark.sink.task import StagedMessage, StagingTask
 from embedlog.spark.sink.writers import BatchWriter, StreamWriter, _digest, _write
-from embedlog.storage.adoption import exchange, layout
-from embedlog.storage.adoption.manifest import Manifest, StagedFile
+from embedlog.storage.staging import exchange
+from embedlog.storage.state_files import staged_layout
+from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 
 FILES = real_runtime().files
 SCHEMA = StructType([StructField("key", BinaryType()), StructField("value", StringType())])
@@ -51,7 +52,7 @@ def _values(begin: int, end: int) -> list[str]:
 
 
 def _staged(path: str) -> list[str]:
-    return layout.names_in(FILES, path, layout.STAGED)
+    return staged_layout.names_in(FILES, path, staged_layout.STAGED)
 
 
 @pytest.mark.slow
@@ -63,7 +64,7 @@ def test_all_rows_are_committed_whatever_the_size_of_a_batch(data: str, size: in
     assert _seen(data) == []
     writer.commit([*messages, None])
     assert _seen(data) == _values(0, 500)
-    assert layout.EXCHANGE not in FILES.list(data)
+    assert staged_layout.EXCHANGE not in FILES.list(data)
 
 
 @pytest.mark.slow
@@ -84,7 +85,7 @@ def test_a_job_that_is_aborted_leaves_nothing(data: str) -> None:
     message = writer.write(_batches(0, 100))
     assert len(_staged(data)) == 1
     writer.abort([message, None])
-    assert layout.EXCHANGE not in FILES.list(data)
+    assert staged_layout.EXCHANGE not in FILES.list(data)
     assert _seen(data) == []
 
 
@@ -94,7 +95,7 @@ def test_files_of_attempts_that_lost_are_not_committed(data: str) -> None:
     message = writer.write(_batches(0, 100))
     writer.commit([message])
     assert _seen(data) == _values(0, 100)
-    assert layout.EXCHANGE not in FILES.list(data)
+    assert staged_layout.EXCHANGE not in FILES.list(data)
 
 
 def test_a_version_of_an_application_is_written_once(data: str) -> None:
@@ -103,7 +104,7 @@ def test_a_version_of_an_application_is_written_once(data: str) -> None:
         writer = BatchWriter(options, SCHEMA, False)
         writer.commit([writer.write(_batches(begin, begin + 100))])
     assert _seen(data) == _values(0, 200)
-    assert layout.EXCHANGE not in FILES.list(data)
+    assert staged_layout.EXCHANGE not in FILES.list(data)
 
 
 def test_jobs_without_a_version_are_all_written(data: str) -> None:

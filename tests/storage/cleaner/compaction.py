@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.logs import DATA, PARTITION, append, uncleanable
 from wire.records.batch import RecordBatch, iter_batches

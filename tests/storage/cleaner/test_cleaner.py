@@ -13,11 +13,11 @@ from embedlog.storage.cleaner import round as cleaner_round
 from embedlog.storage.cleaner.dirty_range import dirty_range
 from embedlog.storage.cleaner.round import CleaningRound
 from embedlog.storage.cleaner.settings import DefaultSettings
-from embedlog.storage.log import Log
+from embedlog.storage.log.log import Log
+from embedlog.storage.log.retention import delete_old_segments
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.replica.append import append_as_follower
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
-from embedlog.storage.retention import delete_old_segments
 from embedlog.storage.state_files.checkpoint_files import decode_offsets
 from tests.storage.cleaner.compaction import (
     BACKOFF_MS,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from embedlog import NewTopic
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import TopicPartition
-from embedlog.storage.log import Log
+from embedlog.storage.log.log import Log
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.apis.ask import ask
 from tests.storage.cleaner.compaction import check_compacted, rows

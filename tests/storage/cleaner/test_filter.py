@@ -7,7 +7,7 @@ import pytest
 from embedlog.storage.cleaner.filter import COLUMNS_COUNT_MIN, BatchFilter, read_fields
 from embedlog.storage.cleaner.offset_map import OffsetMap
 from embedlog.storage.cleaner.transactions import CleanedTransactions
-from embedlog.storage.indexes.transaction import AbortedTransaction
+from embedlog.storage.segments.indexes.transaction import AbortedTransaction
 from tests.storage.logs import NOW, batch
 from wire.records.batch import RecordBatch, stamp
 from wire.records.control import ControlType, build_end_transaction_marker

@@ -11,9 +11,9 @@ import pytest
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
 from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from tests.storage.cleaner.compaction import SETTINGS
 from tests.storage.logs import PARTITION, append
 from wire.records.batch import iter_batches

@@ -8,15 +8,15 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.gaps import write_gaps
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.directory.tasks import CHECKPOINT_INTERVAL_MS
+from embedlog.storage.log.durability import SYNC_WINDOW_SIZE
+from embedlog.storage.log.gaps import write_gaps
+from embedlog.storage.log.log import Log
+from embedlog.storage.log.shutdown import close_log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_durability import SYNC_WINDOW_SIZE
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at
-from embedlog.storage.segment_scan import has_good_batch_after
-from embedlog.storage.shutdown import close_log
-from embedlog.storage.tasks import CHECKPOINT_INTERVAL_MS
+from embedlog.storage.segments.scan import has_good_batch_after
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import (
     DATA,

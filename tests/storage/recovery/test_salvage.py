@@ -8,9 +8,9 @@ import pytest
 
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.memory_files import MemoryFiles
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.recovery.salvage import SalvagePlan
 from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles, SimulatedCrash

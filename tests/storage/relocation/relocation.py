@@ -8,15 +8,15 @@ from typing import Any
 from embedlog.common import TopicPartition
 from embedlog.storage import paths
 from embedlog.storage.data_directories import DataDirectories
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.relocation.leftovers import settle
 from embedlog.storage.relocation.relocations import Relocations
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.cleaner.compaction import committed_rows, rows
 from tests.storage.logs import PARTITION, check
-from tests.storage.replacement.replacement import fill
+from tests.storage.staging.replacement.replacement import fill
 
 HERE, THERE = "here", "there"
 SLICES_MAX = 10_000

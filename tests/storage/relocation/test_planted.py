@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from embedlog.errors import EmbedlogError
-from embedlog.storage import log_manager
-from embedlog.storage.log import Log
-from embedlog.storage.log_manager import LogManager
+from embedlog.storage.directory import log_manager
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.relocation import leftovers
 from embedlog.storage.relocation.future_log import FutureLog
-from embedlog.storage.segment_file import SegmentFile
+from embedlog.storage.segments.segment_file import SegmentFile
 from tests.simulation.planted import Bug, instead
 from tests.storage.relocation.test_crash import (
     test_a_killed_owner_leaves_the_log_in_one_of_the_two as killed,

@@ -7,10 +7,10 @@ import pytest
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
 from embedlog.storage import paths
-from embedlog.storage.log_manager import LogManager
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.retention import delete_old_segments
 from embedlog.storage.relocation.relocations import WAIT_MS
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
-from embedlog.storage.retention import delete_old_segments
 from embedlog.testing import sim_runtime
 from tests.storage.logs import NOW, PARTITION, append, append_marker, batch, values
 from tests.storage.relocation.relocation import HERE, THERE, Moving

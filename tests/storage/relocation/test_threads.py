@@ -11,8 +11,8 @@ import pytest
 
 from embedlog.runtime import real_runtime
 from embedlog.storage.data_directories import DataDirectories
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.relocation.relocations import Relocations
 from tests.storage.logs import PARTITION, append, values
 from wire.records.batch import iter_batches

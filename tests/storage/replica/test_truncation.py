@@ -9,10 +9,10 @@ import pytest
 from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import File
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.log import Log
+from embedlog.storage.log.log import Log
+from embedlog.storage.log.shutdown import close_log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
-from embedlog.storage.shutdown import close_log
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import (
     NOW,

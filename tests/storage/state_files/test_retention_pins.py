@@ -7,10 +7,10 @@ from errno import EIO
 import pytest
 
 from embedlog.errors import ConfigError
-from embedlog.storage.adoption import layout
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
+from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.retention_pins import RetentionPin, read_pins
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.storage.logs import DATA, NOW, PARTITION, append
@@ -46,7 +46,7 @@ def test_retention_keeps_what_is_pinned_until_it_is_released() -> None:
     pin.release()
     _retain(runtime, manager)
     assert log.offsets.log_start_offset == 5
-    assert runtime.files.list(layout.part(DATA, layout.PINS)) == []
+    assert runtime.files.list(staged_layout.part(DATA, staged_layout.PINS)) == []
 
 
 def test_the_lowest_of_several_pins_counts_and_other_partitions_do_not() -> None:
@@ -93,7 +93,7 @@ def test_records_that_somebody_deletes_go_though_they_are_pinned() -> None:
 
 def test_damaged_and_endless_pins_pin_nothing_and_are_removed() -> None:
     runtime, manager, log = _owner()
-    pins = layout.part(DATA, layout.PINS)
+    pins = staged_layout.part(DATA, staged_layout.PINS)
     with RetentionPin(runtime, DATA, {PARTITION: 0}, 86_400_000):
         name = runtime.files.list(pins)[0]
         content = runtime.files.read(f"{pins}/{name}")
@@ -115,7 +115,7 @@ def test_pins_that_the_disk_refuses_to_tell_hold_as_they_were() -> None:
     runtime, manager, log = _owner()
     with RetentionPin(runtime, DATA, {PARTITION: 2}, 10 * INTERVAL_MS):
         assert manager.pins.read(runtime.clock.wall_ms()) == {PARTITION: 2}
-        refused = layout.part(DATA, layout.PINS)
+        refused = staged_layout.part(DATA, staged_layout.PINS)
         files = runtime.files
         listed = files.list
 

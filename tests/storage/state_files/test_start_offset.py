@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from embedlog.common import TopicPartition
-from embedlog.storage.log import Log
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.paths import LEADER_EPOCHS, LOG_START_OFFSETS, SEALED
 from embedlog.storage.state_files.checkpoint_files import decode_offsets
 from embedlog.testing import SimFiles

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from embedlog.client import arguments
+from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata, offsets_of
 from embedlog.client.errors import IllegalState, because
-from embedlog.client.group.group_offsets import ConsumerGroupMetadata, offsets_of
 from embedlog.client.producer.transactions.prepared import PreparedTransaction
 from embedlog.client.producer.transactions.states import OPEN, TransactionState
 from embedlog.client.producer.transactions.status import again

@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.settings import Settings
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.init_producer_id import InitProducerIdResponse
 

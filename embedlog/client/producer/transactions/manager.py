@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+    from embedlog.client.consumer.group.group_offsets import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
     from embedlog.client.producer.transactions.requests import TransactionRequest
     from embedlog.client.settings import Settings
     from embedlog.common import TopicPartition

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.producer.transactions.requests import Owner, TransactionRequest
     from embedlog.errors import KafkaError
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
 
 class RequestQueue:

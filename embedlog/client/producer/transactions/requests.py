@@ -37,12 +37,15 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from embedlog.client.backoff import Backoff
-    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+    from embedlog.client.consumer.group.group_offsets import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
     from embedlog.client.producer.transactions.coordinators import Coordinators
     from embedlog.client.producer.transactions.results import CallResult
     from embedlog.client.producer.transactions.status import TransactionStatus
     from embedlog.common import TopicPartition
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.init_producer_id import InitProducerIdResponse
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.errors import KafkaError
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
     class Numbering(Protocol):
         """What a sender asks of an idempotent or a transactional producer's numbers, in its turn.

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Protocol
 
-    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+    from embedlog.client.consumer.group.group_offsets import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
     from embedlog.client.producer.batch import BatchFuture, DeliveryFuture
     from embedlog.common import TopicPartition
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transactions.queue import RequestQueue
     from embedlog.client.producer.transactions.status import TransactionStatus
     from embedlog.errors import KafkaError
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
 
 class TransactionalSequences(Sequences):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from wire.schemas.describe_groups import DescribedGroupMember
 from wire.schemas.join_group import JoinGroupResponse
 

@@ -25,7 +25,7 @@ from embedlog.coordinator.group.classic.classic_member import (
 )
 from embedlog.coordinator.group.classic.records import group_record, new_group_record
 from embedlog.coordinator.result import Result
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     JoinResult = Result[JoinGroupResponse]
 
-_log = Log("group")
+_log = Logger("group")
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """How long a member may be in its first join. It cannot send heartbeats yet, and a client that gave

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.result import Result
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
 from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     LeaveResult = Result[LeaveGroupResponse]
 
-_log = Log("group")
+_log = Logger("group")
 
 _FIRST_WITH_MEMBERS = 3
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.classic.classic_group import ClassicGroup
     from embedlog.coordinator.group.classic.classic_member import ClassicMember, ParkedJoin
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.pending import Pending
+    from embedlog.runtime.pending import Pending
 
     R = TypeVar("R")
 

@@ -15,10 +15,10 @@ from embedlog.coordinator.group.classic.group_operation import GroupOperation
 from embedlog.coordinator.group.classic.parked_requests import ParkedRequests
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
 
-_log = Log("group")
+_log = Logger("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from embedlog.coordinator.group.classic.answers import sync_refused
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False

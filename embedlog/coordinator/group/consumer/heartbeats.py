@@ -12,14 +12,14 @@ from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.member_timers import REBALANCE
 from embedlog.coordinator.group.consumer.update import MemberUpdate
 from embedlog.coordinator.result import Result
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
 
-_log = Log("group")
+_log = Logger("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embedlog.coordinator.value import Value
+from embedlog.value import Value
 
 Epochs = Mapping[int, int]
 Owned = Mapping[bytes, Epochs]

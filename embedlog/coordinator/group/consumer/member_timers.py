@@ -12,7 +12,7 @@ from __future__ import annotations
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.result import Result
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _EXPIRED = {
     SYNC: "it did not ask for its assignment in time",
 }
 
-_log = Log("group")
+_log = Logger("group")
 
 
 class MemberTimers:

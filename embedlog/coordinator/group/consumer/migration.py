@@ -21,7 +21,7 @@ from embedlog.coordinator.group.consumer.membership import not_a_consumer_group
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.result import Result
 from embedlog.errors import KafkaError
-from embedlog.logs import Log
+from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import CoordinatorRecord
 
-_log = Log("group")
+_log = Logger("group")
 
 _UPGRADES = ("bidirectional", "upgrade")
 _DOWNGRADES = ("bidirectional", "downgrade")

@@ -8,7 +8,7 @@ never matched, when the cluster's metadata has changed, or after the refresh int
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.value import Value
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from embedlog.coordinator.group.consumer import member_records, regexes
 from embedlog.coordinator.group.consumer.reconciliation import Reconciliation
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.group.consumer.target import ids_of, make_target
-from embedlog.logs import Log
+from embedlog.logger import Logger
 
-_log = Log("group")
+_log = Logger("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

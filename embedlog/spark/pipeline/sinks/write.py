@@ -9,8 +9,9 @@ from embedlog.spark.pipeline.columns import COORDINATES, INTERNAL, KEPT
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
 from embedlog.spark.pipeline.quality import BROKEN
-from embedlog.spark.pipeline.replacing import Scope, replace
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.sinks.replacing import Scope, replace
+from embedlog.spark.pipeline.sinks.staging import stage
 from embedlog.spark.pipeline.sinks.table import (
     DEAD_LETTERS,
     CommitKey,
@@ -18,8 +19,7 @@ from embedlog.spark.pipeline.sinks.table import (
     TableFormat,
     sweep,
 )
-from embedlog.spark.pipeline.staging import stage
-from embedlog.spark.pipeline.upserts import upsert
+from embedlog.spark.pipeline.sinks.upserts import upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

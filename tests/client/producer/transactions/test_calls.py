@@ -18,7 +18,7 @@ from embedlog import (
     errors,
 )
 from embedlog.client.producer.transactions.states import VALID_PREVIOUS, TransactionState
-from embedlog.pending import Pending
+from embedlog.runtime.pending import Pending
 from tests.client.faulty_cluster import FaultyCluster
 from tests.client.producer.transactions.conftest import (
     MakeProducer,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from embedlog import ConsumerGroupMetadata, Producer
-from embedlog.cluster import Cluster
+from embedlog.cluster.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.runtime.randomness import seeded

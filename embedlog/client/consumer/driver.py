@@ -1,0 +1,179 @@
+"""The thread of waiting: every call of a consumer that waits does so in passes made here."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.client import arguments
+from embedlog.client.consumer.guard import Guard
+from embedlog.client.consumer.subscription_state import SubscriptionType
+from embedlog.client.errors import IllegalState, WakeupError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from embedlog.client.consumer.fetcher import Fetcher
+    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.client.consumer.positions import Positions
+    from embedlog.client.waiting import Waiter
+
+    T = TypeVar("T")
+
+
+class ConsumerDriver:
+    """Drives metadata, the group, the positions and the fetches of one consumer."""
+
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        waiter: Waiter,
+        fetcher: Fetcher,
+        positions: Positions,
+        coordinator: ConsumerCoordinator | None,
+    ) -> None:
+        self._transport = parts.transport
+        self._clock = parts.transport.runtime.clock
+        self._subscription = parts.subscription
+        self._api_timeout_ms: int = parts.settings["default.api.timeout.ms"]
+        self._waiter = waiter
+        self._buffer = fetcher.buffer
+        self._fetcher = fetcher
+        self._positions = positions
+        self.coordinator = coordinator
+        """None without a group.id."""
+        self.guard = Guard()
+        """Around every call."""
+        self.is_woken = False
+        """Did `wakeup` come, and no call notice yet?"""
+        self.is_closing = False
+
+    @property
+    def group(self) -> ConsumerCoordinator:
+        """The coordinator, which a call needs.
+
+        Raises:
+            InvalidGroupId: there is no group.id.
+        """
+        if self.coordinator is None:
+            raise errors.InvalidGroupId("the consumer has no group.id")
+        return self.coordinator
+
+    # Polling
+
+    def poll(self, timeout_ms: int, collect: Callable[[], T | None]) -> T | None:
+        """What `collect` finds, in passes of everything; None: not in time."""
+        if type(timeout_ms) is not int or timeout_ms < 0:
+            timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
+        with self.guard:
+            if self._subscription.type == SubscriptionType.NONE:
+                raise IllegalState("nothing to read: call subscribe or assign first")
+            if self.is_woken:
+                self._raise_woken()
+            if self.coordinator is not None:
+                self._coordinate(self._clock.monotonic_ms())
+            found = collect()
+            if found is None:
+                found = self._fetch_and_collect(timeout_ms, collect)
+            if found is not None and not self._transport.in_process and self._buffer.is_behind:
+                # The next fetch is under way while the application works on these records.
+                self._fetcher.advance(self._clock.monotonic_ms())
+            return found
+
+    def _fetch_and_collect(self, timeout_ms: int, collect: Callable[[], T | None]) -> T | None:
+        now_ms = self._clock.monotonic_ms()
+        deadline = now_ms + timeout_ms
+        while True:
+            delay = self._advance(now_ms)
+            found = collect()
+            if found is not None:
+                return found
+            # After the pass, which begins a new signal: from here on a wakeup ends the wait.
+            if self.is_woken:
+                self._raise_woken()
+            self._waiter.wait(delay, deadline, now_ms)
+            if self.is_woken:
+                self._raise_woken()
+            now_ms = self._clock.monotonic_ms()
+            if self._fetcher.take_arrived(now_ms):
+                # Records, most likely: they need not wait for a whole pass.
+                found = collect()
+                if found is not None:
+                    return found
+            if now_ms >= deadline:
+                # What came at the last moment still counts.
+                self._advance(now_ms)
+                return collect()
+
+    def _advance(self, now_ms: int) -> int | None:
+        """A pass of everything."""
+        if self.coordinator is None:
+            return self._waiter.advance(now_ms, self._positions.advance, self._fetcher.advance)
+        return self._waiter.advance(
+            now_ms, self._coordinate, self._positions.advance, self._fetcher.advance
+        )
+
+    def _coordinate(self, now_ms: int) -> int | None:
+        """The group's part of a pass; callbacks of the user's may run in it."""
+        coordinator = self.coordinator
+        assert coordinator is not None, self
+        delay = coordinator.poll(now_ms)
+        if coordinator.member.is_joined and not coordinator.duty.is_running:
+            self.guard.share(coordinator.duty.turn)
+            coordinator.duty.start()
+        return delay
+
+    # Waiting for something else
+
+    def until(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
+        """Drive everything but rebalances and callbacks until `is_done()`; False: not in time."""
+        steps = [self._positions.advance, self._fetcher.advance]
+        if self.coordinator is not None:
+            steps.insert(0, self.coordinator.keep)
+        return self.drive(is_done, timeout_ms, *steps)
+
+    def drive(
+        self,
+        is_done: Callable[[], bool],
+        timeout_ms: int | None,
+        *steps: Callable[[int], int | None],
+    ) -> bool:
+        """Metadata and `steps` until `is_done()`; False: not in time. The member stays one."""
+
+        def is_over() -> bool:
+            if self.is_woken and not self._is_protected:
+                self._raise_woken()
+            return is_done()
+
+        coordinator = self.coordinator
+        if coordinator is not None and coordinator.keep not in steps:
+            # What has nothing to do with the group does not fail by it: see `keep`.
+            steps = (coordinator.keep_alive, *steps)
+        limit = self._api_timeout_ms if timeout_ms is None else timeout_ms
+        return self._waiter.until(is_over, limit, *steps)
+
+    # Waking
+
+    def wakeup(self) -> None:
+        """Make the call that waits, or the next one that would, raise WakeupError.
+
+        From any thread, and from a signal handler: it takes no lock.
+        """
+        self.is_woken = True
+        self._waiter.arrived()
+        self._transport.wake()
+
+    def forget_wakeup(self) -> None:
+        """Take back a `wakeup` that no call has noticed. Requires: no call is under way."""
+        self.is_woken = False
+
+    @property
+    def _is_protected(self) -> bool:
+        """Does a wakeup have to wait? A callback and a close are not cut short."""
+        coordinator = self.coordinator
+        return self.is_closing or (coordinator is not None and coordinator.calls.is_calling)
+
+    def _raise_woken(self) -> None:
+        self.forget_wakeup()
+        raise WakeupError("wakeup was called")

@@ -1,0 +1,159 @@
+"""OffsetFetch: what the group has stored for some partitions. A state machine, like a look-up."""
+
+from __future__ import annotations
+
+from embedlog.client.backoff import Backoff, Retry
+from embedlog.client.consumer.group.coordinator_lookup import LOST_COORDINATOR
+from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
+from embedlog.client.metadata import as_kafka_error
+from embedlog.common import ZERO_UUID, TopicPartition
+from embedlog.errors import error_for
+from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
+from wire.schema import declaration
+from wire.schemas.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
+    from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
+    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.errors import KafkaError
+    from embedlog.runtime.pending import Pending
+    from wire.schemas.offset_fetch import OffsetFetchResponse
+
+    Topics = list[OffsetFetchRequestTopics]
+
+_GROUPS_SINCE = 8
+_TOPIC_IDS_SINCE = 10
+_MEMBER_NEWS = frozenset((ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID))
+"""The member's epoch moved on while it asked: it asks again with the new one."""
+
+
+class CommittedLookup:
+    """One question. `found` holds None for a partition without a committed offset."""
+
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        asker: Callable[[], ConsumerGroupMetadata],
+        partitions: Iterable[TopicPartition],
+    ) -> None:
+        """`asker` tells a member of the consumer protocol, or a name of the group alone."""
+        self._parts = parts
+        self._lookup = lookup
+        self._asker = asker
+        self._group_id = asker().group_id
+        self.partitions = list(partitions)
+        self._pending: Pending[OffsetFetchResponse] | None = None
+        self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
+        self.found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        self.error: KafkaError | None = None
+        self.last_refusal: KafkaError | None = None
+        """Why it was asked again."""
+        self.is_done = not self.partitions
+
+    def advance(self, now_ms: int) -> int | None:
+        """Ask, or take the answer; milliseconds until time makes more possible."""
+        if self.is_done:
+            return None
+        if self._pending is None:
+            node_id = self._lookup.node_id
+            left = self._retry.left_ms(now_ms)
+            if node_id is None:
+                self._lookup.need()
+                return None
+            if left:
+                return left
+            request, version = self._request()
+            self._pending = self._parts.send(node_id, request, version=version)
+        if not self._pending.done():
+            return None
+        pending, self._pending = self._pending, None
+        error = pending.error()
+        refusal = self._take(pending.result()) if error is None else as_kafka_error(error)
+        if refusal is None:
+            self.is_done = True
+            return None
+        return self._refused(refusal, now_ms)
+
+    def fail(self, error: KafkaError) -> None:
+        """The group's coordinator will not be known."""
+        self.error = error
+        self.is_done = True
+
+    def _request(self) -> tuple[OffsetFetchRequest, int]:
+        asker = self._asker()
+        newest = declaration(OffsetFetchRequest).last_version
+        version = min(newest, self._lookup.newest(ApiKey.OFFSET_FETCH))
+        topics = self._topics()
+        if version < _GROUPS_SINCE:
+            old = [
+                OffsetFetchRequestTopic(name=each.name, partition_indexes=each.partition_indexes)
+                for each in topics
+            ]
+            return OffsetFetchRequest(group_id=self._group_id, topics=old), version
+        if any(topic.topic_id == ZERO_UUID for topic in topics):
+            version = min(version, _TOPIC_IDS_SINCE - 1)
+        is_member = asker.generation_id >= 0
+        group = OffsetFetchRequestGroup(
+            group_id=self._group_id,
+            member_id=asker.member_id if is_member else None,
+            member_epoch=asker.generation_id,
+            topics=topics,
+        )
+        # An offset of an open transaction may still be taken back: wait for its end (KIP-447).
+        return OffsetFetchRequest(groups=[group], require_stable=True), version
+
+    def _topics(self) -> Topics:
+        topics: dict[str, OffsetFetchRequestTopics] = {}
+        known = self._parts.metadata.topics
+        for name, number in self.partitions:
+            if name not in topics:
+                topic_id = known[name].topic_id if name in known else ZERO_UUID
+                topics[name] = OffsetFetchRequestTopics(name=name, topic_id=topic_id)
+            topics[name].partition_indexes.append(number)
+        return list(topics.values())
+
+    def _take(self, response: OffsetFetchResponse) -> KafkaError | None:
+        """Take the offsets; the error that stands in the way of some."""
+        answer = response.groups[0] if response.groups else response
+        if answer.error_code:
+            return error_for(answer.error_code, f"offsets of group {self._group_id!r}")
+        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        for topic in answer.topics:
+            name = topic.name or self._parts.metadata.names_by_id.get(
+                getattr(topic, "topic_id", ZERO_UUID), ""
+            )
+            for each in topic.partitions:
+                key = TopicPartition(name, each.partition_index)
+                if each.error_code:
+                    return error_for(each.error_code, f"committed offset of {key}")
+                found[key] = (
+                    None
+                    if each.committed_offset < 0
+                    else OffsetAndMetadata(
+                        each.committed_offset, each.metadata or "", each.committed_leader_epoch
+                    )
+                )
+        self.found = {key: found.get(key) for key in self.partitions}
+        return None
+
+    def _refused(self, error: KafkaError, now_ms: int) -> int | None:
+        if error.code in LOST_COORDINATOR:
+            self._lookup.lost()
+        if not error.retriable and error.code not in _MEMBER_NEWS:
+            self.fail(error)
+            return None
+        self.last_refusal = error
+        self._parts.metadata.request_update()
+        self._retry.failed(now_ms)
+        return self._retry.left_ms(now_ms)

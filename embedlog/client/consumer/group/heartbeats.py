@@ -1,0 +1,150 @@
+"""The heartbeats of a classic member, and the three clocks that go with them.
+
+heartbeat.interval.ms   how often the coordinator hears of the member
+session.timeout.ms      how long it may not: after that the coordinator is looked for again
+max.poll.interval.ms    how long the user may not poll: after that the member leaves
+"""
+
+from __future__ import annotations
+
+from embedlog.client.consumer.group.coordinator_lookup import LOST_COORDINATOR
+from embedlog.client.metadata import as_kafka_error
+from embedlog.errors import error_for
+from wire.schemas.heartbeat import HeartbeatRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.client.consumer.group.classic_identity import ClassicIdentity
+    from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
+    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.errors import KafkaError
+    from embedlog.runtime.pending import Pending
+    from wire.schemas.heartbeat import HeartbeatResponse
+
+
+class Heartbeats:
+    """At most one is under way. Times are monotonic milliseconds."""
+
+    __slots__ = (
+        "_backoff_ms",
+        "_generation_id",
+        "_heard_ms",
+        "_interval_ms",
+        "_lookup",
+        "_me",
+        "_next_ms",
+        "_parts",
+        "_pending",
+        "_poll_interval_ms",
+        "_polled_ms",
+        "_refused",
+        "_session_timeout_ms",
+        "sent_ms",
+    )
+
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        me: ClassicIdentity,
+        refused: Callable[[KafkaError, int], None],
+    ) -> None:
+        """`refused` is told of answers that are errors, and of the generation that they are for."""
+        settings = parts.settings
+        self._parts = parts
+        self._lookup = lookup
+        self._me = me
+        self._refused = refused
+        self._interval_ms: int = parts.heartbeat_interval_ms
+        self._session_timeout_ms: int = settings["session.timeout.ms"]
+        self._poll_interval_ms: int = settings["max.poll.interval.ms"]
+        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._pending: Pending[HeartbeatResponse] | None = None
+        self._generation_id = -1
+        self._next_ms = 0
+        self._heard_ms = 0
+        self._polled_ms = 0
+        self.sent_ms: int | None = None
+
+    @property
+    def polled_ms(self) -> int:
+        """When the user polled last."""
+        return self._polled_ms
+
+    @property
+    def is_waiting(self) -> bool:
+        """Is an answer on its way?"""
+        return self._pending is not None
+
+    def polled(self, now_ms: int) -> None:
+        """The user polls."""
+        self._polled_ms = now_ms
+
+    def restart(self, now_ms: int) -> None:
+        """A new generation: the coordinator has just heard of the member."""
+        self._pending = None
+        self._heard_ms = now_ms
+        self._next_ms = now_ms + self._interval_ms
+
+    def is_poll_overdue(self, now_ms: int) -> bool:
+        """Has the user not polled for max.poll.interval.ms?"""
+        return now_ms - self._polled_ms > self._poll_interval_ms
+
+    def poll_left_ms(self, now_ms: int) -> int:
+        """Milliseconds until `is_poll_overdue`."""
+        return max(self._polled_ms + self._poll_interval_ms + 1 - now_ms, 0)
+
+    def advance(self, now_ms: int) -> int:
+        """Send the heartbeat that is due, take the answer; milliseconds until the next step."""
+        self._take_arrived(now_ms)
+        node_id = self._lookup.node_id
+        if node_id is not None and now_ms - self._heard_ms > self._session_timeout_ms:
+            # The coordinator is silent, and has maybe given its duty to another node.
+            self._lookup.lost()
+            self._pending = node_id = None
+            self._heard_ms = now_ms
+        if node_id is None:
+            self._lookup.need()
+            return self._backoff_ms
+        if self._pending is None and now_ms >= self._next_ms:
+            self._send(node_id, now_ms)
+            self._take_arrived(now_ms)
+        if self._pending is not None:
+            return self._heard_ms + self._session_timeout_ms + 1 - now_ms
+        return max(self._next_ms - now_ms, 0)
+
+    def _send(self, node_id: int, now_ms: int) -> None:
+        me = self._me
+        self._next_ms = now_ms + self._interval_ms
+        self._generation_id = me.generation_id
+        self.sent_ms = now_ms
+        self._parts.count("heartbeat-total")
+        self._pending = self._parts.send(
+            node_id,
+            HeartbeatRequest(
+                group_id=me.group_id,
+                generation_id=me.generation_id,
+                member_id=me.member_id,
+                group_instance_id=me.group_instance_id,
+            ),
+        )
+
+    def _take_arrived(self, now_ms: int) -> None:
+        if self._pending is None or not self._pending.done():
+            return
+        pending, self._pending = self._pending, None
+        error = pending.error()
+        if error is None:
+            self._heard_ms = now_ms
+            code = pending.result().error_code
+            if not code:
+                return
+            error = error_for(code, f"heartbeat of group {self._me.group_id!r}")
+        refusal = as_kafka_error(error)
+        if refusal.code in LOST_COORDINATOR:
+            self._lookup.lost()
+        if refusal.retriable:
+            self._next_ms = min(self._next_ms, now_ms + self._backoff_ms)
+        self._refused(refusal, self._generation_id)

@@ -1,0 +1,253 @@
+"""Commits on their way to the coordinator: sent in order, answered once, retried or not.
+
+A commit of the user's that waits is retried until its time is over; one that does not wait is not
+retried, as a later one may have been stored meanwhile. What became of a commit is told in the
+user's thread, by `settle`: interceptors first, then the callback.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.consumer.group.coordinator_lookup import LOST_COORDINATOR
+from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
+from embedlog.client.errors import RetriableCommitFailed
+from embedlog.client.metadata import as_kafka_error
+from embedlog.client.user_code import attempt
+from embedlog.common import ZERO_UUID, TopicPartition, deque
+from embedlog.errors import EmbedlogError, error_for
+from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
+from wire.schema import declaration
+from wire.schemas.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Protocol
+
+    from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
+    from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
+    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.errors import KafkaError
+    from embedlog.runtime.pending import Pending
+    from wire.schemas.offset_commit import OffsetCommitResponse
+
+    Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+    Callback = Callable[[dict[TopicPartition, OffsetAndMetadata], Exception | None], object]
+
+    class Membership(Protocol):
+        """Who commits, and what a refusal means to it."""
+
+        def identity(self) -> ConsumerGroupMetadata:
+            """Raises CommitFailed or RebalanceInProgress when it may not commit now."""
+
+        def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
+            """What a refusal means that trying again would not change."""
+
+
+_TOPIC_IDS_SINCE = 10
+_CONCERNS_THE_MEMBER = frozenset(
+    (
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+    )
+)
+
+
+class Commit:
+    """One commit. `error` tells, once `is_done`, why it was not stored."""
+
+    __slots__ = (
+        "callback",
+        "error",
+        "is_done",
+        "last_refusal",
+        "not_before_ms",
+        "offsets",
+        "pending",
+        "retries",
+        "seen_failures",
+        "sent_by",
+    )
+
+    def __init__(self, offsets: Offsets, *, retries: bool, callback: Callback | None) -> None:
+        self.offsets = dict(offsets)
+        self.retries = retries
+        self.callback = callback
+        self.pending: Pending[OffsetCommitResponse] | None = None
+        self.sent_by: ConsumerGroupMetadata | None = None
+        self.seen_failures = 0
+        """How often the coordinator had not been found when this one began to wait for it."""
+        self.not_before_ms = 0
+        self.is_done = False
+        self.error: Exception | None = None
+        self.last_refusal: KafkaError | None = None
+        """Why it was sent again."""
+
+
+class OffsetCommits:
+    """The commits of one consumer."""
+
+    def __init__(
+        self, parts: ConsumerParts, lookup: CoordinatorLookup, membership: Membership
+    ) -> None:
+        self._parts = parts
+        self._lookup = lookup
+        self._membership = membership
+        self._backoff_ms: int = parts.settings["retry.backoff.ms"]
+        self._open: list[Commit] = []
+        self._to_tell: deque[Commit] = deque()
+
+    def open(self) -> list[Commit]:
+        """The commits without an outcome."""
+        return list(self._open)
+
+    def begin(self, offsets: Offsets, *, retries: bool, callback: Callback | None = None) -> Commit:
+        """A commit that `advance` sends; nothing to send makes it done at once."""
+        commit = Commit(offsets, retries=retries, callback=callback)
+        commit.seen_failures = self._lookup.failure_count
+        if commit.offsets:
+            self._open.append(commit)
+        else:
+            self._finish(commit, None)
+        return commit
+
+    def give_up(self, commit: Commit) -> None:
+        """Its time is over; an answer that still comes is not taken."""
+        if commit in self._open:
+            self._open.remove(commit)
+
+    def fail_all(self, error: KafkaError) -> None:
+        """The group's coordinator will not be known: none of them can be stored."""
+        for commit in list(self._open):
+            self._finish(commit, error)
+
+    def advance(self, now_ms: int) -> int | None:
+        """Send what may be sent, take what arrived; milliseconds until time makes more possible."""
+        delay: int | None = None
+        for commit in list(self._open):
+            if commit.pending is None:
+                self._send(commit, now_ms)
+            if commit.pending is not None and commit.pending.done():
+                self._take(commit, now_ms)
+            left = commit.not_before_ms - now_ms
+            if not commit.is_done and commit.pending is None and left > 0:
+                delay = left if delay is None else min(delay, left)
+        return delay
+
+    def settle(self) -> None:
+        """Tell what became of commits, in their order; in the user's thread."""
+        while self._to_tell:
+            commit = self._to_tell.popleft()
+            interceptors = self._parts.interceptors
+            if commit.error is None and interceptors is not None:
+                interceptors.tell("on_commit", commit.offsets)
+            if commit.callback is not None:
+                about = f"for the commit of {', '.join(map(str, commit.offsets)) or 'nothing'}"
+                error = attempt(commit.callback, commit.offsets, commit.error, about=about)
+                if error is not None:
+                    raise error
+
+    def _send(self, commit: Commit, now_ms: int) -> None:
+        node_id = self._lookup.node_id
+        if node_id is None:
+            self._lookup.need()
+            if not commit.retries and self._lookup.failure_count > commit.seen_failures:
+                self._finish(commit, RetriableCommitFailed("the coordinator was not found"))
+            return
+        if now_ms < commit.not_before_ms:
+            return
+        try:
+            commit.sent_by = self._membership.identity()
+        except EmbedlogError as error:
+            self._finish(commit, error)
+            return
+        request, version = self._request(commit, commit.sent_by)
+        self._parts.count("commit-total")
+        commit.pending = self._parts.send(node_id, request, version=version)
+
+    def _request(
+        self, commit: Commit, sender: ConsumerGroupMetadata
+    ) -> tuple[OffsetCommitRequest, int]:
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        known = self._parts.metadata.topics
+        for (name, number), (offset, text, leader_epoch) in commit.offsets.items():
+            if name not in topics:
+                topic_id = known[name].topic_id if name in known else ZERO_UUID
+                topics[name] = OffsetCommitRequestTopic(name=name, topic_id=topic_id)
+            topics[name].partitions.append(
+                OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=offset,
+                    committed_leader_epoch=leader_epoch,
+                    committed_metadata=text,
+                )
+            )
+        request = OffsetCommitRequest(
+            group_id=sender.group_id,
+            generation_id_or_member_epoch=sender.generation_id,
+            member_id=sender.member_id,
+            group_instance_id=sender.group_instance_id,
+            topics=list(topics.values()),
+        )
+        newest = declaration(OffsetCommitRequest).last_version
+        version = min(newest, self._lookup.newest(ApiKey.OFFSET_COMMIT))
+        if any(topic.topic_id == ZERO_UUID for topic in topics.values()):
+            version = min(version, _TOPIC_IDS_SINCE - 1)
+        return request, version
+
+    # Answers
+
+    def _take(self, commit: Commit, now_ms: int) -> None:
+        assert commit.pending is not None, commit
+        pending, commit.pending = commit.pending, None
+        error = pending.error()
+        refusal = self._refusal(pending.result()) if error is None else as_kafka_error(error)
+        if refusal is None:
+            self._finish(commit, None)
+            return
+        if refusal.code in LOST_COORDINATOR:
+            self._lookup.lost()
+        if refusal.code in _CONCERNS_THE_MEMBER:
+            assert commit.sent_by is not None, commit
+            meaning: Exception = self._membership.commit_refused(refusal, commit.sent_by)
+            is_retriable = False
+        else:
+            meaning = refusal
+            # A stale epoch: the next heartbeat brings the new one.
+            is_retriable = refusal.retriable or refusal.code == ErrorCode.STALE_MEMBER_EPOCH
+        if refusal.code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            self._parts.metadata.request_update()
+        if not is_retriable:
+            self._finish(commit, meaning)
+        elif commit.retries:
+            commit.last_refusal = refusal
+            commit.not_before_ms = now_ms + self._backoff_ms
+        else:
+            self._finish(commit, RetriableCommitFailed(str(meaning)))
+
+    def _refusal(self, response: OffsetCommitResponse) -> KafkaError | None:
+        """The first error of a partition; one that stays before one that passes."""
+        refusal: KafkaError | None = None
+        for topic in response.topics:
+            name = topic.name or self._parts.metadata.names_by_id.get(topic.topic_id, "")
+            for partition in topic.partitions:
+                if partition.error_code:
+                    where = str(TopicPartition(name, partition.partition_index))
+                    error = error_for(partition.error_code, f"commit of {where}")
+                    if refusal is None or (refusal.retriable and not error.retriable):
+                        refusal = error
+        return refusal
+
+    def _finish(self, commit: Commit, error: Exception | None) -> None:
+        if commit in self._open:
+            self._open.remove(commit)
+        commit.is_done = True
+        commit.error = error
+        self._to_tell.append(commit)

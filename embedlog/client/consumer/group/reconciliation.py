@@ -1,0 +1,98 @@
+"""From what a member of the consumer protocol reads to what the broker has assigned to it."""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.consumer.group.member import Group
+    from embedlog.client.consumer.group.offset_commits import Commit
+    from wire.schemas.consumer_group_heartbeat import Assignment
+
+
+class Reconciliation:
+    """The way to the newest target. Used by the user's thread: it calls the listener."""
+
+    __slots__ = ("_commit", "_commit_deadline", "_group", "_parts", "_subscription", "_target")
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._parts = group.parts
+        self._subscription = group.parts.subscription
+        self._target: dict[bytes, list[int]] | None = None
+        """The assignment to go to; None when it is reached."""
+        self._commit: Commit | None = None
+        self._commit_deadline = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Is the target reached?"""
+        return self._target is None
+
+    def begin(self, assignment: Assignment) -> None:
+        """There is a new target."""
+        self._target = {
+            each.topic_id: list(each.partitions) for each in assignment.topic_partitions
+        }
+
+    def abandon(self) -> None:
+        """There is no target any more."""
+        self._target = None
+        self._abandon_commit()
+
+    def advance(self, now_ms: int) -> int | None:
+        """Go to the target, or as far as its topics are known; then what is owned is to be told.
+
+        None when it went there; milliseconds that the commit before may still take.
+        """
+        assert self._target is not None, self
+        metadata = self._parts.metadata
+        names = metadata.names_by_id
+        unknown = [topic_id for topic_id in self._target if topic_id not in names]
+        if unknown:
+            metadata.request_update()
+        target = [
+            TopicPartition(names[topic_id], number)
+            for topic_id, numbers in self._target.items()
+            if topic_id in names
+            for number in numbers
+        ]
+        owned = list(self._subscription.partitions)
+        revoked = [each for each in owned if each not in set(target)]
+        left = self._commit_before(revoked, now_ms)
+        if left is not None:
+            return left
+        added = [each for each in target if each not in set(owned)]
+        if revoked:
+            self._group.calls.revoked(revoked)
+        self._subscription.assign_from_group(target)
+        if added or revoked:
+            self._parts.count("rebalance-total")
+            self._group.calls.assigned(added)
+        if not unknown:
+            self._target = None
+        return None
+
+    def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
+        """Auto commit what is about to go; milliseconds it may still take, None when done."""
+        if not revoked:
+            self._abandon_commit()
+            return None
+        commits = self._group.commits
+        if self._commit is None:
+            self._subscription.mark_revoking(revoked)
+            if not self._group.auto_commit.is_on:
+                return None
+            self._commit = self._group.auto_commit.begin(retries=True)
+            self._commit_deadline = now_ms + self._parts.settings["max.poll.interval.ms"]
+            commits.advance(now_ms)
+        if not self._commit.is_done and now_ms < self._commit_deadline:
+            return self._commit_deadline - now_ms
+        self._abandon_commit()
+        return None
+
+    def _abandon_commit(self) -> None:
+        commit, self._commit = self._commit, None
+        if commit is not None:
+            self._group.commits.give_up(commit)

@@ -1,0 +1,38 @@
+"""A few of Kafka's metrics of a consumer, under Kafka's names."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.consumer.fetch_buffer import FetchBuffer
+    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.parts import ConsumerParts
+
+_TOTALS = (
+    "bytes-consumed-total",
+    "commit-total",
+    "failed-rebalance-total",
+    "fetch-total",
+    "heartbeat-total",
+    "join-total",
+    "rebalance-total",
+    "records-consumed-total",
+    "sync-total",
+)
+
+
+def metrics_of(
+    parts: ConsumerParts, buffer: FetchBuffer, coordinator: ConsumerCoordinator | None
+) -> dict[str, float]:
+    """The numbers as they are now. Any thread may ask."""
+    found = {name: float(parts.counts.get(name, 0)) for name in _TOTALS}
+    # At once: the thread that uses the consumer may be changing them.
+    partitions = list(parts.subscription.partitions.values())
+    lags = [buffer.lag(state) for state in partitions]
+    found["assigned-partitions"] = float(len(partitions))
+    found["records-lag-max"] = float(max((lag for lag in lags if lag is not None), default=0))
+    if coordinator is not None:
+        now_ms = parts.transport.runtime.clock.monotonic_ms()
+        heard = coordinator.member.heartbeat_sent_ms
+        found["last-heartbeat-seconds-ago"] = -1.0 if heard is None else (now_ms - heard) / 1000
+    return found

@@ -1,0 +1,81 @@
+"""What the parts of one consumer share."""
+
+from __future__ import annotations
+
+from embedlog.client.consumer.settings import (
+    HEARTBEAT_INTERVAL_MS,
+    IN_PROCESS_HEARTBEAT_INTERVAL_MS,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.client.consumer.subscription_state import SubscriptionState
+    from embedlog.client.interceptors import InterceptorChain
+    from embedlog.client.metadata import Metadata
+    from embedlog.client.settings import Settings
+    from embedlog.runtime.pending import Pending
+    from embedlog.transport import Transport
+    from wire.schema import R, Request
+
+
+class ConsumerParts:
+    """Handed to each part; none of them is replaced during the consumer's life."""
+
+    __slots__ = (
+        "arrived",
+        "counts",
+        "interceptors",
+        "metadata",
+        "settings",
+        "subscription",
+        "transport",
+    )
+
+    def __init__(
+        self,
+        transport: Transport,
+        metadata: Metadata,
+        subscription: SubscriptionState,
+        settings: Settings,
+        arrived: Callable[[Pending[Any]], None],
+    ) -> None:
+        self.transport = transport
+        self.metadata = metadata
+        self.subscription = subscription
+        self.settings = settings
+        self.arrived = arrived
+        """Called, in whichever thread, when a part has an answer to take."""
+        self.interceptors: InterceptorChain | None = None
+        self.counts: dict[str, int] = {}
+        """Kafka's names of metrics, and how often what they count has happened."""
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        """heartbeat.interval.ms, or its default for the transport."""
+        chosen: int | None = self.settings["heartbeat.interval.ms"]
+        if chosen is not None:
+            return chosen
+        if self.transport.in_process:
+            return IN_PROCESS_HEARTBEAT_INTERVAL_MS
+        return HEARTBEAT_INTERVAL_MS
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Something happened once more."""
+        self.counts[name] = self.counts.get(name, 0) + amount
+
+    def send(
+        self,
+        node_id: int,
+        request: Request[R],
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Pending[R]:
+        """Send, and have `arrived` called for an answer that comes later."""
+        pending = self.transport.send(node_id, request, version=version, timeout_ms=timeout_ms)
+        if not pending.done():
+            pending.add_callback(self.arrived)
+        return pending

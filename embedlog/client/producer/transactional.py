@@ -1,0 +1,126 @@
+"""The public calls of `Producer` about transactions."""
+
+from __future__ import annotations
+
+from embedlog.client.errors import IllegalState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.client.consumer.group.group_offsets import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
+    from embedlog.client.producer.parts import ProducerParts
+    from embedlog.client.producer.transactions.calls import TransactionCalls
+    from embedlog.client.producer.transactions.prepared import PreparedTransaction
+    from embedlog.common import TopicPartition
+
+    GivenOffsets = (
+        Mapping[TopicPartition, OffsetAndMetadata | int]
+        | Mapping[tuple[str, int], OffsetAndMetadata | int]
+    )
+
+
+class Transactional:
+    """Needs a transactional.id. What an error means says its attribute `remedy`:
+
+    "abort"   the transaction cannot be committed: abort it, and begin again
+    "close"   the producer can do no more, as when another one with its id has begun
+    "retry"   a call timed out after max.block.ms: call it again, for the same outcome
+    """
+
+    _parts: ProducerParts
+
+    def init_transactions(self, *, keep_prepared: bool = False) -> None:
+        """Get this producer's epoch, once, before the first transaction.
+
+        Any other producer with its transactional.id is fenced off, and what it left open is
+        aborted. `keep_prepared`: with two-phase commit, a prepared transaction stays, for
+        `complete_transaction`.
+
+        Raises:
+            TimedOut: the coordinator was not found, or did not answer within max.block.ms.
+            IllegalState: there is no transactional.id, or it was called before.
+            KafkaError: the coordinator refuses for good.
+        """
+        self._of_transactions("init_transactions").init(keep_prepared=keep_prepared)
+
+    def begin_transaction(self) -> None:
+        """Open a transaction; what is sent from here on belongs to it. Asks nobody.
+
+        Raises:
+            IllegalState: one is open, or `init_transactions` was not called.
+            KafkaError: the producer is fenced, or has failed for good.
+        """
+        self._of_transactions("begin_transaction").begin()
+
+    def send_offsets_to_transaction(
+        self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata
+    ) -> None:
+        """Commit a group's offsets with the transaction: they count if and when it does.
+
+        `offsets` are of the next records to read; `group_metadata` is what
+        `Consumer.group_metadata` returns: the coordinator refuses a consumer that the group has
+        gone on without (KIP-447).
+
+        Raises:
+            IllegalState: no transaction is open. KafkaError: the offsets are refused.
+            TimedOut: the group's coordinator did not answer within max.block.ms.
+        """
+        calls = self._of_transactions("send_offsets_to_transaction")
+        calls.send_offsets(offsets, group_metadata)
+
+    def commit_transaction(self) -> None:
+        """Send what is left, wait for all of it, and commit.
+
+        Readers with isolation.level=read_committed see all records of it from then on, and no
+        record if any of them could not be written.
+
+        Raises:
+            IllegalState: no transaction is open. TimedOut: see `remedy`.
+            KafkaError: it is not committed, as a record or the commit itself was refused.
+        """
+        self._of_transactions("commit_transaction").commit()
+
+    def abort_transaction(self) -> None:
+        """Make nothing of what was sent. Records that were not written yet are dropped: their
+        futures fail with `TransactionAborted`.
+
+        Raises:
+            IllegalState: no transaction is open. TimedOut: see `remedy`.
+            KafkaError: the producer is fenced, or has failed for good.
+        """
+        self._of_transactions("abort_transaction").abort()
+
+    def prepare_transaction(self) -> PreparedTransaction:
+        """Write what is left, and take no more: the first phase of a two-phase commit.
+
+        Keep what is returned with what the other side decides. The second phase is
+        `complete_transaction`, or a commit or abort, here or, after a crash, in a producer that
+        called `init_transactions(keep_prepared=True)`.
+
+        Raises:
+            IllegalState: transaction.two.phase.commit.enable is false, or no transaction is open.
+            KafkaError: a record could not be written: abort. TimedOut: see `remedy`.
+        """
+        return self._of_transactions("prepare_transaction").prepare()
+
+    def complete_transaction(self, prepared: PreparedTransaction) -> None:
+        """Commit the prepared transaction if it is `prepared`, else abort it.
+
+        Raises:
+            IllegalState: no transaction is prepared. The rest as `commit_transaction`.
+        """
+        self._of_transactions("complete_transaction").complete(prepared)
+
+    def _of_transactions(self, call: str) -> TransactionCalls:
+        self._check_open()
+        transactions = self._parts.transactions
+        if transactions is None:
+            raise IllegalState(f"{call}: the producer has no transactional.id")
+        return transactions
+
+    def _check_open(self) -> None:
+        """Raise ClosedError if it is closed."""

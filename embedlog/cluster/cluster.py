@@ -1,0 +1,575 @@
+"""`Cluster`: brokers over a directory or over memory. `embedlog.open` returns it.
+
+    with embedlog.open("data") as cluster:
+        with cluster.producer() as producer:
+            producer.send("events", b"value").result()
+
+Opening reads the metadata log and hosts every partition. It starts no thread unless `background`
+is true. Only `listen` opens a socket and starts its thread.
+"""
+
+from __future__ import annotations
+
+from _weakref import ref
+from sys import _getframe
+
+from embedlog.cluster.layout import broker_count
+from embedlog.cluster.single import Single
+from embedlog.config.broker_config import BrokerConfig, normalise_names
+from embedlog.errors import ClosedError, ConfigError
+from embedlog.runtime.at_exit import CLUSTERS
+from embedlog.runtime.forks import stays_in_parent
+from embedlog.storage.directory.data_path import (
+    data_directory,
+    durability_of,
+    further_directories,
+    named_beside,
+    runtime_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _weakref import ReferenceType
+    from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType, TracebackType
+    from typing import Any, Self
+
+    from embedlog.client.admin.admin import Admin
+    from embedlog.client.admin.new_topics import CreatedTopic
+    from embedlog.client.consumer.consumer import Consumer
+    from embedlog.client.producer.producer import Producer
+    from embedlog.cluster.faults.network import ClusterNetwork
+    from embedlog.cluster.handles.broker_node import BrokerNode
+    from embedlog.cluster.handles.cluster_controller import ClusterController
+    from embedlog.cluster.handles.cluster_listener import ClusterListener
+    from embedlog.cluster.handles.cluster_partition import ClusterPartition
+    from embedlog.cluster.several import Several
+    from embedlog.cluster.several_transport import SeveralTransport
+    from embedlog.runtime import Runtime
+    from embedlog.runtime.background import BackgroundThread
+    from embedlog.server.addresses import BrokerListener
+    from embedlog.storage.degradation import Degradation
+    from embedlog.storage.directory.data_path import Path
+    from embedlog.transport import InProcessTransport, Transport
+    from wire.schema import R, Request
+
+    LocalTransport = InProcessTransport | SeveralTransport
+
+
+_MEMORY_DIRECTORY = "memory"
+"""Name of the data directory in memory, without a path."""
+
+_REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
+
+_EMBEDDED = {
+    # An application knows its workers. It shall not wait 3 s for more members at each start.
+    _REBALANCE_DELAY: "0",
+    # Otherwise the first record to a topic costs 80 ms, the client's pause between two requests.
+    "embedlog.auto.create.topics.await": "true",
+}
+"""Defaults of `open` that differ from Kafka's."""
+
+
+class Cluster:
+    """One or several brokers of this process, and the clients' way to them.
+
+    Every method may be called from any thread. `durability` is the default level: an acknowledged
+    record survives nothing ("memory"), the end of this process ("os"), or loss of power ("fsync").
+    A topic can have its own level (`embedlog.durability`).
+
+    A cluster that is dropped, or still open when the interpreter ends, is closed with a
+    ResourceWarning. Clients and listeners keep their cluster alive.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        config: Mapping[str, object] | None = None,
+        *,
+        brokers: int | None = None,
+        racks: Sequence[str] = (),
+        log_dirs: Sequence[str | Path] = (),
+        durability: str | None = None,
+        cluster_id: str | None = None,
+        background: bool = False,
+        is_embedded: bool = False,
+        waits_for_committer: bool = True,
+        runtime: Runtime | None = None,
+    ) -> None:
+        """Open the directory at `path`, or a cluster in memory. See `open`.
+
+        `is_embedded`: take the defaults of `open`, not Kafka's. `waits_for_committer`: wait a
+        moment if a Spark committer holds the directory. `runtime` replaces clock, files, threads
+        and randomness: see `embedlog.testing`.
+        """
+        self.path = data_directory(path)
+        directory = self.path or _MEMORY_DIRECTORY
+        self.config = BrokerConfig(config)
+        log_dirs = log_dirs or named_beside(self.path, self.config.log_dirs)
+        self.log_dirs = further_directories(self.path, log_dirs) if log_dirs else ()
+        """The further log directories."""
+        self.durability = durability_of(self.path, durability, self.config)
+        self.config.set_static("embedlog.durability", self.durability)
+        self.config.set_static("log.dirs", ",".join((directory, *self.log_dirs)))
+        if self.path is None:
+            # A test shall not wait 3 s for further members.
+            self._set_defaults({_REBALANCE_DELAY: "0"})
+        if is_embedded:
+            self._set_defaults(_EMBEDDED)
+        self.runtime = runtime or runtime_of(self.path)
+        self._transports: dict[int, ReferenceType[LocalTransport]] = {}
+        self._brokers: Single | Several = self._open(
+            directory, brokers, racks, cluster_id, waits_for_committer
+        )
+        self._background: BackgroundThread | None = None
+        if background:
+            from embedlog.runtime.background import BackgroundThread
+
+            self._background = BackgroundThread(self.runtime)
+        self._is_closed = False
+        self._is_closing = False
+        """True once `close` began."""
+        stays_in_parent(self)
+        # A caller with its own runtime closes its clusters itself.
+        self._forget = self._watch_end() if runtime is None else None
+
+    def _open(
+        self,
+        directory: str,
+        count: int | None,
+        racks: Sequence[str],
+        cluster_id: str | None,
+        waits_for_committer: bool,
+    ) -> Single | Several:
+        count = broker_count(self.runtime.files, directory, count, racks)
+        if count == 1:
+            return Single(
+                self.runtime,
+                directory,
+                self.config,
+                durability=self.durability,
+                on_disk=self.path is not None,
+                log_dirs=self.log_dirs,
+                cluster_id=cluster_id,
+                waits_for_committer=waits_for_committer,
+            )
+        from embedlog.cluster.several import Several
+
+        return Several(
+            self.runtime,
+            directory,
+            self.config,
+            count=count,
+            racks=racks,
+            # Also in memory, a broker that starts again has the records it wrote before.
+            durability=self.durability if self.path is not None else "os",
+            on_disk=self.path is not None,
+            log_dirs=self.log_dirs,
+            cluster_id=cluster_id,
+        )
+
+    def _watch_end(self) -> Callable[[], None]:
+        """Close the cluster when the interpreter ends. Return a function that cancels this."""
+        self._opened_at = _line_outside()
+        reference = ref(self)
+
+        def end() -> None:
+            cluster = reference()
+            if cluster is not None:
+                cluster._forgotten()
+
+        return self.runtime.scheduler.at_exit(end, CLUSTERS)
+
+    def _set_defaults(self, defaults: Mapping[str, str]) -> None:
+        for name, value in defaults.items():
+            if not self.config.is_set(name):
+                self.config.set_static(name, value)
+
+    # Brokers
+
+    def broker(self, node_id: int | None = None) -> BrokerNode:
+        """Return the broker with this number; None means the only broker.
+
+        Raises:
+            ConfigError: no broker has that number, or `node_id` is None and there are several.
+        """
+        return self._brokers.broker(node_id)
+
+    @property
+    def brokers(self) -> list[BrokerNode]:
+        """All brokers by number, running or not."""
+        return self._brokers.brokers()
+
+    def partition(self, topic: str, partition: int) -> ClusterPartition:
+        """Return a handle of a partition of several brokers: its leader, replicas and moves.
+
+        Raises:
+            ConfigError: there is one broker.
+        """
+        from embedlog.cluster.handles.cluster_partition import ClusterPartition
+
+        several = self._several("partition")
+        return ClusterPartition(several.host, several.members, topic, partition)
+
+    @property
+    def network(self) -> ClusterNetwork:
+        """The links between several brokers, to cut and to slow down.
+
+        Raises:
+            ConfigError: there is one broker.
+        """
+        return self._several("network").network
+
+    @property
+    def controller(self) -> ClusterController:
+        """A handle of the controller of several brokers, to stop and start it.
+
+        Raises:
+            ConfigError: there is one broker.
+        """
+        from embedlog.cluster.handles.cluster_controller import ClusterController
+
+        several = self._several("controller")
+        return ClusterController(several.host, several.try_again)
+
+    def add_broker(self, node_id: int | None = None, *, rack: str | None = None) -> BrokerNode:
+        """Add a broker to a cluster of several, with the next free number unless given.
+
+        Raises:
+            ConfigError: a broker has that number, or the cluster has one broker.
+        """
+        return self._several("add_broker").add(node_id, rack)
+
+    def remove_broker(self, node_id: int) -> None:
+        """Stop a broker of several, and unregister it. Its replicas stay assigned to it.
+
+        Raises:
+            ConfigError: no broker has that number, or the cluster has one broker.
+        """
+        self._several("remove_broker").remove(node_id)
+
+    def _several(self, what: str) -> Several:
+        from embedlog.cluster.several import Several
+
+        if not isinstance(self._brokers, Several):
+            raise ConfigError(f"{what} is for several brokers: open with brokers=2 or more")
+        return self._brokers
+
+    # Clients
+
+    def producer(self, **settings: Any) -> Producer:
+        """Return a producer to this cluster, with the settings of `embedlog.Producer`."""
+        from embedlog.client.producer.producer import Producer
+
+        return Producer(self, **settings)
+
+    def consumer(self, **settings: Any) -> Consumer:
+        """Return a consumer of this cluster, with the settings of `embedlog.Consumer`."""
+        from embedlog.client.consumer.consumer import Consumer
+
+        return Consumer(self, **settings)
+
+    def admin(self, **settings: Any) -> Admin:
+        """Return an admin client of this cluster, with the settings of `embedlog.Admin`."""
+        from embedlog.client.admin.admin import Admin
+
+        return Admin(self, **settings)
+
+    def connect(self, client_id: str | None = None) -> Transport:
+        """Return a transport to the brokers: requests are objects; no bytes, no socket.
+
+        With a `client_id` (it may be empty) the client belongs to this process: after the directory
+        is opened again, groups do not wait for it. None: the client is unknown.
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        return self._connect(client_id)
+
+    def _connect(self, client_id: str | None = None, *, appends: bool = True) -> LocalTransport:
+        self._check_open()
+        transport: LocalTransport = self._brokers.connect(client_id, self, appends=appends)
+        key, transports = id(transport), self._transports
+        transports[key] = ref(transport, lambda _: transports.pop(key, None))
+        return transport
+
+    # Topics
+
+    @property
+    def topics(self) -> list[str]:
+        """Sorted names of all topics but the coordinators' internal ones.
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        from wire.schemas.metadata import MetadataRequest
+
+        found = self._ask(MetadataRequest(topics=None)).topics
+        return sorted(topic.name or "" for topic in found if not topic.is_internal)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        *,
+        replication_factor: int = -1,
+        config: Mapping[str, object] | None = None,
+    ) -> CreatedTopic:
+        """Create a topic. -1 partitions means `num.partitions`, -1 replicas
+        `default.replication.factor`. `config` has Kafka's names.
+
+        The result has the topic's id, its counts and every setting.
+
+        Raises:
+            KafkaError: TopicAlreadyExists, InvalidTopic, InvalidConfig, InvalidPartitions.
+            ClosedError: the cluster was closed.
+        """
+        self._check_open()
+        from embedlog.client import arguments
+        from embedlog.client.admin.new_topics import NewTopic, creatable, created
+        from embedlog.config.broker_config import text_of
+        from wire.schemas.create_topics import CreateTopicsRequest
+
+        arguments.topic_name(name, "create_topic", "name")
+        partitions = arguments.partition_count(partitions, "create_topic", "partitions")
+        given = arguments.mapping(config or {}, "create_topic", "config", "name: value")
+        texts = {key: text_of(value) for key, value in given.items()}
+        # None means the default, as in `open`. The protocol cannot express that.
+        configs = {key: text for key, text in texts.items() if text is not None}
+        topic = creatable(NewTopic(name, partitions, replication_factor, configs=configs))
+        (made,) = self._ask(CreateTopicsRequest(topics=[topic])).topics
+        return created(made)
+
+    def _ask(self, request: Request[R]) -> R:
+        """Send a request through the brokers' door, and return the answer."""
+        from embedlog.transport import ANY_NODE
+
+        transport = self._connect(appends=False)  # loading Produce would take 1 ms
+        pending = transport.send(ANY_NODE, request)
+        while not pending.done():
+            transport.wait(pending, None)
+        return pending.result()
+
+    # Addresses
+
+    def listen(
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        allow_remote_plaintext: bool = False,
+    ) -> BrokerListener | ClusterListener:
+        """Serve the cluster at an address until closed. The listener has a thread of its own.
+
+        Any Kafka client takes the result's `address` as its bootstrap server. The first listener
+        takes a missing host or port from the setting `listeners`. Otherwise the host is loopback
+        and the port 0, which finds a free port. Several brokers listen at consecutive ports from
+        `port` on.
+
+        Raises:
+            OSError: the address cannot be listened on.
+            ConfigError: other machines could reach the address, and `allow_remote_plaintext` is
+                false.
+        """
+        self._check_open()
+        return self._brokers.listen(
+            host, port, allow_remote_plaintext=allow_remote_plaintext, owner=self
+        )
+
+    # Background work
+
+    def maintain(self) -> int:
+        """Do all periodic work now; return the number of bytes it freed.
+
+        The work is: retention of every topic, compaction of every log that Kafka's cleaner would
+        clean, expiry of committed offsets, deletion of unneeded files (also files that
+        file.delete.delay.ms keeps for a while), and checkpoints. Other threads continue meanwhile.
+
+        >>> import embedlog
+        >>> with embedlog.open() as cluster:
+        ...     topic = cluster.create_topic("events", config={"retention.bytes": 0})
+        ...     with cluster.producer() as producer:
+        ...         record = producer.send("events", b"x" * 1000, partition=0).result()
+        ...     cluster.maintain() > 1000
+        True
+
+        Raises:
+            ClosedError: the cluster was closed.
+            KafkaStorageError: the disk refuses.
+        """
+        self._check_open()
+        return sum(each.maintain() for each in self._brokers.running())
+
+    def health(self) -> list[Degradation]:
+        """Return every degradation with its cause and time; empty if all is well.
+
+        Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
+        that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
+        "uncleanable" log, "work failing", "move ended" of a log to another directory, a log
+        directory that is "offline". The call looks into each log's directory: 0.1 s for 10,000.
+
+        >>> import embedlog
+        >>> with embedlog.open() as cluster:
+        ...     cluster.health()
+        []
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        self._check_open()
+        return [each for broker in self._brokers.running() for each in broker.health()]
+
+    def adopt_staged(self) -> None:
+        """Commit all staged files of other processes now.
+
+        Without this call the owner commits them in the background, a moment later.
+
+        Raises:
+            ClosedError: the cluster was closed.
+            OSError: the disk refuses.
+        """
+        self._check_open()
+        for broker in self._brokers.running():
+            if broker.commit_desk is not None:
+                work = broker.commit_desk.work
+                while work.work():
+                    pass
+
+    # Life
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, 22 characters."""
+        return self._brokers.cluster_id
+
+    def close(self) -> None:
+        """Close the listeners, answer waiting requests, write buffered state. Idempotent.
+
+        Close clients first. An open producer gets 10 s to send its records; a warning names failed
+        records whose futures nobody read. After an interrupt, call `close` again.
+        """
+        if self._is_closing:
+            return
+        self._is_closing = self._is_closed = True
+        try:
+            self._close()
+        finally:
+            if self._brokers.is_held:
+                self._is_closing = False
+            elif self._forget is not None:
+                self._forget()
+
+    def _close(self) -> None:
+        for reference in list(self._transports.values()):
+            transport = reference()
+            if transport is not None:
+                transport.end()
+        if self._background is not None:
+            self._background.close()
+        self._brokers.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_forget") is not None and not self._is_closing:
+            self._forgotten()
+
+    def _forgotten(self) -> None:
+        """Warn that the cluster was never closed, and close it."""
+        from _warnings import warn
+
+        try:
+            warn(f"{self!r}, opened at {self._opened_at}, was not closed", ResourceWarning, 1, self)
+        finally:
+            self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the cluster was closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = f"at {self.path!r}, durability {self.durability}" if self.path else "in memory"
+        if self._is_closed:
+            return f"<Cluster {where}, closed>"
+        count = len(self.brokers)
+        several = f", {count} brokers" if count > 1 else ""
+        addresses = "".join(f", {each}" for each in self._brokers.addresses)
+        return f"<Cluster {where}{several}, {len(self.topics)} topics{addresses}>"
+
+
+def open(
+    path: str | Path | None = None,
+    *,
+    brokers: int | None = None,
+    racks: Sequence[str] = (),
+    log_dirs: Sequence[str | Path] = (),
+    config: Mapping[str, object] | None = None,
+    durability: str | None = None,
+    cluster_id: str | None = None,
+    background: bool = False,
+    **settings: object,
+) -> Cluster:
+    """Open the cluster in the directory at `path`; create the directory if missing. Without a path,
+    or with ":memory:", open a new cluster in memory, which is gone after `close`. A leading "~" is
+    the home directory.
+
+    Settings have the names of Kafka's broker settings: in the dict `config`, or as keyword
+    arguments with underscores for dots. `durability` is by default "fsync" with a path and "memory"
+    without. `cluster_id` names a new cluster; an existing cluster must have that id. Settings that
+    do not exist, or that embedlog does not use, cause a warning.
+
+    `brokers` is the number of brokers, by default 1. Each has a directory of its own below `path`,
+    and its rack from `racks`. They replicate, elect leaders and fail like the brokers of a real
+    cluster: see `Cluster.broker`, `Cluster.network` and `Cluster.partition`.
+
+    `log_dirs` are further directories, on other disks (Kafka's log.dirs). Each log lies in one of
+    the directories; several brokers have subdirectories in each. A directory that fails, or is left
+    out when the cluster is opened again, is offline, and the other directories continue.
+
+    Two defaults differ from Kafka's: group.initial.rebalance.delay.ms is 0, and the first answer to
+    a client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await).
+
+    Work that is due by the clock (retention, compaction, checkpoints, session expiry) is done by
+    client calls in this process, by waiting threads, and by listeners. `background` starts a thread
+    for it, for a process that may make no calls for long; see also `Cluster.maintain`.
+
+    >>> import embedlog
+    >>> with embedlog.open(num_partitions=3) as cluster:
+    ...     topic = cluster.create_topic("events")
+    ...     topic.partition_count
+    3
+
+    Raises:
+        DirectoryLocked: another process, or another cluster of this process, has the directory.
+        ConfigError: a setting has a wrong value, `path` is no path, or the directory belongs to
+            another node, another cluster, or another program.
+        CorruptRecord: the metadata log is damaged; the message names the place.
+    """
+    return Cluster(
+        path,
+        {**(config or {}), **normalise_names(settings)},
+        brokers=brokers,
+        racks=racks,
+        log_dirs=log_dirs,
+        durability=durability,
+        cluster_id=cluster_id,
+        background=background,
+        is_embedded=True,
+    )
+
+
+def _line_outside() -> str:
+    """Return the place in the caller's code that called embedlog."""
+    frame: FrameType | None = _getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("embedlog"):
+        frame = frame.f_back
+    return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

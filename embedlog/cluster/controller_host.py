@@ -1,0 +1,116 @@
+"""`ControllerHost`: the controller of several brokers, over its starts and stops.
+
+It has a directory of its own. While the controller is stopped, brokers append and replicate, but no
+leader, in-sync set or topic changes.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.cluster.controller_log import check_cluster_id, metadata_log
+from embedlog.controller.controller import Controller
+from embedlog.errors import IllegalState
+from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.log_config import LogConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from embedlog.config.broker_config import BrokerConfig
+    from embedlog.controller.metadata import MetadataDelta
+    from embedlog.runtime import Runtime
+    from embedlog.runtime.threads import Duty
+
+
+class ControllerHost:
+    """Owner of the controller's directory. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: str,
+        config: BrokerConfig,
+        *,
+        on_disk: bool,
+        node_ids: Sequence[int],
+        cluster_id: str | None,
+        publish: Callable[[MetadataDelta], None],
+    ) -> None:
+        """Start the controller. It calls `publish` with each change, under the controller lock.
+
+        Raises:
+            DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
+        """
+        self._runtime = runtime
+        self._directory = directory
+        self._config = config
+        self._on_disk = on_disk
+        self._node_ids = node_ids
+        self._cluster_id = cluster_id
+        self._publish = publish
+        self._log_manager: LogManager | None = None
+        self._duties: tuple[Duty, ...] = ()
+        self.controller: Controller | None = None
+        """None while the controller is stopped."""
+        self.start()
+
+    def running(self) -> Controller:
+        """Return the controller. Raises NotController while it is stopped."""
+        if self.controller is None:
+            raise errors.NotController("the controller does not run")
+        return self.controller
+
+    @property
+    def is_held(self) -> bool:
+        """True until the directory is released."""
+        return self._log_manager is not None and self._log_manager.directory.is_held
+
+    def start(self) -> None:
+        """Replay the metadata log, and serve.
+
+        Raises:
+            IllegalState: the controller runs already.
+        """
+        if self._log_manager is not None:
+            raise IllegalState("the controller runs already")
+        level = "fsync" if self._on_disk else "os"
+        manager = LogManager(self._runtime, self._directory, LogConfig(durability=level))
+        try:
+            controller = Controller(
+                self._runtime,
+                metadata_log(self._runtime, manager, level),
+                self._config,
+                cluster_id=self._cluster_id,
+                node_ids=self._node_ids,
+            )
+            check_cluster_id(self._directory, controller, "expected was", self._cluster_id)
+            controller.compact()
+        except BaseException:
+            manager.close()
+            raise
+        self._cluster_id = controller.image.cluster_id
+        controller.on_change = self._publish
+        self._log_manager, self.controller = manager, controller
+        self._duties = (controller.brokers.sessions, controller.partitions.leader_duties)
+        for duty in self._duties:
+            self._runtime.scheduler.add(duty)
+
+    def stop(self) -> None:
+        """Stop the controller; it decides nothing until `start`.
+
+        Raises:
+            IllegalState: the controller does not run.
+        """
+        if self.controller is None:
+            raise IllegalState("the controller does not run")
+        self.close()
+
+    def close(self) -> None:
+        """Like `stop`, but a stopped controller is no error."""
+        manager, self._log_manager, self.controller = self._log_manager, None, None
+        for duty in self._duties:
+            self._runtime.scheduler.remove(duty)
+        self._duties = ()
+        if manager is not None:
+            manager.close()

@@ -1,0 +1,1 @@
+"""Handles: what a test holds of a cluster, its brokers, disks and partitions."""

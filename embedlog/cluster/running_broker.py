@@ -1,0 +1,158 @@
+"""`RunningBroker`: a broker and its data directories, from opening them to releasing them."""
+
+from __future__ import annotations
+
+from embedlog.broker.broker import Broker
+from embedlog.cluster.controller_log import check_cluster_id, open_controller
+from embedlog.cluster.directories import DirectoryOpener
+from embedlog.storage.directory import meta_properties
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.broker.commits.desk import CommitDesk
+    from embedlog.broker.directory_keeper import DirectoryKeeper
+    from embedlog.broker.peers import Peers
+    from embedlog.config.broker_config import BrokerConfig
+    from embedlog.controller.controller import Controller
+    from embedlog.controller.metadata import MetadataDelta
+    from embedlog.runtime import Runtime
+    from embedlog.storage.degradation import Degradation
+
+
+class RunningBroker:
+    """A broker, its logs and their directories.
+
+    A single broker keeps the cluster's metadata log in its own directory, with the controller over
+    it. A broker of several gets the `controller` and its `peers`.
+    """
+
+    __slots__ = ("_is_single", "_is_on_disk", "commit_desk", "controller", "core", "log_manager")
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: str,
+        config: BrokerConfig,
+        *,
+        durability: str,
+        on_disk: bool,
+        log_dirs: Sequence[str] = (),
+        cluster_id: str | None = None,
+        waits_for_committer: bool = True,
+        controller: Controller | None = None,
+        peers: Peers | None = None,
+    ) -> None:
+        """Lock `directory` and the further `log_dirs`, and open their logs.
+
+        `on_disk`: the directories lie in the file system, and other processes see them.
+        `waits_for_committer`: wait a moment if a Spark committer holds the directory.
+
+        Raises:
+            DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
+        """
+        self._is_single = controller is None
+        self._is_on_disk = on_disk
+        opener = DirectoryOpener(
+            runtime,
+            config,
+            durability=durability,
+            on_disk=on_disk,
+            is_replicated=not self._is_single,
+        )
+        self.log_manager = opener.open(directory, log_dirs, waits_for_committer=waits_for_committer)
+        try:
+            properties = meta_properties.read(runtime, directory, config.node_id)
+            self.log_manager.first.directory.id = properties.directory_id
+            if controller is None:
+                controller = open_controller(
+                    runtime,
+                    self.log_manager,
+                    config,
+                    sync=on_disk,
+                    cluster_id=properties.cluster_id or cluster_id,
+                )
+                check_cluster_id(directory, controller, "expected was", cluster_id)
+            check_cluster_id(directory, controller, "meta.properties names", properties.cluster_id)
+            self.controller = controller
+            if not properties.is_whole:
+                properties.cluster_id = controller.image.cluster_id
+                meta_properties.write(runtime, directory, config.node_id, properties, sync=on_disk)
+            opener.identify(self.log_manager, controller.image)
+            self.core = Broker(runtime, config, self.log_manager, controller, peers=peers)
+            """The request door, `Broker.handle`."""
+            if self._is_single:
+                controller.on_change = self.core.changed
+            self._keep_directories(opener.keeper)
+            self.commit_desk = self._open_commit_desk() if on_disk else None
+        except BaseException:
+            self.log_manager.close()
+            raise
+
+    def _keep_directories(self, keeper: DirectoryKeeper | None) -> None:
+        """Start to watch the directories if there are several, or if some are cordoned."""
+        if keeper is not None:
+            keeper.begin(self.core)
+        elif self.core.config.cordoned_log_dirs:
+            from embedlog.broker.directory_keeper import heed_cordons
+
+            heed_cordons(self.core)
+
+    def _open_commit_desk(self) -> CommitDesk:
+        """Return the desk for files that other processes staged in the directory.
+
+        It finishes a commit that a crash cut short, before any reader sees the logs.
+        """
+        from embedlog.broker.commits.desk import CommitDesk
+
+        return CommitDesk(self.core)
+
+    @property
+    def is_held(self) -> bool:
+        """True until the directories are released."""
+        return self.log_manager.first.directory.is_held
+
+    def health(self) -> list[Degradation]:
+        """See `Cluster.health`."""
+        from embedlog.broker.health import degradations
+
+        return degradations(self.log_manager, self.core.runtime.scheduler)
+
+    def maintain(self) -> int:
+        """See `Cluster.maintain`."""
+        self.core.all_partitions()
+        self.core.expire_offsets()
+        scheduler, steps = self.core.runtime.scheduler, self.log_manager.tasks.finish_now()
+        freed = 0
+        while (step := scheduler.exclusively(lambda: next(steps, None))) is not None:
+            freed += step
+        return freed
+
+    def close(self) -> None:
+        """Answer waiting requests, write buffered state, release the directories."""
+        if self._is_single:
+            self.controller.on_change = _ignore
+        if self.log_manager.keeper is not None:
+            self.log_manager.keeper.close()
+        if self.commit_desk is not None:
+            self.commit_desk.close()
+        self.core.close(makes_logs=self._is_on_disk)
+        self.core.runtime.scheduler.exclusively(self.log_manager.tasks.finish_before_close)
+        self.log_manager.close()
+
+    def abandon(self, *, loses_unsynced: bool) -> None:
+        """End like a killed process: write nothing more, and leave no clean-shutdown mark.
+
+        `loses_unsynced`: end like a machine that lost power.
+        """
+        if self.log_manager.keeper is not None:
+            self.log_manager.keeper.close()
+        if self.commit_desk is not None:
+            self.commit_desk.close()
+        self.core.close(syncs=False)
+        self.log_manager.abandon(loses_unsynced=loses_unsynced)
+
+
+def _ignore(_delta: MetadataDelta) -> None:
+    """Ignore changes after the broker closed."""

@@ -1,0 +1,266 @@
+"""`Several`: a cluster of several brokers, with their controller and their network.
+
+    DIR/cluster.properties      marks the directory of several brokers
+    DIR/controller/             the metadata log
+    DIR/broker-1/ ...           one broker each, laid out as Kafka's
+    DISK/broker-1/ ...          a further log directory of a broker, if `log_dirs` names disks
+
+A cluster in memory has the same files in this process. A broker's files outlive the broker.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker import dispatch
+from embedlog.broker.context import RequestContext
+from embedlog.cluster.controller_host import ControllerHost
+from embedlog.cluster.faults.network import CONTROLLER, ClusterNetwork
+from embedlog.cluster.handles.broker_node import BrokerNode
+from embedlog.cluster.handles.cluster_listener import ClusterListener
+from embedlog.cluster.layout import mark_several
+from embedlog.cluster.member import ClusterMember
+from embedlog.cluster.several_transport import SeveralTransport
+from embedlog.cluster.shared import Shared
+from embedlog.common import IN_PROCESS_HOST
+from embedlog.config.broker_config import BrokerConfig
+from embedlog.errors import ConfigError
+from embedlog.storage.paths import broker_directory
+from embedlog.storage.state_files.clean_shutdown import was_written_in_this_boot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from embedlog.cluster.presence import Presence
+    from embedlog.cluster.running_broker import RunningBroker
+    from embedlog.controller.metadata import MetadataDelta
+    from embedlog.runtime import Runtime
+
+LOOPBACK = "127.0.0.1"
+
+
+class Several:
+    """The brokers of one cluster. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: str,
+        config: BrokerConfig,
+        *,
+        count: int,
+        racks: Sequence[str],
+        durability: str,
+        on_disk: bool,
+        log_dirs: Sequence[str] = (),
+        cluster_id: str | None,
+    ) -> None:
+        """Open brokers 1 to `count`, each with a copy of `config` and a directory below each of
+        the further `log_dirs`.
+
+        Raises:
+            DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
+        """
+        self._runtime = runtime
+        self._durability = durability
+        self.network = ClusterNetwork(runtime)
+        self.network.on_heal = self.try_again
+        self._directory = directory
+        self._config = config
+        self._log_dirs = log_dirs
+        self.members: dict[int, ClusterMember] = {}
+        """Brokers by number."""
+        self._presences: dict[int, Presence] = {}
+        self._listens: tuple[str, int, bool] | None = None
+        """Host and port of the first broker, and whether other machines may connect to it in
+        plaintext. None: no broker listens."""
+        mark_several(
+            runtime.files,
+            directory,
+            count,
+            mode=int(config.embedlog_data_dir_mode, 8),
+            sync=on_disk,
+        )
+        self.host = ControllerHost(
+            runtime,
+            f"{directory}/controller",
+            config,
+            on_disk=on_disk,
+            node_ids=range(1, count + 1),
+            cluster_id=cluster_id,
+            publish=self._publish,
+        )
+        self._shared = Shared(
+            runtime, self.network, self.host, self._presences, on_disk, durability
+        )
+        try:
+            known = sorted(self.host.running().image.brokers)
+            for node_id in sorted({*known, *range(1, count + 1)}):
+                rack = racks[node_id - 1] if node_id <= len(racks) else None
+                self._let_in(self._make(node_id, rack))
+            for member in sorted(self.members.values(), key=_has_kept_all):
+                member.open(is_opening=True)
+            for member in self.members.values():
+                member.serve()
+        except BaseException:
+            self.close()
+            raise
+
+    def _let_in(self, member: ClusterMember) -> None:
+        self.members[member.node_id] = member
+        self._presences[member.node_id] = member.presence
+
+    def _make(self, node_id: int, rack: str | None) -> ClusterMember:
+        config = self._config.of_node(node_id)
+        directory = broker_directory(self._directory, node_id)
+        config.set_static("embedlog.durability", self._durability)
+        log_dirs = [broker_directory(place, node_id) for place in self._log_dirs]
+        config.set_static("log.dirs", ",".join([directory, *log_dirs]))
+        if rack is None:
+            image = self.host.running().image.brokers.get(node_id)
+            rack = None if image is None else image.rack
+        if rack is not None:
+            config.set_static("broker.rack", rack)
+        return ClusterMember(self._shared, node_id, directory, config, log_dirs=log_dirs)
+
+    # The brokers
+
+    def _handle(self, member: ClusterMember) -> BrokerNode:
+        return BrokerNode(
+            member.node_id,
+            lambda: member.running,
+            self.connect_to,
+            rack=member.rack,
+            member=member,
+        )
+
+    def broker(self, node_id: int | None) -> BrokerNode:
+        """See `Cluster.broker`."""
+        if node_id is None:
+            raise ConfigError(f"which broker? There are {sorted(self.members)}")
+        member = self.members.get(node_id)
+        if member is None:
+            raise ConfigError(f"there is no broker {node_id}, only {sorted(self.members)}")
+        return self._handle(member)
+
+    def brokers(self) -> list[BrokerNode]:
+        """Return a handle of each broker, by number."""
+        return [self._handle(member) for _, member in sorted(self.members.items())]
+
+    def add(self, node_id: int | None, rack: str | None) -> BrokerNode:
+        """See `Cluster.add_broker`."""
+        node_id = max(self.members) + 1 if node_id is None else node_id
+        if node_id in self.members:
+            raise ConfigError(f"there is a broker {node_id} already")
+        if node_id <= CONTROLLER:
+            raise ConfigError(f"broker {node_id}: expected a positive number")
+        member = self._make(node_id, rack)
+        if self._listens is not None:
+            _let_listen(member, *self._listens)
+        member.start()
+        self._let_in(member)
+        return self._handle(member)
+
+    def remove(self, node_id: int) -> None:
+        """See `Cluster.remove_broker`."""
+        broker = self.broker(node_id)
+        if broker.is_running:
+            broker.stop()
+        self.host.running().brokers.unregister(node_id)
+        del self.members[node_id], self._presences[node_id]
+
+    def _publish(self, delta: MetadataDelta) -> None:
+        for member in list(self.members.values()):
+            member.feed.publish(delta)
+
+    def try_again(self) -> None:
+        """Deliver metadata and requests that waited for a link or for the controller."""
+        for member in list(self.members.values()):
+            member.try_again()
+
+    def running(self) -> list[RunningBroker]:
+        """Return the running brokers."""
+        return [each.running for each in self.members.values() if each.running is not None]
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self.host.running().image.cluster_id
+
+    # Clients
+
+    def connect(
+        self, client_id: str | None, owner: object, *, appends: bool = True
+    ) -> SeveralTransport:
+        """Return a transport to all brokers, of requests: see `Cluster.connect`."""
+        return self._transport(client_id, self.members, owner)
+
+    def connect_to(self, node_id: int, client_id: str | None, owner: object) -> SeveralTransport:
+        """Return a transport to one broker."""
+        return self._transport(client_id, {node_id: self.members[node_id]}, owner)
+
+    def _transport(
+        self, client_id: str | None, members: Mapping[int, ClusterMember], owner: object
+    ) -> SeveralTransport:
+        host = LOOPBACK if client_id is None else IN_PROCESS_HOST
+
+        def make_context(api_key: int, version: int) -> RequestContext:
+            return RequestContext(api_key, version, client_id=client_id or "", client_host=host)
+
+        first = next(iter(members.values()))
+        return SeveralTransport(
+            members,
+            make_context,
+            dispatch.versions(first.config),
+            self._runtime,
+            owner=owner,
+        )
+
+    def listen(
+        self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
+    ) -> ClusterListener:
+        """Let broker N listen at `port + N - 1`; port 0 finds a free port for each."""
+        self._listens = host or LOOPBACK, port or 0, allow_remote_plaintext
+        for member in self.members.values():
+            _let_listen(member, *self._listens)
+            if member.running is not None:
+                member.listening.open(member.running.core)
+        return ClusterListener(self.members, self._runtime.scheduler, owner)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of the brokers that listen."""
+        return [each.address for each in self.brokers() if each.address is not None]
+
+    # Life
+
+    @property
+    def is_held(self) -> bool:
+        """True until every directory is released."""
+        return self.host.is_held or any(each.is_held for each in self.running())
+
+    def close(self) -> None:
+        """Close all brokers together: no broker takes over leadership."""
+        for member in self.members.values():
+            member.begin_close()
+        self.network.close()
+        for member in self.members.values():
+            member.close()
+        self.host.close()
+
+
+def _let_listen(member: ClusterMember, host: str, port: int, allow_remote_plaintext: bool) -> None:
+    own = port + member.node_id - 1 if port else 0
+    member.listening.ask(host, own, allow_remote_plaintext=allow_remote_plaintext)
+
+
+def _has_kept_all(member: ClusterMember) -> bool:
+    """Return whether everything that a stopped broker wrote survived the end of its last life.
+
+    Brokers that lost data are opened first. A broker that was not closed cleanly leaves the in-sync
+    sets when it is opened, so the broker that is opened last stays in them and may lead.
+    """
+    directories = (member.directory, *member.log_dirs)
+    try:
+        return all(was_written_in_this_boot(member.disk, each) for each in directories)
+    except OSError:
+        return False  # opening the directory will report the error

@@ -1,0 +1,1 @@
+"""Read a data directory that another process has open, without a lock."""

@@ -1,0 +1,103 @@
+"""Replaying into a table: the rows of the records that are read again go, the new ones come.
+
+Which rows are whose is said by their coordinates, so a table that dropped them cannot be replayed
+into. Files that hold none of the records stay as they are; the others are rewritten. All of it is
+one commit, and doing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from embedlog.spark.pipeline.errors import ReplayRefused
+from embedlog.spark.pipeline.sinks.staging import stage
+from embedlog.spark.pipeline.sinks.table import ROWS, CommitKey, DataFile, TableFormat
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Scope(NamedTuple):
+    """The records that are read again: columns topic, partition, offset; and their bounds."""
+
+    coordinates: DataFrame
+    bounds: Mapping[tuple[str, int], tuple[int, int]]
+    """(topic, partition) -> the first and the last offset."""
+
+
+def scope_of(records: DataFrame) -> Scope:
+    """The scope of what was read."""
+    from pyspark.sql import functions as f
+
+    coordinates = records.select("topic", "partition", "offset").distinct()
+    found = coordinates.groupBy("topic", "partition").agg(f.min("offset"), f.max("offset"))
+    return Scope(coordinates, {(r[0], r[1]): (r[2], r[3]) for r in found.collect()})
+
+
+def replace(
+    table: TableFormat,
+    rows: DataFrame,
+    scope: Scope,
+    key: CommitKey,
+    *,
+    names: tuple[str, str, str],
+    part: str = ROWS,
+    partition_by: Sequence[str] = (),
+) -> tuple[list[DataFile], list[DataFile], int]:
+    """Stage what a replay changes: the files to add, to remove, and the count of new rows.
+
+    `names` are the columns of the coordinates in this table.
+
+    Raises:
+        ReplayRefused: the table does not have them.
+    """
+    missing = [name for name in names if name not in rows.columns]
+    if missing:
+        raise ReplayRefused(
+            f"{table.path}: its rows have no {', '.join(missing)}: let the transform keep the "
+            "coordinates, or replay into another directory"
+        )
+    touched = [each for each in table.files(part) if _may_hold(each, names, scope)]
+    count = rows.count()
+    if touched:
+        reader = rows.sparkSession.read.option("mergeSchema", "true")
+        old = reader.parquet(*[each.path for each in touched]).drop("_bucket")
+        other = scope.coordinates
+        same = [
+            old[mine].eqNullSafe(other[theirs])
+            for mine, theirs in zip(names, other.columns, strict=True)
+        ]
+        rows = rows.unionByName(old.join(other, same, "left_anti"), allowMissingColumns=True)
+    adds = stage(rows, table.path, key, part=part, partition_by=partition_by)
+    return adds, touched, count
+
+
+def _may_hold(file: DataFile, names: tuple[str, str, str], scope: Scope) -> bool:
+    """Whether a file's statistics allow a row of the scope. Unknown ones do."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(file.path)
+    slots = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
+    if any(name not in slots for name in names):
+        raise ReplayRefused(
+            f"{file.path}: has no {' or no '.join(n for n in names if n not in slots)}: nobody can "
+            "say which rows are of the records; replay into another directory"
+        )
+    for group in range(metadata.num_row_groups):
+        found = [_bounds(metadata.row_group(group).column(slots[name])) for name in names]
+        for (topic, partition), (first, last) in scope.bounds.items():
+            wanted: list[tuple[Any, Any]] = [(topic, topic), (partition, partition), (first, last)]
+            if all(
+                have is None or (have[0] <= want[1] and want[0] <= have[1])
+                for have, want in zip(found, wanted, strict=True)
+            ):
+                return True
+    return False
+
+
+def _bounds(column: Any) -> tuple[Any, Any] | None:
+    statistics = column.statistics
+    if statistics is None or not statistics.has_min_max:
+        return None
+    return statistics.min, statistics.max

@@ -1,0 +1,1 @@
+"""All logs of one data directory: open, look up, delete, checkpoint, close."""

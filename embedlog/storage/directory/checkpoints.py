@@ -1,0 +1,278 @@
+"""Small state files of a data directory, in Kafka's formats.
+
+An offset checkpoint is text: the version 0, the number of entries, then one line per entry,
+`topic partition offset`. meta.properties is Java properties text. The clean shutdown marker is
+JSON, of which Kafka reads two fields and ignores the others.
+
+The text form carries no checksum: a flipped digit is another valid offset, a flipped letter another
+topic. So what is relied on has a sealed twin (`sealed_file`), written first. Kafka changes the text
+alone when it has the directory, and rot changes one of the two:
+
+    recovery points     the sealed ones: Kafka's can only be higher, and recovery reads more
+    start offsets       the sealed ones; a higher one of the text when the log's own epochs say so,
+                        too (`start_offset`)
+    cleaned offsets     the sealed ones; for a log that they do not know those of the text
+    gaps                have no text, see `gaps`
+    high watermarks     have no twin: what this broker leads is committed up to the end of the log,
+                        or of what is synced, whatever the file says
+"""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import write_whole
+from embedlog.storage.events import events
+from embedlog.storage.log import gaps
+from embedlog.storage.paths import (
+    CLEANER_OFFSETS,
+    GAPS,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    SEALED,
+)
+from embedlog.storage.recovery import start_offset
+from embedlog.storage.state_files.checkpoint_files import decode_offsets, encode_offsets
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.log.opening import Opening
+
+
+def read_properties(files: Files, path: str) -> dict[str, str]:
+    """The entries of a properties file; none when it is missing."""
+    try:
+        content = files.read(path)
+    except FileNotFoundError:
+        return {}
+    properties = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith(("#", "!")):
+            properties[name.strip()] = value.strip()
+    return properties
+
+
+def write_properties(files: Files, path: str, properties: Mapping[str, str], *, sync: bool) -> None:
+    """Replace a properties file."""
+    lines = ["#", *(f"{name}={value}" for name, value in properties.items())]
+    write_whole(files, path, ("\n".join(lines) + "\n").encode(), sync=sync)
+
+
+_SEALED = (RECOVERY_POINTS, LOG_START_OFFSETS, CLEANER_OFFSETS)
+"""Truncations and deletions of records rely on what they have lowered or raised there, and gaps in
+the offsets are taken for rot when no cleaned offset tells of compaction: the twins are synced."""
+
+
+class Checkpoints:
+    """The offset checkpoints of one data directory, kept also for logs that are not loaded.
+
+    What is damaged counts as missing: recovery then reads more, and finds the same.
+    """
+
+    __slots__ = (
+        "_cleaned",
+        "_directory",
+        "_files",
+        "_forgotten",
+        "_gaps",
+        "_high_watermarks",
+        "_recovery_points",
+        "_start_offsets",
+        "_sync",
+        "_told_cleaned",
+        "_told_start_offsets",
+        "_written",
+    )
+
+    def __init__(
+        self, files: Files, directory: str, found: Iterable[TopicPartition], *, sync: bool
+    ) -> None:
+        """`found` are the logs that are there, of whose begin nothing may be known."""
+        self._files = files
+        self._directory = directory
+        self._sync = sync
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+        """What both forms of a checkpoint say; nothing while they differ."""
+        sealed, text = self._read_both(RECOVERY_POINTS)
+        self._recovery_points = sealed.offsets if sealed.exists else text.offsets
+        sealed, text = self._read_both(LOG_START_OFFSETS)
+        # Unknown ones stay so in the sealed form until their logs are loaded.
+        self._start_offsets = (
+            sealed.offsets if sealed.is_good else dict.fromkeys(found, start_offset.UNKNOWN)
+        )
+        self._told_start_offsets = text.offsets if text.is_good else None
+        sealed, text = self._read_both(CLEANER_OFFSETS)
+        self._cleaned = {**text.offsets, **sealed.offsets}
+        self._told_cleaned = text.offsets
+        read = self._read(GAPS + SEALED)
+        self._gaps = read.offsets if read.is_good else dict.fromkeys(found, gaps.UNKNOWN)
+        if read.is_good:
+            self._written[GAPS] = dict(read.offsets)
+        self._high_watermarks = self._read(HIGH_WATERMARKS).offsets
+        self._written[HIGH_WATERMARKS] = dict(self._high_watermarks)
+        self._forgotten: set[TopicPartition] = set()
+        """Whose entries are dropped, but may still be in the files."""
+
+    def fill(self, opening: Opening) -> None:
+        """Tell a log that is about to be opened what is known of it."""
+        topic_partition = opening.topic_partition
+        opening.recovery_point = self._recovery_points.get(topic_partition, 0)
+        opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
+        opening.told_start_offset = self._told_start_offset(topic_partition)
+        opening.high_watermark = self._high_watermarks.get(topic_partition, 0)
+        opening.cleaned_offset = cleaned = self._cleaned.get(topic_partition, -1)
+        opening.gaps_below = gaps.settle_gaps(
+            self._files,
+            opening.directory,
+            self._gaps.get(topic_partition, 0),
+            cleaned_offset=max(cleaned, self._told_cleaned.get(topic_partition, -1)),
+            is_compacted=cleaned >= 0 or opening.config.compact,
+        )
+
+    def forget(self, topic_partition: TopicPartition) -> bool:
+        """Drop the entries of a log that is gone: a new one of its name begins at 0.
+
+        Returns whether the files may have some until the positions are written: whoever makes the
+        new log must do that first, or a crash makes the old one's entries those of the new.
+        """
+        for offsets in (
+            self._recovery_points,
+            self._start_offsets,
+            self._high_watermarks,
+            self._cleaned,
+            self._told_cleaned,
+            self._gaps,
+        ):
+            if offsets.pop(topic_partition, None) is not None:
+                self._forgotten.add(topic_partition)
+        if self._told_start_offsets is not None:
+            self._told_start_offsets.pop(topic_partition, None)
+        return topic_partition in self._forgotten
+
+    def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
+        """Let a log have gaps in its offsets, and end at `end_offset`: damage is taken out of it.
+
+        Requires: called before its segments are changed, and with no log loaded.
+        """
+        self._cleaned[topic_partition] = max(0, self._cleaned.get(topic_partition, -1))
+        self._gaps[topic_partition] = gaps.EVERYWHERE
+        known = self._recovery_points.get(topic_partition, 0)
+        self._recovery_points[topic_partition] = min(known, end_offset)
+        self.write_gaps()
+        self._write(CLEANER_OFFSETS, self._cleaned)
+        self._write(RECOVERY_POINTS, self._recovery_points)
+
+    def recovery_point(self, topic_partition: TopicPartition) -> int:
+        """Of a log, 0 where nothing is known."""
+        return self._recovery_points.get(topic_partition, 0)
+
+    def write_gaps(self) -> bool:
+        """Store where logs have gaps; False when the file says it. Of those it does not name there
+        are none, so it is to be there when the first compacted log is made.
+        """
+        if self._written.get(GAPS) == self._gaps:
+            return False
+        gaps.write_gaps(self._files, self._directory, self._gaps)
+        self._written[GAPS] = dict(self._gaps)
+        return True
+
+    def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
+        """Store synced, cleaned and start offsets (those that no segment's name tells).
+
+        Returns whether there was anything new, as `write_high_watermarks` does.
+        """
+        for topic_partition, log in logs.items():
+            if log.failure is not None:
+                continue  # what was promised before is what recovery must look for
+            self._recovery_points[topic_partition] = log.durability.synced_offset
+            if log.offsets.cleaned_offset >= 0:
+                self._cleaned[topic_partition] = log.offsets.cleaned_offset
+            if log.offsets.gaps_below > 0:
+                self._gaps[topic_partition] = log.offsets.gaps_below
+            else:
+                self._gaps.pop(topic_partition, None)
+            if log.offsets.log_start_offset > log.segments[0].base_offset or log.chain.doomed:
+                self._start_offsets[topic_partition] = log.offsets.log_start_offset
+            else:
+                self._start_offsets.pop(topic_partition, None)
+        is_new = bool(self._gaps or GAPS in self._written) and self.write_gaps()
+        is_new = self._write(RECOVERY_POINTS, self._recovery_points) or is_new
+        is_new = self._write(CLEANER_OFFSETS, self._cleaned) or is_new
+        is_new = self._write(LOG_START_OFFSETS, self._start_offsets) or is_new
+        self._forgotten.clear()
+        return is_new
+
+    def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> bool:
+        """Store high watermarks."""
+        for topic_partition, log in logs.items():
+            self._high_watermarks[topic_partition] = log.offsets.high_watermark
+        return self._write(HIGH_WATERMARKS, self._high_watermarks)
+
+    def _told_start_offset(self, topic_partition: TopicPartition) -> int:
+        """What Kafka's text says. Kafka takes an unknown one, -1, for the first segment's."""
+        told = self._told_start_offsets
+        return start_offset.UNKNOWN if told is None else told.get(topic_partition, 0)
+
+    def _read_both(self, name: str) -> tuple[_Read, _Read]:
+        """The sealed form of a checkpoint, and the text."""
+        sealed, text = self._read(name + SEALED), self._read(name)
+        if (sealed.exists, sealed.is_good) == (text.exists, text.is_good) and (
+            sealed.offsets == text.offsets
+        ):
+            self._written[name] = dict(text.offsets)
+        return sealed, text
+
+    def _read(self, name: str) -> _Read:
+        path = f"{self._directory}/{name}"
+        read = _Read()
+        try:
+            if name.endswith(SEALED):
+                content = read_sealed(self._files, path)
+            else:
+                content = self._files.read(path)
+            if content is not None:
+                read.exists = True
+                read.offsets = decode_offsets(content, path)
+                read.is_good = True
+        except FileNotFoundError:
+            pass
+        except CorruptRecord as error:
+            read.exists = True
+            events.warning(
+                "a checkpoint is damaged, and what it said is found without it: %s", error
+            )
+        return read
+
+    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> bool:
+        """Replace the file; False when it says that already, and is left alone."""
+        if self._written.get(name) == offsets:
+            return False
+        path = f"{self._directory}/{name}"
+        if name in _SEALED:
+            content = encode_offsets(offsets)
+            write_sealed(self._files, path + SEALED, content, sync=self._sync)
+        text = {
+            key: self._told_start_offset(key) if offset == start_offset.UNKNOWN else offset
+            for key, offset in offsets.items()
+        }
+        write_whole(self._files, path, encode_offsets(text), sync=False)
+        self._written[name] = dict(offsets)
+        return True
+
+
+class _Read:
+    """What one form of a checkpoint says: nothing when it is missing or damaged."""
+
+    __slots__ = ("exists", "is_good", "offsets")
+
+    def __init__(self) -> None:
+        self.exists = False
+        self.is_good = False
+        self.offsets: dict[TopicPartition, int] = {}

@@ -1,0 +1,77 @@
+"""What is degraded in a data directory: collected when asked for, from the parts that know it."""
+
+from __future__ import annotations
+
+from embedlog.errors import ClosedError, CorruptRecord
+from embedlog.storage import degradation as kinds
+from embedlog.storage import paths
+from embedlog.storage.degradation import Degradation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.directory.tasks import LogTasks
+
+
+def degradations(manager: LogOwner, tasks: LogTasks) -> list[Degradation]:
+    """Everything that is degraded, sorted by kind and subject.
+
+    Of a directory that was closed cleanly a log is looked into when it is first asked for: damage
+    in one that nobody has asked for yet is not known.
+    """
+    found = [*_of_logs(manager), *_of_tasks(manager, tasks)]
+    for topic_partition in manager.partitions():
+        directory = paths.log_directory(manager.directory.path, topic_partition)
+        found += _quarantined(manager.directory.files, directory, str(topic_partition))
+    return sorted(found)
+
+
+def _of_logs(manager: LogOwner) -> Iterator[Degradation]:
+    for log in manager.logs():
+        failure = log.failure
+        if log.health.damage is not None and not isinstance(failure, CorruptRecord):
+            since_ms, damage = log.health.damage
+            yield Degradation(
+                kinds.DAMAGED, str(log.topic_partition), since_ms=since_ms, reason=str(damage)
+            )
+        if failure is None or isinstance(failure, ClosedError):
+            continue
+        kind = kinds.DAMAGED if isinstance(failure, CorruptRecord) else kinds.READ_ONLY
+        subject, since_ms = str(log.topic_partition), log.health.failed_since_ms
+        yield Degradation(kind, subject, since_ms=since_ms, reason=str(failure))
+    for found in list(manager.opener.found.values()):
+        yield from found
+
+
+def _of_tasks(manager: LogOwner, tasks: LogTasks) -> Iterator[Degradation]:
+    guard = tasks.clock_guard
+    if guard.is_paused:
+        since_ms, reason = guard.paused_since_ms, guard.reason
+        yield Degradation(
+            kinds.RETENTION_PAUSED, manager.directory.path, since_ms=since_ms, reason=reason
+        )
+    for work, (since_ms, reason) in list(tasks.failing.items()):
+        subject = f"{manager.directory.path}: {work}"
+        yield Degradation(kinds.WORK_FAILING, subject, since_ms=since_ms, reason=reason)
+    if tasks.cleaner is not None:
+        since = tasks.cleaner.uncleanable_since
+        for log, reason in list(tasks.cleaner.uncleanable.items()):
+            subject = str(log.topic_partition)
+            since_ms = since.get(log, -1)
+            yield Degradation(kinds.UNCLEANABLE, subject, since_ms=since_ms, reason=reason)
+
+
+def _quarantined(files: Files, directory: str, subject: str) -> Iterator[Degradation]:
+    try:
+        names = files.list(directory)
+    except FileNotFoundError:
+        return  # deleted meanwhile, or never stored
+    for name in names:
+        stat = files.stat(f"{directory}/{name}") if name.endswith(paths.QUARANTINE) else None
+        if stat is not None:
+            reason = f"{stat.size} bytes were put aside in {directory}/{name}"
+            since_ms = stat.modified_ms
+            yield Degradation(kinds.QUARANTINED, subject, since_ms=since_ms, reason=reason)

@@ -1,0 +1,61 @@
+"""What no log needs any more and is still on disk: files, and directories of deleted logs."""
+
+from __future__ import annotations
+
+from errno import EDQUOT, ENOSPC
+
+from embedlog.runtime.files import remove_tree
+from embedlog.storage import paths
+from embedlog.storage.events import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.randomness import Random
+    from embedlog.storage.directory.owned_directory import OwnedDirectory
+
+
+class Leftovers:
+    """Removes it; views of it stay readable. What cannot be removed is left to the next open."""
+
+    __slots__ = ("_directories", "_directory", "_random")
+
+    def __init__(self, directory: OwnedDirectory, random: Random) -> None:
+        self._directory = directory
+        self._random = random
+        self._directories: list[str] = []
+
+    def put_away(self, topic_partition: TopicPartition) -> None:
+        """Give the directory of a log another name, under which `remove` comes to it.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        files, parent = self._directory.files, self._directory.path
+        path = f"{parent}/{paths.deleted_log_name(topic_partition, self._random.uuid())}"
+        directory = paths.log_directory(parent, topic_partition)
+        try:
+            files.rename(directory, path)
+        except OSError as error:
+            if error.errno not in (ENOSPC, EDQUOT):
+                raise
+            remove_tree(files, directory)  # no room for another name
+        else:
+            self._directories.append(path)
+
+    def remove(self) -> None:
+        """Remove the directories; what cannot be removed yet is tried again."""
+        for path in self._directories.copy():
+            try:
+                remove_tree(self._directory.files, path)
+                self._directories.remove(path)
+            except (OSError, ValueError) as error:  # ValueError: another thread was faster
+                events.debug("%s cannot be removed yet: %s", path, error)
+
+    def remove_files(self, useless: list[str]) -> None:
+        """Remove these; one that is gone is fine."""
+        for path in useless:
+            try:
+                self._directory.files.remove(path)
+            except OSError as error:
+                events.debug("%s cannot be removed yet: %s", path, error)

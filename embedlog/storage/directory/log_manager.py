@@ -1,0 +1,393 @@
+"""All logs of one data directory: opening, creating, configuring, deleting, closing them.
+
+A directory that was closed cleanly opens without reading any log; each log is loaded when it is
+first asked for. After an unclean stop every log is recovered at once.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.errors import ClosedError
+from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.storage import paths
+from embedlog.storage.directory.leftovers import Leftovers
+from embedlog.storage.directory.log_checkpoints import LogCheckpoints
+from embedlog.storage.directory.log_directories import mark_newer, why_foreign
+from embedlog.storage.directory.log_opener import LogOpener
+from embedlog.storage.directory.owned_directory import OwnedDirectory
+from embedlog.storage.directory.pins import Pins
+from embedlog.storage.directory.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, LogTasks
+from embedlog.storage.events import events
+from embedlog.storage.log.shutdown import close_log, unless_out_of_files
+from embedlog.storage.log_config import LogConfig
+from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.storage.cleaner.settings import Settings
+    from embedlog.storage.degradation import Degradation
+    from embedlog.storage.log.log import Log
+
+
+class LogManager:
+    """Owner of a data directory, and of every `Log` in it. Thread-safe.
+
+    `tasks` is a duty for the scheduler: checkpoints, retention, flushes, compaction and expiry.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: str,
+        defaults: LogConfig | None = None,
+        *,
+        open_files_max: int = OPEN_FILES_MAX,
+        retention_first_ms: int = RETENTION_FIRST_MS,
+        retention_interval_ms: int = RETENTION_INTERVAL_MS,
+        cleaner_settings: Settings | None = None,
+        is_replicated: bool = False,
+    ) -> None:
+        """Take the directory, making it when it is missing.
+
+        `is_replicated`: other brokers may have these logs, too. After an unclean stop a log begins
+        no leader epoch of its own, though it may have lost records: who leads it next does. And
+        what is written need not be committed: other processes are told how far it is.
+
+        Old segments are looked for after `retention_first_ms`, then every interval. Compaction
+        follows `cleaner.settings`, Kafka's defaults if there are none.
+
+        Raises:
+            DirectoryLocked: somebody else has it open; the message names the process.
+        """
+        self._defaults = defaults if defaults is not None else LogConfig()
+        self._configs: dict[str, LogConfig] = {}
+        self._mutex = ranked_rlock(Rank.LOG_MANAGER)
+        self._logs: dict[TopicPartition, Log] = {}
+        self._closed = False
+        self.has_compacted = False
+        """Whether any log may be one of a compacted topic."""
+        self.directory = OwnedDirectory(runtime.files, directory, self._defaults.durability)
+        self._unloaded = self.directory.found.copy()
+        try:
+            self.checkpoints = LogCheckpoints(self.directory, self._logs)
+        except BaseException:
+            self.directory.release()
+            raise
+        self.opener = LogOpener(
+            runtime,
+            self.directory,
+            self.checkpoints,
+            OpenFiles(runtime.files, open_files_max),
+            is_replicated=is_replicated,
+        )
+        self.leftovers = Leftovers(self.directory, runtime.random)
+        self.pins = Pins(self.directory, self._logs)
+        if not self.directory.is_volatile:
+            events.info("opened %s: %d partitions", directory, len(self._unloaded))
+        if not self.directory.clean:
+            events.info("%s was not closed cleanly: its logs will be recovered", directory)
+        self.tasks = LogTasks(
+            self,
+            runtime,
+            retention_first_ms=retention_first_ms,
+            retention_interval_ms=retention_interval_ms,
+            cleaner_settings=cleaner_settings,
+        )
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition that has a log here, loaded or not."""
+        with self._mutex:
+            return sorted([*self._logs, *self._unloaded])
+
+    def has(self, topic_partition: TopicPartition) -> bool:
+        """Does the partition have a log here, loaded or not?"""
+        with self._mutex:
+            return topic_partition in self._logs or topic_partition in self._unloaded
+
+    @property
+    def log_count(self) -> int:
+        """How many logs there are, loaded or not."""
+        return len(self._logs) + len(self._unloaded)
+
+    def logs(self) -> list[Log]:
+        """The logs that are loaded."""
+        return list(self._logs.values())
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        """The log of a partition, loaded (and recovered) if need be; None when there is none."""
+        log = self._logs.get(topic_partition)
+        if log is not None:
+            return log
+        with self._mutex:
+            if topic_partition in self._logs or topic_partition not in self._unloaded:
+                return self._logs.get(topic_partition)
+            path = paths.log_directory(self.directory.path, topic_partition)
+            foreign = why_foreign(self.directory.files, path)
+            if foreign:
+                events.warning("%s: it is left alone", foreign)
+                self._unloaded.discard(topic_partition)
+                return None
+            log = self.opener.open(topic_partition, self._config(topic_partition))
+            return self._loaded(topic_partition, log)
+
+    def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        config: LogConfig | None = None,
+        *,
+        topic_id: bytes | None = None,
+    ) -> Log:
+        """The log of a partition, made if there is none. `config` holds for the whole topic.
+
+        Raises:
+            InconsistentTopicId: there is one, of another topic of that name.
+            KafkaStorageError: the disk refuses.
+        """
+        with self._mutex:
+            if self._closed:
+                raise ClosedError(f"the data directory {self.directory.path!r} is closed")
+            if config is not None:
+                self.configure(topic_partition[0], config)
+            log = self.get(topic_partition)
+            try:
+                if log is None:
+                    log = self.opener.create(topic_partition, self._config(topic_partition))
+                    self._logs[topic_partition] = log
+                    self.tasks.stir()
+                if topic_id is not None:
+                    self.opener.identify(log, topic_id)
+            except OSError as error:
+                message = f"cannot create {topic_partition}: {error}"
+                raise errors.KafkaStorageError(message) from error
+            return log
+
+    def configure(self, topic: str, config: LogConfig) -> None:
+        """Set the configuration of a topic's logs, present and future."""
+        with self._mutex:
+            former = self._configs.get(topic)
+            self._configs[topic] = config
+            if config.durability == "fsync" and former and former.durability != "fsync":
+                # The names of its logs' directories may not have been synced.
+                self.directory.files.sync_directory(self.directory.path)
+            if config.compact and not self.has_compacted:
+                self.has_compacted = True
+                self.tasks.stir()
+            for topic_partition, log in self._logs.items():
+                if topic_partition[0] == topic:
+                    with log.lock:
+                        log.configure(config)
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Remove a log and its files; one that is not there is fine. Views stay readable.
+
+        Nothing is written before the files are gone: it frees space on a full disk.
+
+        Raises:
+            KafkaStorageError: the disk refuses. The log refuses writes, and can be deleted again.
+        """
+        with self._mutex:
+            log = self._logs.pop(topic_partition, None)
+            if log is None and topic_partition not in self._unloaded:
+                return
+            if log is not None:
+                with log.lock:
+                    # A reader that comes later must not open the files of a log made again here.
+                    for segment in log.segments:
+                        segment.file.is_gone = True
+                    log.retire(ClosedError(f"{topic_partition} was deleted"))
+            self._unloaded.add(topic_partition)
+            try:
+                self.leftovers.put_away(topic_partition)
+            except OSError as error:
+                message = f"cannot delete {topic_partition}: {error}"
+                raise errors.KafkaStorageError(message) from error
+            self._unloaded.discard(topic_partition)
+            self.opener.found.pop(topic_partition, None)
+            self.checkpoints.forget(topic_partition)
+            self.leftovers.remove()
+            try:
+                self.checkpoints.write_positions()
+            except OSError as error:
+                # A log that is made under this name writes them first.
+                events.warning("the checkpoints still have %s: %s", topic_partition, error)
+                self.tasks.stir()
+        events.info("the log of %s was deleted", topic_partition)
+
+    def hand_over(self, log: Log, other: LogManager, bring: Callable[[], None]) -> bool:
+        """Let another manager have a log from here on, once `bring` has put its files there.
+
+        `bring` is called with the log's locks held, and may raise: then all is as it was, or the
+        log is poisoned. Nothing is appended there before the files are gone here: at no moment are
+        there two that differ. Returns whether they went, for good. Requires: the lock under which
+        alone two managers are at it.
+
+        Raises:
+            ClosedError: the log is not here any more, or one of the directories is closed.
+        """
+        topic_partition = log.topic_partition
+        with self._mutex, other._mutex:
+            if self._closed or other._closed or self._logs.get(topic_partition) is not log:
+                raise ClosedError(f"{topic_partition} was closed or deleted")
+            with log.lock, log.durability.lock:
+                former_directory = log.directory
+                other.checkpoints.forget(topic_partition)
+                try:
+                    other._logs[topic_partition] = log
+                    bring()
+                finally:
+                    if log.directory == former_directory:
+                        other._logs.pop(topic_partition, None)
+                        other.checkpoints.forget(topic_partition)
+                is_gone = False
+                try:
+                    is_gone = self.leave_behind(topic_partition)
+                finally:
+                    if not is_gone:
+                        mark_newer(log)
+            self.opener.found.pop(topic_partition, None)
+            other.has_compacted = other.has_compacted or self.has_compacted
+            for manager in (self, other):
+                manager.tasks.stir()
+        return is_gone
+
+    def leave_behind(self, topic_partition: TopicPartition) -> bool:
+        """Give away, for good, the name of a log that has moved; say if that could be done."""
+        path = paths.log_directory(self.directory.path, topic_partition)
+        with self._mutex:
+            self._logs.pop(topic_partition, None)  # an interrupt may have come before that
+            self.checkpoints.forget(topic_partition)
+            try:
+                if self.directory.files.stat(path) is not None:
+                    self.leftovers.put_away(topic_partition)
+                    self.directory.files.sync_directory(self.directory.path)
+                self.checkpoints.write_positions()
+            except OSError as error:
+                events.error("%s has moved, and is still here: %s", topic_partition, error)
+                return False
+        return True
+
+    def salvage(self, topic_partition: TopicPartition) -> Log:
+        """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.
+
+        Raises:
+            OSError: the disk refuses; the log is not loaded.
+        """
+        with self._mutex:
+            log = self._logs.pop(topic_partition, None)
+            if log is not None:
+                close_log(log)
+            self._unloaded.add(topic_partition)
+            log = self.opener.salvage(topic_partition, self._config(topic_partition))
+            return self._loaded(topic_partition, log)
+
+    def note_addresses(self, addresses: Sequence[str]) -> None:
+        """Let who finds the directory locked know where its owner listens."""
+        with self._mutex:
+            if not self._closed:
+                try:
+                    self.directory.note_addresses(addresses)
+                except OSError:
+                    return  # a hint: a full disk shall not keep anybody from listening
+
+    def health(self) -> list[Degradation]:
+        """What is degraded, sorted by kind. Looks into every log's directory."""
+        from embedlog.storage.directory.health import degradations
+
+        return degradations(self, self.tasks)
+
+    def close(self) -> None:
+        """Close every log, and leave the directory marked as clean if all of them are."""
+        self.tasks.stop()
+        with self._mutex:
+            if self._closed:
+                return
+            if not self.directory.is_held:
+                self._closed = True  # a forked child: everything here is its parent's
+                return
+            refusal = None if self.directory.clean else self._recover_all()
+            self._closed = True
+            try:
+                self._close_logs(refusal)
+                if not self.directory.is_volatile:
+                    events.info("closed %s", self.directory.path)
+            finally:
+                self.directory.release()
+
+    def abandon(self, *, loses_unsynced: bool = False) -> None:
+        """End as a process does that is killed: nothing is written, nothing is marked as clean.
+
+        `loses_unsynced`: as a machine does whose power fails: logs end where they were synced.
+
+        Raises:
+            KafkaStorageError: the disk refuses the cutting of a log.
+            OSError: it refuses the note that this was a loss of power.
+        """
+        self.tasks.stop()
+        with self._mutex:
+            self._closed = True
+            try:
+                if loses_unsynced and not self.directory.is_volatile:
+                    self.directory.note_power_loss()
+                for log in self._logs.values():
+                    with log.lock:
+                        if loses_unsynced and log.failure is None:
+                            from embedlog.storage.replica.truncation import lose_unsynced
+
+                            lose_unsynced(log)
+                        log.retire(ClosedError("the broker was killed"))
+            finally:
+                self.directory.release()
+
+    # Steps
+
+    def _config(self, topic_partition: TopicPartition) -> LogConfig:
+        return self._configs.get(topic_partition[0], self._defaults)
+
+    def _loaded(self, topic_partition: TopicPartition, log: Log) -> Log:
+        self._unloaded.discard(topic_partition)
+        self._logs[topic_partition] = log
+        return log
+
+    def _recover_all(self) -> errors.KafkaError | OSError | None:
+        """Open the logs that nobody has asked for since an unclean stop; why one cannot be."""
+        try:
+            for topic_partition in list(self._unloaded):
+                self.get(topic_partition)
+            self.directory.end_recovery()
+        except (errors.KafkaError, OSError) as error:
+            return error
+        return None
+
+    def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
+        """Close the logs, and raise what went wrong; `refusal` is what did before."""
+        is_clean = refusal is None
+        if refusal is not None:
+            refusal = unless_out_of_files(refusal)
+        for log in self._logs.values():
+            try:
+                with log.lock:
+                    close_log(log)
+            except errors.KafkaStorageError as error:
+                is_clean = False
+                refusal = unless_out_of_files(error) or refusal
+            # Rot must be found again by the next opener, so it must not skip the recovery.
+            is_clean = is_clean and log.failure is None
+        if not self.directory.is_volatile:
+            try:
+                self.checkpoints.write_positions()
+                self.checkpoints.write_high_watermarks()
+                if is_clean:
+                    levels = {log.config.durability for log in self._logs.values()}
+                    self.directory.mark_clean(
+                        is_synced=levels <= {"fsync"}, is_all_loaded=not self._unloaded
+                    )
+            except OSError as error:
+                refusal = refusal or unless_out_of_files(error)
+        for log in self._logs.values():
+            log.retire(ClosedError("the data directory was closed"))
+        if refusal is not None:
+            raise refusal

@@ -1,0 +1,175 @@
+"""Making `Log` objects: of directories that are there, of damaged ones, of none."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import uuid_to_text
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.directory.log_directories import why_foreign
+from embedlog.storage.events import events
+from embedlog.storage.log.opening import Opening, create_log
+from embedlog.storage.state_files import partition_metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.storage.degradation import Degradation
+    from embedlog.storage.directory.log_checkpoints import LogCheckpoints
+    from embedlog.storage.directory.owned_directory import OwnedDirectory
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.open_files import OpenFiles
+
+
+class LogOpener:
+    """Opens the logs of one data directory, one at a time."""
+
+    __slots__ = (
+        "_checkpoints",
+        "_directory",
+        "_is_replicated",
+        "_runtime",
+        "cut_size",
+        "found",
+        "open_files",
+        "recovered_count",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: OwnedDirectory,
+        checkpoints: LogCheckpoints,
+        open_files: OpenFiles,
+        *,
+        is_replicated: bool = False,
+    ) -> None:
+        """`is_replicated`: see `LogManager`."""
+        self._is_replicated = is_replicated
+        self._runtime = runtime
+        self._directory = directory
+        self._checkpoints = checkpoints
+        self.open_files = open_files
+        self.recovered_count = 0
+        self.cut_size = 0
+        """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
+        self.found: dict[TopicPartition, list[Degradation]] = {}
+        """What people should know of how logs were opened."""
+
+    def open(
+        self, topic_partition: TopicPartition, config: LogConfig, *, salvage: bool = False
+    ) -> Log:
+        """The log in a partition's directory, recovered if need be; see `recovery.open_log`.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        from embedlog.storage.recovery.recovery import open_log
+
+        opening = self._known(topic_partition, config)
+        try:
+            log = open_log(opening, self._checkpoints.write_positions, salvage=salvage)
+        except OSError as error:
+            message = f"cannot open {topic_partition}: {error}"
+            raise errors.KafkaStorageError(message) from error
+        log.topic_id = self._read_topic_id(log)
+        if opening.found.is_recovered:
+            self.recovered_count += 1
+            self.cut_size += opening.found.cut_size
+        if opening.found.degradations:
+            self.found[topic_partition] = opening.found.degradations
+        return log
+
+    def salvage(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
+        """The log, without the damage: every good batch stays; see `recovery.salvage`.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        from embedlog.storage.recovery.salvage import SalvagePlan
+
+        opening = self._known(topic_partition, config)
+        plan = SalvagePlan(
+            self._directory.files,
+            opening.directory,
+            gaps_below=opening.gaps_below,
+            recovery_point=opening.recovery_point,
+            clean=True,
+        )
+        if plan.is_needed:
+            events.warning("%s loses offsets %s, as asked for", topic_partition, plan.lost)
+            self._checkpoints.note_salvage(topic_partition, plan.end_offset)
+            plan.apply()
+        return self.open(topic_partition, config, salvage=True)
+
+    def create(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
+        """A new log, in a directory of its own.
+
+        Raises:
+            KafkaStorageError: something else has its place.
+            OSError: the disk refuses.
+        """
+        opening = self._opening(topic_partition, config)
+        self._checkpoints.begin(opening)
+        files = self._directory.files
+        foreign = why_foreign(files, opening.directory)
+        if foreign:
+            raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
+        files.make_directory(opening.directory)
+        if config.durability == "fsync":
+            # By the topic's level: it may promise more than others here. Also if the directory is
+            # there: an earlier attempt may have made it and then failed.
+            files.sync_directory(self._directory.path)
+        return create_log(opening, self._checkpoints.write_positions)
+
+    def identify(self, log: Log, topic_id: bytes) -> None:
+        """Note the topic's id beside the log, the first time it is known.
+
+        Raises:
+            InconsistentTopicId: it is the log of another topic of that name.
+            OSError: the disk refuses.
+        """
+        if log.topic_id == topic_id:
+            return
+        if log.topic_id is not None:
+            raise errors.InconsistentTopicId(
+                f"{log.topic_partition} has the topic id {uuid_to_text(log.topic_id)}, "
+                f"not {uuid_to_text(topic_id)}"
+            )
+        if not self._directory.is_volatile:
+            # Its name becomes durable with the first segment's, before anything is promised.
+            path = f"{log.directory}/{paths.PARTITION_METADATA}"
+            is_synced = log.config.durability == "fsync"
+            partition_metadata.write(self._directory.files, path, topic_id, sync=is_synced)
+        log.topic_id = topic_id
+
+    def _opening(self, topic_partition: TopicPartition, config: LogConfig) -> Opening:
+        return Opening(
+            topic_partition,
+            directory=paths.log_directory(self._directory.path, topic_partition),
+            config=config,
+            runtime=self._runtime,
+            open_files=self.open_files,
+            is_replicated=self._is_replicated,
+        )
+
+    def _known(self, topic_partition: TopicPartition, config: LogConfig) -> Opening:
+        """What is known of a log that is there."""
+        opening = self._opening(topic_partition, config)
+        opening.clean = self._directory.clean
+        opening.same_boot = self._directory.same_boot
+        self._checkpoints.fill(opening)
+        return opening
+
+    def _read_topic_id(self, log: Log) -> bytes | None:
+        """The id in partition.metadata; None when it is missing or damaged: it is written anew."""
+        path = f"{log.directory}/{paths.PARTITION_METADATA}"
+        try:
+            return partition_metadata.decode(self._directory.files.read(path), path)
+        except FileNotFoundError:
+            return None
+        except CorruptRecord as error:
+            events.warning("a damaged topic id is written anew: %s", error)
+            return None

@@ -1,0 +1,48 @@
+"""From where on retention leaves a log alone, for readers and archives."""
+
+from __future__ import annotations
+
+from embedlog.storage.events import events
+from embedlog.storage.state_files.archived_offsets import read_archived
+from embedlog.storage.state_files.retention_pins import read_pins
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.common import TopicPartition
+    from embedlog.storage.directory.owned_directory import OwnedDirectory
+    from embedlog.storage.log.log import Log
+
+
+class Pins:
+    """What `retention_pins` and `archived_offsets` say of the logs that are loaded."""
+
+    __slots__ = ("_directory", "_known", "_logs")
+
+    def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
+        self._directory = directory
+        self._logs = logs
+        self._known: dict[TopicPartition, int] = {}
+
+    def read(self, wall_ms: int) -> dict[TopicPartition, int]:
+        """The first offset of each partition that stays, where there is one.
+
+        While the disk refuses to tell, what it told last: retention goes on, as it gives room.
+        """
+        if self._directory.is_volatile:
+            return {}
+        files, path = self._directory.files, self._directory.path
+        logs = list(self._logs.values())
+        waiting = [log.topic_partition for log in logs if log.config.retention_archived]
+        try:
+            found = read_pins(files, path, wall_ms)
+            archived = read_archived(files, path) if waiting else {}
+        except OSError as error:
+            events.warning("the pins of readers cannot be read, those known hold: %s", error)
+            return {**dict.fromkeys(waiting, 0), **self._known}
+        for key in waiting:
+            offset = archived.get(key, 0)
+            found[key] = min(offset, found.get(key, offset))
+        self._known = found
+        return found

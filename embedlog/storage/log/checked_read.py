@@ -1,0 +1,66 @@
+"""Reading a log for what it says about this broker: every batch is checked, none is left out.
+
+Clients check what they are given. Nobody stands behind the broker when it replays its own logs, so
+that a flipped bit there would be another topic, another setting or another committed offset.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from wire.records.batch import iter_batches
+from wire.records.errors import RecordsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from embedlog.storage.log.log import Log
+    from wire.records.batch import RecordBatch
+    from wire.records.legacy import LegacyBatch
+
+READ_SIZE = 1 << 20
+
+
+class CheckedBatch:
+    """A batch with a right checksum, and where it lies: a file's `path`, byte `position`."""
+
+    __slots__ = ("batch", "path", "position")
+
+    def __init__(self, batch: RecordBatch | LegacyBatch, path: str, position: int) -> None:
+        self.batch = batch
+        self.path = path
+        self.position = position
+
+    def corrupt(self, reason: str) -> CorruptRecord:
+        """What to raise when the batch says what cannot be."""
+        return CorruptRecord(self.path, self.position, reason)
+
+
+def read_checked(log: Log) -> Iterator[CheckedBatch]:
+    """Every batch of `log`, from the one that holds its start offset to the end it has now.
+
+    Raises:
+        CorruptRecord: the log was damaged when it was opened, or is so where it is read.
+        KafkaError: the log refuses the read.
+    """
+    if isinstance(log.failure, CorruptRecord):
+        raise log.failure
+    offset, end_offset = log.offsets.log_start_offset, log.log_end_offset
+    while offset < end_offset:
+        read = log.reader.read(offset, max_bytes=READ_SIZE, end_offset=end_offset)
+        path = paths.segment_file(log.directory, read.segment_base_offset)
+        position, next_offset = read.position, read.next_offset
+        try:
+            for batch in iter_batches(read.records):
+                batch.check_crc()
+                yield CheckedBatch(batch, path, position)
+                position += batch.size
+                next_offset = max(next_offset, batch.next_offset)
+        except RecordsError as error:
+            raise CorruptRecord(path, position, str(error)) from error
+        if position < read.position + len(read.records):
+            raise CorruptRecord(path, position, "bytes that hold no whole batch")
+        if next_offset <= offset:
+            return  # the end of the log was compacted away
+        offset = next_offset

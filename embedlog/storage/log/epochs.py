@@ -1,0 +1,134 @@
+"""Which leader epoch wrote which offsets of a log, kept on disk."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.storage import paths
+from embedlog.storage.state_files.sealed_file import write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.log_health import LogHealth
+    from embedlog.storage.segments.chain import SegmentChain
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+
+
+class LogEpochs:
+    """Changed under the partition lock, asked by anyone.
+
+    The sealed file is written at every change, Kafka's text form at the close.
+    """
+
+    __slots__ = (
+        "_chain",
+        "_health",
+        "_is_unsaved",
+        "_keeps",
+        "_syncs",
+        "cache",
+        "is_dirty",
+        "latest",
+    )
+
+    def __init__(self, cache: LeaderEpochs, chain: SegmentChain, health: LogHealth) -> None:
+        self.cache = cache
+        self.latest = cache.latest_epoch
+        """The leader epoch of the last records, -1 for none."""
+        self.is_dirty = False
+        """Changed since Kafka's text form was written."""
+        self._is_unsaved = False
+        """The sealed form still has epochs of records that are gone: it is written later."""
+        self._keeps = self._syncs = False
+        self._chain = chain
+        self._health = health
+
+    def configure(self, config: LogConfig) -> None:
+        """Obey another configuration from the next change on."""
+        self._keeps, self._syncs = config.durability != "memory", config.durability == "fsync"
+
+    def end_offset_for(self, epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
+        return self.cache.end_offset_for(epoch, self._chain.end_offset)
+
+    def assign(self, epoch: int, start_offset: int | None = None) -> None:
+        """Note that the leader of `epoch` writes from `start_offset`, the log's end unless given.
+
+        Raises:
+            KafkaStorageError: the disk refuses the checkpoint.
+        """
+        if epoch < 0:
+            return
+        start = self._chain.end_offset if start_offset is None else start_offset
+        if self.cache.assign(epoch, start) or self._is_unsaved:
+            self.store()
+
+    def lead_in(self, leader_epoch: int) -> int:
+        """Note a leader's first append; return the epoch to stamp.
+
+        That is not the leader's when an unclean open began a later one than it was told of.
+
+        Raises:
+            KafkaStorageError: as `assign`.
+        """
+        if leader_epoch > self.latest:
+            self.assign(leader_epoch)
+        return self.latest
+
+    def truncate_from_end(self, offset: int) -> None:
+        """Forget the epochs that begin at `offset` or later.
+
+        Raises:
+            KafkaStorageError: as `assign`.
+        """
+        if self.cache.truncate_from_end(offset):
+            self.store()
+
+    def truncate_from_start(self, offset: int) -> None:
+        """Forget the epochs whose records lie below `offset`.
+
+        To store that can wait: whoever loads the log drops what lies before its start, and a full
+        disk must not keep space from being freed.
+
+        Raises:
+            KafkaStorageError: the log is poisoned.
+        """
+        if self.cache.truncate_from_start(offset):
+            try:
+                self.store()
+            except errors.KafkaStorageError:
+                if self._health.failure is not None:
+                    raise
+
+    def truncate(self, start_offset: int, end_offset: int) -> None:
+        """Keep the epochs of [start_offset, end_offset) alone.
+
+        Raises:
+            KafkaStorageError: the disk refuses what a cut at the end must have stored.
+        """
+        if self.cache.truncate_from_end(end_offset):
+            self.cache.truncate_from_start(start_offset)
+            self.store()
+        else:
+            self.truncate_from_start(start_offset)
+
+    def clear(self) -> None:
+        """Forget them all; `assign` or `store` must follow."""
+        self.cache.clear()
+        self.is_dirty, self._is_unsaved = True, self._keeps
+
+    def store(self) -> None:
+        """Store the sealed form.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        self.is_dirty, self._is_unsaved = True, self._keeps
+        if self._keeps:
+            path = f"{self._chain.directory}/{paths.SEALED_LEADER_EPOCHS}"
+            try:
+                write_sealed(self._chain.files, path, self.cache.encode(), sync=self._syncs)
+            except OSError as error:
+                raise self._health.refused(error) from error
+        self.latest = self.cache.latest_epoch
+        self._is_unsaved = False

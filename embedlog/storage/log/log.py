@@ -1,0 +1,345 @@
+"""One partition's log, made of parts:
+
+    chain           the segments, in a row
+    writer          writes behind the end, rolls
+    reader          batches from an offset on, offsets by time
+    offsets         log start, high watermark, last stable offset, and what compaction has seen
+    durability      syncs, and what they have reached
+    transactions    producers, open and aborted transactions
+    epochs          which leader epoch wrote what
+    health          why it refuses writes, what was found damaged
+
+An append is prepared aside, written behind the published end, and published by one assignment
+(`Segment.end`); then the things that only follow from it are brought up to date. Whatever
+interrupts an append, a reader sees all of it or nothing, and the next append goes on from there.
+Reads take no lock and copy nothing.
+
+After a failed sync or an I/O error the log is poisoned: it refuses writes for good and goes on
+answering reads. A full disk poisons nothing: the append fails and the log is as it was before.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaError
+from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.storage.log.durability import LogDurability
+from embedlog.storage.log.epochs import LogEpochs
+from embedlog.storage.log.offsets import LogOffsets
+from embedlog.storage.log.reader import LogReader
+from embedlog.storage.log.transactions import LogTransactions
+from embedlog.storage.log.writer import LogWriter
+from embedlog.storage.log_health import LogHealth
+from embedlog.storage.log_values import LogAppendInfo
+from embedlog.storage.producers.entry import Duplicate
+from embedlog.storage.segments.chain import SegmentChain
+from embedlog.storage.state_files.published_offset import PublishedOffset
+from embedlog.storage.validation.ordinary_batch import ordinary
+from embedlog.storage.validation.origin import AppendOrigin
+from embedlog.storage.validation.validated_batch import MAGIC
+from embedlog.storage.validation.validator import validate
+from wire.records.format import CONTROL_BIT, FRAME_HEAD, LOG_OVERHEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from embedlog.common import Buffer, TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.runtime.files import Files
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.open_files import OpenFiles
+    from embedlog.storage.producers.entry import ProducerUpdate, VerificationState
+    from embedlog.storage.producers.state import ProducerStateManager
+    from embedlog.storage.segments.segment import Segment
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+    from embedlog.storage.validation.validated_batch import GoodBatch
+    from wire.records.encode.built import BuiltBatch
+
+
+class Log:
+    """One log. Made by `LogManager`.
+
+    Appending, truncating and configuring require the partition lock, `lock`. Syncs are called
+    without it. Everything else may be called by any thread at any time.
+    """
+
+    __slots__ = (
+        "_open_files",
+        "chain",
+        "clock",
+        "config",
+        "directory",
+        "durability",
+        "epochs",
+        "health",
+        "lock",
+        "offsets",
+        "reader",
+        "topic_id",
+        "topic_partition",
+        "transactions",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        directory: str,
+        config: LogConfig,
+        runtime: Runtime,
+        open_files: OpenFiles,
+        segments: Sequence[Segment],
+        leader_epochs: LeaderEpochs,
+        producers: ProducerStateManager,
+        log_start_offset: int,
+        high_watermark: int,
+        synced_offset: int,
+        checkpoint: Callable[[], object],
+        is_replicated: bool = False,
+    ) -> None:
+        """Take over loaded state; `checkpoint` stores every log's synced and start offset.
+
+        `is_replicated`: see `LogManager`.
+        """
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.topic_id: bytes | None = None
+        self.clock = clock = runtime.clock
+        self._open_files = open_files
+        self.lock = ranked_rlock(Rank.PARTITION)
+        """The partition lock."""
+        self.health = health = LogHealth(topic_partition, clock)
+        self.chain = chain = SegmentChain(
+            segments, directory=directory, open_files=open_files, clock=clock
+        )
+        self.durability = durability = LogDurability(chain, health, synced_offset)
+        self.epochs = LogEpochs(leader_epochs, chain, health)
+        self.transactions = LogTransactions(producers, chain, health, high_watermark)
+        self.writer = LogWriter(chain, durability, self.transactions, health, runtime.random)
+        self.offsets = LogOffsets(
+            topic_partition,
+            chain=chain,
+            durability=durability,
+            transactions=self.transactions,
+            epochs=self.epochs,
+            health=health,
+            log_start_offset=log_start_offset,
+            high_watermark=high_watermark,
+            checkpoint=checkpoint,
+            is_replicated=is_replicated,
+        )
+        self.reader = LogReader(
+            topic_partition, chain=chain, offsets=self.offsets, epochs=self.epochs, health=health
+        )
+        self.configure(config)
+
+    def configure(self, config: LogConfig) -> None:
+        """Obey another configuration from the next append on. Requires: the partition lock."""
+        self.config = config
+        self.writer.configure(config)
+        self.epochs.configure(config)
+        self.offsets.published = None
+        if config.durability != "memory":
+            published = PublishedOffset(self._open_files, self.directory)
+            if config.durability == "fsync" or self.offsets.is_replicated:
+                self.offsets.published = published
+            else:
+                published.remove()
+
+    # Facts
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last one is appended to."""
+        return self.chain.segments
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.chain.segments[-1].end[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.end[1] for segment in self.chain.segments)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the log refuses writes; None while it takes them."""
+        return self.health.failure
+
+    @property
+    def files(self) -> Files:
+        """The file system that the log lives on."""
+        return self.chain.files
+
+    # Appending. Requires: the partition lock
+
+    def append_as_leader(
+        self,
+        records: Buffer | BuiltBatch,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: int = AppendOrigin.CLIENT,
+        magic_limits: tuple[int, int] = (2, 2),
+        verification: VerificationState | None = None,
+        transaction_version: int = -1,
+    ) -> LogAppendInfo:
+        """Check one batch, give it offsets and append it. `now_ms` is wall time.
+
+        `records` is only read. At durability `fsync` it is durable once a sync has passed its end.
+
+        Raises:
+            KafkaError: a rule of `validation` or `producers`, or the disk; nothing was appended.
+        """
+        batch = ordinary(records, self.config, now_ms)
+        if batch is None:
+            batch = self._validated(records, origin, now_ms, magic_limits)
+        segment = self.chain.segments[-1]
+        first = segment.end[0]
+        if self.health.failure is not None or self.transactions.applied_offset != first:
+            self.check_usable()
+        update: ProducerUpdate | None = None
+        if batch.producer_id > -1:
+            try:
+                if batch.attributes & CONTROL_BIT:
+                    update = self.transactions.judge(batch, first, origin, transaction_version)
+                else:
+                    judged = self.transactions.producers.prepare(
+                        batch, first_offset=first, origin=origin, verification=verification
+                    )
+                    if isinstance(judged, Duplicate):
+                        return self._duplicate(judged)
+                    update = judged
+            except KafkaError as error:
+                error.log_start_offset = self.offsets.log_start_offset
+                raise
+        if leader_epoch != self.epochs.latest:
+            leader_epoch = self.epochs.lead_in(leader_epoch)
+        last = first + batch.last_offset_delta
+        head = FRAME_HEAD.pack(first, batch.size - LOG_OVERHEAD, leader_epoch, MAGIC, batch.crc)
+        self.writer.append(
+            segment,
+            (head, *batch.checked),
+            batch.size,
+            first_offset=first,
+            last_offset=last,
+            latest=batch.max_timestamp,
+            now_ms=now_ms,
+        )
+        if update is not None:
+            self.transactions.apply(update, self.offsets.high_watermark)
+        self.transactions.applied_offset = last + 1
+        start = self.offsets.log_start_offset
+        return LogAppendInfo(
+            (first, last, batch.log_append_time_ms, start, False, batch.max_timestamp, batch.size)
+        )
+
+    def _validated(
+        self, records: Buffer | BuiltBatch, origin: int, now_ms: int, magic_limits: tuple[int, int]
+    ) -> GoodBatch:
+        return validate(
+            records,
+            config=self.config,
+            origin=origin,
+            now_ms=now_ms,
+            magic_limits=magic_limits,
+            log_start_offset=self.offsets.log_start_offset,
+            topic_partition=self.topic_partition,
+        )
+
+    def _duplicate(self, known: Duplicate) -> LogAppendInfo:
+        first, last, timestamp = known.base_offset, known.last_offset, known.timestamp
+        append_time = timestamp if self.config.log_append_time else -1
+        start_offset = self.offsets.log_start_offset
+        return LogAppendInfo((first, last, append_time, start_offset, True, timestamp, 0))
+
+    def check_usable(self) -> None:
+        """Refuse a poisoned log; finish what an interrupt has left of the append before.
+
+        Raises:
+            KafkaStorageError: the log is poisoned, or the disk refuses.
+        """
+        self.health.check()
+        if self.transactions.applied_offset != self.log_end_offset:
+            offsets = self.offsets
+            self.transactions.reload(
+                offsets.log_start_offset, offsets.high_watermark, self.clock.wall_ms()
+            )
+
+    # Segments that begin and go. Requires: the partition lock
+
+    def roll(self, now_ms: int | None = None) -> None:
+        """Begin a new segment unless the present one is empty. `now_ms` is wall time.
+
+        Raises:
+            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
+        """
+        self.check_usable()
+        if self.segments[-1].size:
+            self.writer.roll(self.log_end_offset, now_ms)
+
+    def take_segment(self, segment: Segment) -> None:
+        """Go on with a segment that was made elsewhere, in place of the last one, which is empty.
+
+        Its batches have no producers, and are synced with all that lies before them.
+        """
+        assert self.log_end_offset == segment.base_offset, segment
+        self.chain.segments = (*self.segments[:-1], segment)
+        self.transactions.applied_offset = self.durability.synced_offset = segment.next_offset
+
+    def replace_segments(self, segments: tuple[Segment, ...]) -> None:
+        """Go on with other segments, whose end is lower or whose begin is higher.
+
+        Raises:
+            KafkaStorageError: the disk refuses to keep what follows from it. The log has them.
+        """
+        end = segments[-1].end[0]
+        offsets = self.offsets
+        start = min(max(offsets.log_start_offset, segments[0].base_offset), end)
+        # Both at once: no interrupt may come between them.
+        self.chain.segments, offsets.log_start_offset = segments, start
+        self.durability.promise_less(end)
+        try:
+            self.epochs.truncate(start, end)
+            if self.transactions.applied_offset != end:
+                self.transactions.reload(start, offsets.high_watermark, self.clock.wall_ms())
+        finally:
+            offsets.update_high_watermark(offsets.high_watermark)
+
+    def move_to(
+        self, directory: str, open_files: OpenFiles, checkpoint: Callable[[], object]
+    ) -> None:
+        """Go on with the same bytes in another directory, which has all of them, synced.
+
+        `checkpoint` stores the offsets of the logs there. Requires: the partition lock, and the
+        sync lock.
+        """
+        published, former = self.offsets.published, self.segments
+        self.chain.move_to(directory, open_files)
+        self.durability.synced_offset = self.log_end_offset
+        self.offsets.keep_with(checkpoint)
+        if published is not None:
+            self.offsets.published = PublishedOffset(open_files, directory)
+        self._open_files = open_files
+        self.directory = directory  # last: it tells whether an interrupt came before all was done
+        for segment in former:
+            segment.file.release()
+        if published is not None:
+            published.release()
+
+    def retire(self, reason: BaseException) -> None:
+        """Refuse writes from here on; reads of what is published go on."""
+        self.health.retire(reason)
+        for segment in self.segments:
+            segment.file.release()
+        if self.offsets.published is not None:
+            self.offsets.published.release()
+
+    def __repr__(self) -> str:
+        return (
+            f"Log({self.topic_partition}, {self.offsets.log_start_offset}..{self.log_end_offset}, "
+            f"{len(self.segments)} segments)"
+        )

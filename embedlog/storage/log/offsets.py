@@ -1,0 +1,195 @@
+"""The offsets that say how far each promise of a log reaches, but for what is synced.
+
+log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
+                                          synced_offset  <= log_end_offset
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.common import TopicPartition
+    from embedlog.storage.log.durability import LogDurability
+    from embedlog.storage.log.epochs import LogEpochs
+    from embedlog.storage.log.transactions import LogTransactions
+    from embedlog.storage.log_health import LogHealth
+    from embedlog.storage.segments.chain import SegmentChain
+    from embedlog.storage.state_files.published_offset import PublishedOffset
+
+
+class LogOffsets:
+    """Moved under the partition lock, read by anyone without one.
+
+    Those that the checkpoints keep are stored before what they promise is done.
+    """
+
+    __slots__ = (
+        "_chain",
+        "_checkpoint",
+        "_durability",
+        "_epochs",
+        "_health",
+        "_topic_partition",
+        "_transactions",
+        "cleaned_offset",
+        "gaps_below",
+        "high_watermark",
+        "is_replicated",
+        "log_start_offset",
+        "published",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        chain: SegmentChain,
+        durability: LogDurability,
+        transactions: LogTransactions,
+        epochs: LogEpochs,
+        health: LogHealth,
+        log_start_offset: int,
+        high_watermark: int,
+        checkpoint: Callable[[], object],
+        is_replicated: bool,
+    ) -> None:
+        """`checkpoint` stores every log's offsets. `is_replicated`: see `LogManager`."""
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+        self.cleaned_offset = -1
+        """Compaction has seen what lies below; -1 for never."""
+        self.gaps_below = 0
+        """Offsets below need not be contiguous, see `gaps`."""
+        self.is_replicated = is_replicated
+        self.published: PublishedOffset | None = None
+        """Tells other processes the high watermark, where the files do not."""
+        self._topic_partition = topic_partition
+        self._chain = chain
+        self._durability = durability
+        self._transactions = transactions
+        self._epochs = epochs
+        self._health = health
+        self._checkpoint = checkpoint
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what a read_committed reader may see: before the first open transaction.
+
+        Never below the log start offset, also where records of an open transaction were deleted.
+        """
+        unstable = self._transactions.first_unstable_offset
+        high_watermark = self.high_watermark
+        if unstable is None or unstable > high_watermark:
+            return high_watermark
+        start = self.log_start_offset
+        return unstable if unstable > start else start
+
+    # Moving them. Requires: the partition lock
+
+    def commit(self, synced_only: bool) -> None:
+        """Raise the high watermark to the log's end, or to how far the log is synced."""
+        end = self._chain.segments[-1].end[0]
+        if synced_only and self._durability.synced_offset < end:
+            end = self._durability.synced_offset
+        if end > self.high_watermark:
+            if self._transactions.first_unstable_offset is None:
+                self.high_watermark = end
+            else:
+                self.update_high_watermark(end)
+        if self.published is not None and self.published.offset != self.high_watermark:
+            self.published.publish(self.high_watermark)
+
+    def commit_to(self, offset: int) -> None:
+        """Raise the high watermark to `offset`, which every replica has that counts."""
+        if offset > self.high_watermark:
+            self.follow(offset)
+
+    def follow(self, offset: int) -> bool:
+        """Take over a leader's high watermark, kept within the log; say whether it changed."""
+        has_changed = self.update_high_watermark(offset)
+        if self.published is not None and self.published.offset != self.high_watermark:
+            self.published.publish(self.high_watermark)
+        return has_changed
+
+    def update_high_watermark(self, offset: int) -> bool:
+        """Set the high watermark, kept within the log; say whether it changed."""
+        bounded = self._chain.segments[-1].end[0]
+        if offset < bounded:
+            bounded = offset if offset > self.log_start_offset else self.log_start_offset
+        if bounded == self.high_watermark:
+            return False
+        if self._transactions.first_unstable_offset is not None:
+            self._transactions.forget_below(bounded, bounded)
+        # Last: if an interrupt comes before it, the next call does all of it again.
+        self.high_watermark = bounded
+        return True
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Hide what lies below `offset`, at most the high watermark; say whether it changed.
+
+        Raises:
+            OffsetOutOfRange: `offset` is above the high watermark.
+            KafkaStorageError: the disk refuses to keep the offset; nothing has changed.
+        """
+        if offset > self.high_watermark:
+            raise errors.OffsetOutOfRange(
+                f"Cannot increment the log start offset to {offset} of partition "
+                f"{self._topic_partition} since it is larger than the high watermark "
+                f"{self.high_watermark}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        former, self.log_start_offset = self.log_start_offset, offset
+        try:
+            self.checkpoint()
+        except errors.KafkaStorageError:
+            self.log_start_offset = former
+            raise
+        self._epochs.truncate_from_start(offset)
+        self._transactions.forget_below(offset, self.high_watermark)
+        return True
+
+    def allow_gaps_below(self, offset: int) -> None:
+        """Let what lies below `offset` have gaps, and be it known before there are any.
+
+        Raises:
+            KafkaStorageError: the disk refuses to keep it.
+        """
+        former = self.gaps_below
+        self.gaps_below = max(former, offset)
+        try:
+            self.checkpoint()
+        except errors.KafkaStorageError:
+            self.gaps_below = former
+            raise
+
+    def before_truncation(self, offset: int) -> None:
+        """Promise less before doing it: a crash during the truncation must not look like rot.
+
+        Requires: the sync lock, too: a sync that is under way shall not promise what goes.
+
+        Raises:
+            KafkaStorageError: the disk refuses; nothing was cut.
+        """
+        self._durability.promise_less(offset)
+        self.cleaned_offset = min(self.cleaned_offset, offset)
+        self.checkpoint()
+
+    def keep_with(self, checkpoint: Callable[[], object]) -> None:
+        """Store them elsewhere from here on, as the log does its batches."""
+        self._checkpoint = checkpoint
+
+    def checkpoint(self) -> None:
+        """Store the offsets of every log.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        try:
+            self._checkpoint()
+        except OSError as error:
+            raise self._health.refused(error) from error

@@ -1,0 +1,346 @@
+"""Reading a log: batches from an offset on, and look-ups by time. No lock, no copy.
+
+Batches that an earlier process wrote are checked when they are first read: how far they are good is
+the segment's `trusted_size`.
+"""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+from struct import Struct
+
+from embedlog import errors
+from embedlog.errors import CorruptRecord
+from embedlog.storage.batch_walk import walk
+from embedlog.storage.log_values import LogRead
+from embedlog.storage.segments.segment import Segment, base_offset_of
+from embedlog.storage.segments.segment_file import NOTHING
+from embedlog.storage.segments.segment_indexes import HINTS_MAX
+from embedlog.storage.validation.validated_batch import MAGIC
+from wire.records.batch import iter_batches
+from wire.records.crc32c import crc32c
+from wire.records.errors import RecordsError
+from wire.records.format import ATTRIBUTES_POSITION, CRC_POSITION, MAGIC_POSITION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+    from embedlog.storage.log.epochs import LogEpochs
+    from embedlog.storage.log.offsets import LogOffsets
+    from embedlog.storage.log_health import LogHealth
+    from embedlog.storage.segments.chain import SegmentChain
+
+_CRC = Struct(">I")
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+"""Timestamps below 0 that ListOffsets gives a meaning; -5 and -6 are of tiered storage."""
+
+
+class LogReader:
+    """Called by any thread, without a lock."""
+
+    __slots__ = ("_chain", "_epochs", "_health", "_offsets", "_topic_partition")
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        chain: SegmentChain,
+        offsets: LogOffsets,
+        epochs: LogEpochs,
+        health: LogHealth,
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._chain = chain
+        self._offsets = offsets
+        self._epochs = epochs
+        self._health = health
+
+    def read(
+        self, offset: int, *, max_bytes: int, end_offset: int, min_one: bool = True
+    ) -> LogRead:
+        """Return whole batches from the one holding `offset`, ending before `end_offset`.
+
+        At most `max_bytes` of one segment, but at least one batch with `min_one` (KIP-74). The
+        view is read-only and stays valid after retention deletes the file. No lock, no copy.
+
+        Raises:
+            OffsetOutOfRange: `offset` is outside [log_start_offset, log_end_offset].
+            CorruptRecord: the batches on disk are damaged, or have rotted from `offset` on.
+        """
+        segment = self._chain.segments[-1]
+        next_offset, size, _, _ = segment.end
+        if not self._offsets.log_start_offset <= offset <= next_offset:
+            self._health.check_rot()
+            raise self._out_of_range(offset, next_offset)
+        if offset < segment.base_offset:
+            segment = self._older(offset)
+            next_offset, size, _, _ = segment.end
+        hints = segment.indexes.hints
+        position = hints.get(offset)
+        if position is None:
+            position = size if offset == next_offset else segment.indexes.position_of(offset, size)
+        end = size
+        if end_offset < next_offset:
+            end = max(position, segment.indexes.position_of(end_offset, size))
+            next_offset = max(offset, end_offset)
+        if end - position > max_bytes:
+            end, next_offset = cut(
+                segment, position, end, offset=offset, max_bytes=max_bytes, min_one=min_one
+            )
+        if end != position:
+            if end >= segment.trusted_size:
+                good = self._find_damage(segment, position, end, offset)
+                if good is not None:
+                    end, next_offset = good
+            if len(hints) >= HINTS_MAX:
+                hints.clear()
+            hints[next_offset] = end
+            view = segment.file.view(position, end)
+        else:
+            view = NOTHING
+            if self._health.failure is not None and offset == self._chain.end_offset:
+                self._health.check_rot()
+        return LogRead((view, next_offset, segment.base_offset, position))
+
+    def _older(self, offset: int) -> Segment:
+        """The first segment with something at or after `offset`, which is not in the last one."""
+        segments = self._chain.segments
+        slot = bisect_right(segments, offset, key=base_offset_of) - 1
+        for segment in segments[slot:-1]:
+            size = segment.end[1]
+            if segment.indexes.position_of(offset, size) != size:
+                return segment
+            # Compaction left nothing here at or after `offset`.
+            self._check_gap(segment, size, offset)
+        return segments[-1]
+
+    def _out_of_range(self, offset: int, end: int) -> errors.KafkaError:
+        return errors.OffsetOutOfRange(
+            f"Received request for offset {offset} for partition {self._topic_partition}, but we "
+            f"only have log segments from offset {self._offsets.log_start_offset} to {end}."
+        )
+
+    def fetch_offset(
+        self, timestamp: int, *, end_offset: int | None = None
+    ) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) by the rules of ListOffsets; None when there is none.
+
+        `timestamp` may be -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local. Where
+        `end_offset` is given (the bound of the caller's isolation), no answer lies beyond it.
+
+        Raises:
+            CorruptRecord: the batches on disk are damaged.
+        """
+        epochs, start = self._epochs.cache, self._offsets.log_start_offset
+        bound = self._chain.end_offset if end_offset is None else end_offset
+        if timestamp == LATEST:
+            return -1, bound, self._known(epochs.latest_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return -1, start, self._known(epochs.epoch_for_offset(start))
+        if timestamp == MAX_TIMESTAMP:
+            found = _largest_timestamp(self._chain.segments)
+        elif timestamp < 0:
+            return -1, -1, -1
+        else:
+            found = _first_at_or_after(self._chain.segments, timestamp, start)
+        return None if found is None or found[1] >= bound else found
+
+    def _known(self, epoch: int) -> int:
+        return epoch if epoch >= 0 else self._epochs.latest
+
+    # Checking what an earlier process wrote
+
+    def verify(self, segment: Segment, position: int, end: int, offset: int) -> int:
+        """Check batches that an earlier process wrote; return the offset behind them.
+
+        `offset` is what the reader asked for: the first batch holds it.
+
+        Raises:
+            CorruptRecord: a wrong checksum; offsets that do not continue, or epochs that are not
+                the log's, which no checksum covers.
+        """
+        _, next_offset, damage = self._check(segment, position, end, offset)
+        if damage is not None:
+            self._health.note_damage(damage)
+            raise damage
+        return next_offset
+
+    def _find_damage(
+        self, segment: Segment, position: int, end: int, offset: int
+    ) -> tuple[int, int] | None:
+        """As `verify`, but what precedes the first bad batch may be read.
+
+        Returns where that ends, in bytes and as an offset; None when all is good up to the
+        segment's end, or was written by this process.
+
+        Raises:
+            CorruptRecord: the first batch is bad.
+        """
+        if position >= segment.loaded_size or end == segment.trusted_size == segment.end[1]:
+            return None
+        good_end, good_offset, damage = self._check(segment, position, end, offset)
+        if damage is None:
+            return None if end == segment.end[1] else (good_end, good_offset)
+        self._health.note_damage(damage)
+        if good_end == position or good_offset >= segment.end[0]:
+            raise damage  # also when the next read would be of the next segment
+        return good_end, good_offset
+
+    def _check(
+        self, segment: Segment, position: int, end: int, offset: int
+    ) -> tuple[int, int, CorruptRecord | None]:
+        """How far the batches are good, in bytes and as an offset, and what is wrong behind that.
+
+        A batch behind a gap that overlaps the next one may be the wrong one of the two.
+        """
+        view = segment.file.view(0, end)
+        before_gap: tuple[int, int] | None = None
+        expected = segment.base_offset if position == 0 else -1
+        offset_end = segment.end[0]
+        gaps_below = self._offsets.gaps_below
+        epoch_of, read_crc = self._epochs.cache.epoch_for_offset, _CRC.unpack_from
+        good_end, good_offset, reason = position, offset, ""
+        try:
+            for at, size, base_offset, last_offset, _, epoch in walk(
+                view, position, end, segment.path
+            ):
+                if expected < 0 and base_offset > offset:
+                    self._check_gap(segment, at, offset)
+                is_next = base_offset == expected if expected >= 0 else base_offset <= offset
+                known = epoch_of(base_offset)
+                if not offset <= last_offset < offset_end or (
+                    not is_next and not expected < base_offset <= gaps_below
+                ):
+                    reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+                    good_end, good_offset = before_gap or (good_end, good_offset)
+                elif known not in (epoch, -1):
+                    reason = f"leader epoch {epoch} at offset {base_offset}, expected {known}"
+                elif view[at + MAGIC_POSITION] != MAGIC:
+                    reason = _wrong_legacy_checksum(view, at, at + size)
+                else:
+                    (stored,) = read_crc(view, at + CRC_POSITION)
+                    computed = crc32c(view[at + ATTRIBUTES_POSITION : at + size])
+                    if computed != stored:
+                        reason = f"crc {computed:#010x}, stored {stored:#010x}"
+                if reason:
+                    break
+                before_gap = None if is_next else (good_end, good_offset)
+                good_end, good_offset = at + size, last_offset + 1
+                expected = good_offset
+        except CorruptRecord as error:
+            return good_end, good_offset, error
+        if before_gap is not None and not reason and end < segment.end[1]:
+            following = int.from_bytes(segment.file.view(end, end + 8), "big", signed=True)
+            if following < good_offset:
+                reason = f"offset {good_offset - 1}, the next batch begins at {following}"
+                good_end, good_offset = before_gap
+        if position <= segment.trusted_size:
+            segment.trusted_size = max(segment.trusted_size, good_end)
+        if reason:
+            return good_end, good_offset, CorruptRecord(segment.path, good_end, reason)
+        return good_end, good_offset, None
+
+    def _check_gap(self, segment: Segment, position: int, offset: int) -> None:
+        """No batch holds `offset`, the next one begins at `position`: look at those before.
+
+        If compaction left nothing there they are in order; else one with a wrong base offset is
+        passed over. From the last but one that the index names: the wrong one may be the last.
+
+        Raises:
+            CorruptRecord: one of them is not where its offsets say.
+        """
+        if position <= segment.trusted_size or not segment.loaded_size:
+            return
+        start = position
+        for _ in range(2):
+            start = segment.indexes.boundary_before(max(0, start - 1), segment.size)
+        expected = segment.base_offset
+        view = segment.file.view(0, position)
+        for at, _, base_offset, last_offset, _, _ in walk(view, start, position, segment.path):
+            is_next = base_offset == expected or at == start > 0
+            if base_offset < expected or not (is_next or base_offset <= self._offsets.gaps_below):
+                reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+                damage = CorruptRecord(segment.path, at, reason)
+                self._health.note_damage(damage)
+                raise damage
+            expected = last_offset + 1
+
+
+def cut(
+    segment: Segment, position: int, end: int, *, offset: int, max_bytes: int, min_one: bool
+) -> tuple[int, int]:
+    """Where the whole batches of [position, end) that fit `max_bytes` end, and the next offset.
+
+    With `min_one` the first batch counts as fitting. The offset is that of the first batch which
+    does not fit, as its head tells: `LogReader.verify` knows it from those before.
+    """
+    limit = position + max_bytes
+    start = max(position, segment.indexes.boundary_before(limit, segment.end[1]))
+    fitting_end, next_offset = start, offset
+    view = segment.file.view(0, end)
+    try:
+        for at, size, base_offset, last_offset, _, _ in walk(view, start, end, segment.path):
+            if at + size > limit and not (min_one and at == position):
+                return at, max(offset, base_offset)
+            fitting_end, next_offset = at + size, last_offset + 1
+            if at + size >= limit:
+                break
+    except CorruptRecord:
+        if fitting_end <= position:
+            raise
+    return fitting_end, next_offset
+
+
+def _wrong_legacy_checksum(view: memoryview, position: int, end: int) -> str:
+    """What is wrong with a message of magic 0 or 1, "" when nothing is."""
+    try:
+        for batch in iter_batches(view, position, end):
+            batch.check_crc()
+    except RecordsError as error:
+        return str(error)
+    return ""
+
+
+def _largest_timestamp(segments: tuple[Segment, ...]) -> tuple[int, int, int] | None:
+    """The first record with the largest timestamp of all, also below the log's start.
+
+    A log whose records have no timestamps answers its first record, an empty one nothing.
+    """
+    best = max(segments, key=lambda segment: segment.largest()[0])
+    timestamp, holder = best.largest()
+    size = best.end[1]
+    position = 0 if timestamp < 0 else best.indexes.position_of(holder, size)
+    return _first_record(best, position, size, timestamp, 0)
+
+
+def _first_at_or_after(
+    segments: tuple[Segment, ...], timestamp: int, start_offset: int
+) -> tuple[int, int, int] | None:
+    for segment in segments:
+        if segment.largest()[0] < timestamp:
+            continue
+        size = segment.end[1]
+        position = segment.indexes.position_of_time(timestamp, size)
+        found = _first_record(segment, position, size, timestamp, start_offset)
+        if found is not None:
+            return found
+    return None
+
+
+def _first_record(
+    segment: Segment, position: int, size: int, timestamp: int, start_offset: int
+) -> tuple[int, int, int] | None:
+    """(timestamp, offset, epoch) of the first record from `position` on that is not older."""
+    view = segment.file.view(0, size)
+    for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
+        if latest < timestamp or last_offset < start_offset:
+            continue
+        for batch in iter_batches(view, at, at + batch_size):
+            for record in batch.records():
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return record.timestamp, record.offset, epoch
+    return None

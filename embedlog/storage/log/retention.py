@@ -1,0 +1,171 @@
+"""Which old segments go: by start offset, by size, by age.
+
+Segments are looked at oldest first, and the first that must stay ends the pass. A segment is only
+removed once the high watermark has passed its end, and never while it is the last and empty. When
+all must go, an empty one is begun first.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaStorageError
+from embedlog.storage.log_health import HARMLESS_ERRORS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.segments.segment import Segment
+
+    Remove = Callable[[list[str], int], None]
+
+    Rule = Callable[[Segment, int], bool]
+    """(segment, first offset of the next one) -> whether the segment must go."""
+
+
+def delete_old_segments(
+    log: Log,
+    now_ms: int,
+    remove: Remove | None = None,
+    *,
+    is_closing: bool = False,
+    pinned_offset: int | None = None,
+) -> int:
+    """Apply the topic's retention; return how many segments went. `now_ms` is wall time.
+
+    Their files get other names and are given to `remove`, with the delay in milliseconds; without
+    one they are removed at once. Views of their batches stay readable. When a log `is_closing` its
+    segments are as young as their files: records with old timestamps that were written a second ago
+    have not been there for Kafka's first look either. Size and age remove nothing from
+    `pinned_offset` on. Requires: the partition lock.
+
+    Raises:
+        KafkaStorageError: the disk refuses. What has left the log and is still there goes next
+            time, before anything else does: there is never a hole between two segments.
+    """
+    if log.chain.is_swapping:
+        return 0  # the new segment has what must stay of the ones it takes the place of
+    remove_doomed(log, remove)
+    taken = _take_out(log, lambda segment, following: following <= log.offsets.log_start_offset)
+    if log.config.delete:
+        rules = (_size_rule(log), _time_rule(log, now_ms, is_closing=is_closing))
+        taken += sum(_take_out(log, _unless_pinned(rule, pinned_offset)) for rule in rules)
+    remove_doomed(log, remove)
+    return taken
+
+
+def free_below(log: Log, offset: int) -> bool:
+    """Remove at once the segments whose records all lie below `offset`; say if there were any.
+
+    None of them lies above the high watermark. For who must write to give records up, and finds the
+    disk full. Requires: the partition lock.
+
+    Raises:
+        KafkaStorageError: the log is poisoned, or the disk refuses.
+    """
+    log.check_usable()
+    offset = min(offset, log.offsets.high_watermark)
+    if log.chain.is_swapping or not _take_out(log, lambda segment, following: following <= offset):
+        return False
+    remove_doomed(log)
+    return True
+
+
+def remove_doomed(log: Log, remove: Remove | None = None) -> None:
+    """Let go of what has left the log, for good.
+
+    The directory is synced after that, also at the level `os`: the checkpoints will say that all
+    below the first segment is gone, and that what is below the recovery point is whole. A segment
+    that comes back with the next loss of power, perhaps never synced itself, would be believed.
+    """
+    if not log.chain.doomed:
+        return
+    delay_ms = log.config.file_delete_delay_ms
+    is_now = remove is None or log.config.durability == "memory" or delay_ms == 0
+    try:
+        for segment in log.chain.doomed:
+            if remove is None or is_now:
+                segment.file.remove()
+            else:
+                _put_away(segment, remove, delay_ms)
+        if log.config.durability != "memory":
+            log.files.sync_directory(log.directory)
+        log.chain.doomed.clear()
+    except OSError as error:
+        raise log.health.refused(error) from error
+
+
+def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
+    try:
+        remove(segment.file.put_away(), delay_ms)
+    except OSError as error:
+        if error.errno not in HARMLESS_ERRORS:
+            raise
+        segment.file.remove()  # a directory that is full has no room for longer names
+
+
+def _size_rule(log: Log) -> Rule:
+    limit = log.config.retention_bytes
+    excess = log.size - limit
+
+    def must_go(segment: Segment, _following: int) -> bool:
+        nonlocal excess
+        if limit < 0 or excess < segment.size:
+            return False
+        excess -= segment.size
+        return True
+
+    return must_go
+
+
+def _time_rule(log: Log, now_ms: int, *, is_closing: bool) -> Rule:
+    retention_ms = log.config.retention_ms
+
+    def must_go(segment: Segment, _following: int) -> bool:
+        if retention_ms < 0:
+            return False
+        largest = segment.largest()[0]
+        youngest = largest if largest >= 0 else segment.modified_ms
+        if is_closing and now_ms - youngest > retention_ms:
+            youngest = max(youngest, segment.modified_ms)
+        return now_ms - youngest > retention_ms
+
+    return must_go
+
+
+def _unless_pinned(rule: Rule, pinned_offset: int | None) -> Rule:
+    if pinned_offset is None:
+        return rule
+    return lambda segment, following: following <= pinned_offset and rule(segment, following)
+
+
+def _take_out(log: Log, must_go: Rule) -> int:
+    """Let the log go on without the oldest segments that must go; return how many."""
+    segments = log.segments
+    count = 0
+    for slot, segment in enumerate(segments):
+        is_last = slot == len(segments) - 1
+        end = log.log_end_offset if is_last else segments[slot + 1].base_offset
+        if log.offsets.high_watermark < end or (is_last and segment.size == 0):
+            break
+        if not must_go(segment, end):
+            break
+        count += 1
+    if count and count == len(segments):
+        count = _make_last_one_go(log, count)
+        segments = log.segments
+    if count:
+        log.chain.doomed += segments[:count]
+        log.replace_segments(segments[count:])
+    return count
+
+
+def _make_last_one_go(log: Log, count: int) -> int:
+    """Begin a segment behind the last, or leave the last where there is no room for another."""
+    try:
+        log.roll()
+    except KafkaStorageError:
+        if log.failure is not None:
+            raise
+        return count - 1
+    return count

@@ -1,0 +1,159 @@
+"""What a log knows of its producers and their transactions.
+
+    producers               each producer's last batches, and its open transaction
+    first_unstable_offset   the first record of a transaction whose outcome is not yet replicated:
+                            it holds the last stable offset back
+    aborted                 the transactions that a read_committed reader leaves out, segment by
+                            segment: their control batches lie there
+
+All of it follows from the batches: `applied_offset` is how far they have been taken in.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaStorageError
+from embedlog.storage.producers.append import judge_marker, load_aborted, load_producers
+from embedlog.storage.producers.entry import NO_OFFSET
+from embedlog.storage.segments.segment import segments_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.log_health import LogHealth
+    from embedlog.storage.producers.entry import ProducerUpdate
+    from embedlog.storage.producers.state import ProducerStateManager
+    from embedlog.storage.segments.chain import SegmentChain
+    from embedlog.storage.segments.indexes.transaction import AbortedTransaction, TransactionIndex
+    from embedlog.storage.segments.segment import Segment
+    from embedlog.storage.validation.validated_batch import GoodBatch
+    from wire.records.batch import RecordBatch
+
+
+class LogTransactions:
+    """Changed under the partition lock; the aborted transactions may be asked for by anyone."""
+
+    __slots__ = (
+        "_chain",
+        "_health",
+        "applied_offset",
+        "first_unstable_offset",
+        "producers",
+    )
+
+    def __init__(
+        self,
+        producers: ProducerStateManager,
+        chain: SegmentChain,
+        health: LogHealth,
+        high_watermark: int,
+    ) -> None:
+        self.producers = producers
+        self.applied_offset = chain.end_offset
+        """The batches below have been taken in; -1 for nobody knows."""
+        self.first_unstable_offset = producers.first_unstable_offset(high_watermark)
+        """See above; None when every transaction has ended below the high watermark."""
+        self._chain = chain
+        self._health = health
+
+    # Following the batches. Requires: the partition lock
+
+    def judge(
+        self, batch: GoodBatch, first_offset: int, origin: int, transaction_version: int
+    ) -> ProducerUpdate | None:
+        """What a control batch at `first_offset` would do; changes nothing.
+
+        Raises:
+            KafkaError: as `ProducerStateManager.prepare_marker`.
+        """
+        return judge_marker(
+            self.producers,
+            batch,  # type: ignore[arg-type]  # a built one is no marker
+            first_offset=first_offset,
+            origin=origin,
+            transaction_version=transaction_version,
+        )
+
+    def apply(self, update: ProducerUpdate, high_watermark: int) -> None:
+        """Take in a published batch that was judged."""
+        aborted = self.producers.apply(update)
+        if aborted is not None:
+            self._chain.segments[-1].aborted.note(aborted)
+        if (
+            self.first_unstable_offset is not None
+            or update.entry.current_txn_first_offset != NO_OFFSET
+        ):
+            self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
+
+    def replay(self, batch: RecordBatch, high_watermark: int) -> None:
+        """Take in a published batch that its leader has judged."""
+        if batch.producer_id >= 0:
+            aborted = self.producers.replay(batch)
+            if aborted is not None:
+                self._chain.segments[-1].aborted.note(aborted)
+            self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
+        self.applied_offset = batch.next_offset
+
+    def forget_below(self, offset: int, high_watermark: int) -> None:
+        """Transactions that ended below `offset` hold nothing back any more."""
+        self.producers.forget_transactions_below(offset)
+        self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
+
+    def reload(self, log_start_offset: int, high_watermark: int, now_ms: int) -> None:
+        """Make the state anew from the last good snapshot and the batches behind it.
+
+        `now_ms` is wall time.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        end = self._chain.end_offset
+        self.applied_offset = -1
+        try:
+            load_producers(
+                self._chain.files,
+                self._chain.directory,
+                self._chain.segments,
+                self.producers,
+                log_end_offset=end,
+                log_start_offset=log_start_offset,
+                now_ms=now_ms,
+            )
+        except OSError as error:
+            raise self._health.refused(error) from error
+        self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
+        self.applied_offset = end
+
+    # For read_committed readers. No lock
+
+    def knows_aborted(self, offset: int) -> bool:
+        """Is what `aborted` tells about the segment of `offset` in memory?
+
+        Otherwise the first who asks has the segment's batches looked at, all of them.
+        """
+        return self._chain.holding(offset).aborted.index is not None
+
+    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions that a read_committed reader of [start, end) must filter.
+
+        Raises:
+            CorruptRecord: a batch of a segment that is looked at is damaged.
+            KafkaStorageError: the directory cannot be read.
+        """
+        found: list[AbortedTransaction] = []
+        for segment in segments_from(self._chain.segments, start):
+            index = segment.aborted.index
+            if index is None:
+                index = self._load_aborted(segment)
+            some, complete = index.collect_aborted(start, end)
+            found += some
+            if complete:
+                break
+        return found
+
+    def _load_aborted(self, segment: Segment) -> TransactionIndex:
+        while True:
+            files, directory = self._chain.files, self._chain.directory
+            try:
+                return load_aborted(files, directory, self._chain.segments, segment)
+            except OSError as error:
+                if directory == self._chain.directory:
+                    raise KafkaStorageError(f"{directory}: {error}") from error

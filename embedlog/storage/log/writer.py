@@ -1,0 +1,193 @@
+"""Writing behind the end of a log: which segment, the bytes, the moment they are published."""
+
+from __future__ import annotations
+
+from embedlog.storage.log.durability import SYNC_WINDOW_SIZE
+from embedlog.storage.log_health import HARMLESS_ERRORS
+from embedlog.storage.producers.append import write_snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog import errors
+    from embedlog.runtime import Random
+    from embedlog.runtime.files import Bytes
+    from embedlog.storage.log.durability import LogDurability
+    from embedlog.storage.log.transactions import LogTransactions
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.log_health import LogHealth
+    from embedlog.storage.segments.chain import SegmentChain
+    from embedlog.storage.segments.segment import Segment
+
+
+class LogWriter:
+    """Requires: the partition lock, for everything.
+
+    A batch is written behind the published end, and published by one assignment (`Segment.end`).
+    Whatever interrupts that, a reader sees all of the batch or nothing.
+    """
+
+    __slots__ = (
+        "_age_max",
+        "_chain",
+        "_config",
+        "_durability",
+        "_health",
+        "_interval",
+        "_random",
+        "_transactions",
+    )
+
+    def __init__(
+        self,
+        chain: SegmentChain,
+        durability: LogDurability,
+        transactions: LogTransactions,
+        health: LogHealth,
+        random: Random,
+    ) -> None:
+        """`configure` must follow."""
+        self._chain = chain
+        self._durability = durability
+        self._transactions = transactions
+        self._health = health
+        self._random = random
+
+    def configure(self, config: LogConfig) -> None:
+        """Obey another configuration from the next append on."""
+        self._config = config
+        self._interval = config.index_interval_bytes
+        jitter = min(config.segment_jitter_ms, config.segment_age_ms)
+        self._age_max = config.segment_age_ms - (self._random.below(jitter) if jitter > 0 else 0)
+        self._chain.zeroed = config.durability == "fsync"
+        active = self._chain.segments[-1]
+        active.limits.forget()
+        active.file.zeroed = self._chain.zeroed
+
+    def append(
+        self,
+        segment: Segment,
+        buffers: Sequence[Bytes],
+        size: int,
+        *,
+        first_offset: int,
+        last_offset: int,
+        latest: int,
+        now_ms: int,
+    ) -> None:
+        """Write one batch, its offsets and epoch stamped, and publish it.
+
+        `segment` is the log's last one; a full one is followed by another first. `latest` is the
+        batch's largest timestamp, `now_ms` is wall time.
+
+        Raises:
+            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
+        """
+        limits = segment.limits
+        _, position, largest, holder = segment.end
+        if (
+            position + size > limits.size_max
+            or last_offset > limits.offset_max
+            or latest > limits.time_max
+            or latest < 0
+        ):
+            segment = self._segment_for(
+                segment,
+                size,
+                first_offset=first_offset,
+                last_offset=last_offset,
+                latest=latest,
+                now_ms=now_ms,
+            )
+            _, position, largest, holder = segment.end
+        if latest > largest:
+            largest, holder = latest, last_offset
+        try:
+            segment.file.write(buffers, size, position)
+        except OSError as error:
+            raise self._write_failed(segment, error) from error
+        # This publishes the batch. Whatever comes behind is made good by the next append if an
+        # interrupt keeps it from happening.
+        segment.end = (last_offset + 1, position + size, largest, holder)
+        segment.modified_ms = now_ms
+        segment.indexes.count(last_offset, position, size, self._interval, segment.end)
+
+    def _segment_for(
+        self,
+        segment: Segment,
+        size: int,
+        *,
+        first_offset: int,
+        last_offset: int,
+        latest: int,
+        now_ms: int,
+    ) -> Segment:
+        """The segment that takes the next `size` bytes, a new one when the present is done.
+
+        Beside the limits of a segment the sync window is kept here: it is one of them.
+        """
+        position = segment.end[1]
+        if segment.limits.is_reached(
+            self._config,
+            self._age_max,
+            base_offset=segment.base_offset,
+            position=position,
+            size=size,
+            last_offset=last_offset,
+            latest=latest,
+            now_ms=now_ms,
+            entry_count=len(segment.indexes.load(position)[0]) if position else 0,
+        ):
+            segment = self.roll(first_offset, now_ms)
+        if segment.file.zeroed:
+            self._durability.keep_window(segment, size)
+            window_end = segment.synced_size + SYNC_WINDOW_SIZE
+            segment.limits.size_max = min(segment.limits.size_max, window_end)
+        if segment.end[1] == 0:
+            segment.limits.first_timestamp = latest
+        return segment
+
+    def _write_failed(self, segment: Segment, error: OSError) -> errors.KafkaError:
+        error.filename = segment.path  # a call on a descriptor names no file
+        segment.limits.forget()
+        try:
+            segment.file.cut_to(segment.size)
+        except OSError as second:
+            if second.errno not in HARMLESS_ERRORS:
+                return self._health.poison(second)
+            segment.file.distrust_capacity()
+        return self._health.refused(error)
+
+    def roll(self, base_offset: int, now_ms: int | None = None) -> Segment:
+        """Finish the present segment and begin one at `base_offset`, unless it is that already.
+
+        `now_ms` is wall time.
+
+        Raises:
+            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
+        """
+        chain, durability = self._chain, self._durability
+        former = chain.segments[-1]
+        if former.size == 0 and former.base_offset == base_offset:
+            return former
+        segment = chain.new(base_offset, now_ms)
+        is_kept, is_durable = self._config.durability != "memory", chain.zeroed
+        try:
+            if is_kept:
+                # Cut to its content before the sync: once it is known to be synced, no recovery
+                # looks for the zeros behind it.
+                former.finish()
+                producers = self._transactions.producers
+                write_snapshot(chain.files, chain.directory, producers, base_offset)
+            if is_durable or (durability.synced_offset >= base_offset and is_kept):
+                # Also when its records are synced: so that the cut is, too; a recovery that begins
+                # behind them does not look for zeros.
+                durability.sync_cut(former)
+            segment.file.create()
+        except OSError as error:
+            raise self._health.refused(error) from error
+        if is_durable:
+            durability.sync_name(segment)
+        chain.segments = (*chain.segments, segment)
+        return segment

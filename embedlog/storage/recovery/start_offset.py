@@ -1,0 +1,75 @@
+"""Where a log begins: the checkpoint's word, or what can be concluded without it.
+
+Records below the start offset are there, for their segment holds others, and were deleted. A wrong
+one hides records or brings deleted ones back. The epoch cache of the log is a second witness: what
+is deleted takes its epochs along, so that the first epoch begins at the start offset, or behind it
+where records have none (magic 0 and 1).
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.degradation import DAMAGED, Degradation
+from embedlog.storage.events import events
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.log.opening import Opening
+
+UNKNOWN = -1
+
+
+def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int | None) -> None:
+    """Decide on `opening.log_start_offset`; `end` is the log's, None when it has no segment.
+
+    sealed form     text form                                        start offset
+    good            higher, and Kafka's epochs begin there, too      of the text
+    good            anything else                                    of the sealed form
+    not there       not behind the first epoch, nor behind the end   of the text
+    not there       anything else                                    of the first epoch, or 0
+    """
+    sealed, told = opening.log_start_offset, opening.told_start_offset
+    if sealed != UNKNOWN:
+        if told > sealed and told == _first_offset(_epochs_of_kafka(opening)):
+            opening.log_start_offset = told
+        elif told not in (sealed, UNKNOWN):
+            _tell(opening, f"{told}, the sealed form {sealed}, which is believed")
+        return
+    first = _first_offset(epochs)
+    if told == UNKNOWN:
+        opening.log_start_offset = max(first, 0)
+    elif (end is not None and told > end) or (first != UNKNOWN and told > first):
+        opening.log_start_offset = max(first, 0)
+        reason = f"{told}, the first leader epoch begins at {first}, and the log ends at {end}"
+        _tell(opening, reason)
+        if first == UNKNOWN:
+            opening.found.degradations.append(
+                Degradation(
+                    DAMAGED,
+                    str(opening.topic_partition),
+                    since_ms=opening.runtime.clock.wall_ms(),
+                    reason=f"deleted records may be back: {paths.LOG_START_OFFSETS} says {reason}",
+                )
+            )
+    else:
+        opening.log_start_offset = told
+
+
+def _tell(opening: Opening, reason: str) -> None:
+    name = opening.topic_partition
+    events.warning("%s: %s says %s", name, paths.LOG_START_OFFSETS, reason)
+
+
+def _first_offset(epochs: LeaderEpochs | None) -> int:
+    return epochs.entries[0][1] if epochs is not None and epochs.entries else UNKNOWN
+
+
+def _epochs_of_kafka(opening: Opening) -> LeaderEpochs | None:
+    """The text form of the epoch cache."""
+    path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
+    try:
+        return LeaderEpochs.decode(opening.open_files.files.read(path), path)
+    except (FileNotFoundError, CorruptRecord):
+        return None

@@ -1,0 +1,1 @@
+"""Segments: record batches in a mapped file, and the sparse indexes beside it."""

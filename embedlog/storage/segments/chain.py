@@ -1,0 +1,84 @@
+"""The segments of a log, in a row."""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+
+from embedlog.storage.segments.segment import Segment, base_offset_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.runtime import Clock
+    from embedlog.storage.open_files import OpenFiles
+
+
+class SegmentChain:
+    """Changed under the partition lock, read by anyone without one.
+
+    `segments` is replaced as a whole: who has taken it once sees one state of the log.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_open_files",
+        "directory",
+        "doomed",
+        "files",
+        "is_swapping",
+        "segments",
+        "zeroed",
+    )
+
+    def __init__(
+        self, segments: Sequence[Segment], *, directory: str, open_files: OpenFiles, clock: Clock
+    ) -> None:
+        assert segments, directory
+        self.segments = tuple(segments)
+        """Oldest first; the last one is appended to."""
+        self.doomed: list[Segment] = []
+        """Segments that left the log and whose files are still to be removed, oldest first."""
+        self.is_swapping = False
+        """Compaction has decided on a new segment and could not yet put it in place."""
+        self.zeroed = False
+        """Segments to come extend their files by written zeros."""
+        self.directory = directory
+        """Where their files are."""
+        self.files = open_files.files
+        self._open_files = open_files
+        self._clock = clock
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.segments[-1].end[0]
+
+    def holding(self, offset: int) -> Segment:
+        """The segment that holds `offset`, or would."""
+        segments = self.segments
+        return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1)]
+
+    def new(self, base_offset: int, now_ms: int | None = None) -> Segment:
+        """A segment of this log, not yet on disk and not yet part of it."""
+        return Segment(
+            self._open_files,
+            self.directory,
+            base_offset,
+            created_ms=self._clock.wall_ms() if now_ms is None else now_ms,
+            zeroed=self.zeroed,
+        )
+
+    def move_to(self, directory: str, open_files: OpenFiles) -> None:
+        """Go on in another directory, where all that is published was copied to and synced."""
+        former = self.segments
+        segments = tuple(segment.moved(open_files, directory) for segment in former)
+        self.directory, self.files, self._open_files = directory, open_files.files, open_files
+        self.doomed = []
+        self.segments = segments
+
+    def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:
+        """Go on with one segment in place of several that it was made from, which are there."""
+        segments = self.segments
+        start = segments.index(former[0])
+        self.segments = (*segments[:start], cleaned, *segments[start + len(former) :])

@@ -1,0 +1,56 @@
+"""The aborted transactions of one segment: known, or not yet looked for.
+
+Those of a segment that this process wrote are known from the markers. Those of one that was loaded
+are found in its batches when somebody first asks (`producers.append.load_aborted`); transactions
+that end meanwhile are noted until then.
+"""
+
+from __future__ import annotations
+
+from embedlog.runtime.locks import Rank, process_wide, ranked_rlock
+from embedlog.storage.segments.indexes.transaction import TransactionIndex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.segments.indexes.transaction import AbortedTransaction
+
+_lock = process_wide(ranked_rlock(Rank.ABORTED))
+
+
+class AbortedTransactions:
+    """Called by any thread; `index` may be read without a lock, and is replaced as a whole."""
+
+    __slots__ = ("_noted", "index", "is_stored")
+
+    def __init__(self, index: TransactionIndex | None = None) -> None:
+        """Without an `index` they have yet to be looked for."""
+        self.index = index
+        self.is_stored = True
+        """The segment's `.txnindex` file has them all, or there are none."""
+        self._noted: list[AbortedTransaction] = []
+        """Transactions that ended while `index` was None."""
+
+    def note(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction whose marker lies in the segment, unless it is known."""
+        with _lock:
+            self._noted.append(transaction)
+            self._add_noted()
+
+    def adopt(self, index: TransactionIndex) -> TransactionIndex:
+        """Take over what a reader found in the batches, to which transactions may have come."""
+        with _lock:
+            if self.index is None:
+                self.index = index
+            self._add_noted()
+            return self.index
+
+    def _add_noted(self) -> None:
+        index = self.index
+        if index is None:
+            return
+        for transaction in self._noted:
+            known, _ = index.collect_aborted(transaction.last_offset, transaction.last_offset + 1)
+            if not known:
+                index.append(transaction)
+                self.is_stored = False
+        self._noted.clear()

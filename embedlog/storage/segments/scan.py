@@ -1,0 +1,205 @@
+"""Reading every batch of a segment, believing nothing: what recovery knows of a file.
+
+The checksum leaves a batch's base offset and leader epoch uncovered, 96 bits that a broker stamps.
+So offsets must also continue where the batch before ended, and epochs must be those that the epoch
+cache has for the offsets.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage.segments.indexes.offset import RELATIVE_OFFSET_MAX, OffsetIndex
+from embedlog.storage.segments.indexes.time import TimeIndex
+from wire.records.batch import iter_batches
+from wire.records.crc32c import crc32c
+from wire.records.errors import RecordsError
+from wire.records.format import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+
+_ZEROS = bytes(1 << 16)
+_CANDIDATE = Struct(">qi")
+_PASSES_MAX = 4
+_CHECK_COST, _LOOK_COST = 4096, 256
+"""What a candidate costs at least, and one that is none by its head, in bytes of checksum."""
+
+
+class SegmentScan:
+    """The good batches at a segment's beginning, and why the scan ended."""
+
+    __slots__ = (
+        "error",
+        "first_timestamp",
+        "holder",
+        "largest",
+        "next_offset",
+        "offset_index",
+        "only_zeros_follow",
+        "size",
+        "time_index",
+    )
+
+    def __init__(self, base_offset: int) -> None:
+        self.size = 0
+        """Bytes of the good batches."""
+        self.next_offset = base_offset
+        self.largest = -1
+        self.holder = -1
+        self.first_timestamp = -1
+        self.offset_index = OffsetIndex(base_offset)
+        self.time_index = TimeIndex(base_offset)
+        self.error: CorruptRecord | None = None
+        """What is wrong behind the good batches; None when they fill the file."""
+        self.only_zeros_follow = True
+
+
+def scan_segment(
+    view: memoryview,
+    *,
+    path: str,
+    base_offset: int,
+    epochs: LeaderEpochs | None,
+    gaps_below: int,
+    index_interval: int,
+) -> SegmentScan:
+    """Read the batches of a whole file up to the first that is not good."""
+    scan = SegmentScan(base_offset)
+    since_entry = 0
+    position, end = 0, len(view)
+    last_epoch = -1
+    reason = ""
+    while position < end:
+        batch = read_batch(view, position, end)
+        if isinstance(batch, str):
+            reason = batch
+            break
+        size, first_offset, last_offset, timestamp, epoch = batch
+        expected = scan.next_offset
+        is_next = first_offset == expected or expected < first_offset <= gaps_below
+        if not is_next or last_offset - base_offset > RELATIVE_OFFSET_MAX:
+            reason = f"offsets {first_offset}..{last_offset}, expected {expected}"
+            break
+        if not is_epoch_of(epoch, first_offset, last_epoch, epochs):
+            reason = f"leader epoch {epoch} at offset {first_offset} is not the log's"
+            break
+        if position == 0:
+            scan.first_timestamp = timestamp
+        if timestamp > scan.largest:
+            scan.largest, scan.holder = timestamp, last_offset
+        if since_entry > index_interval:
+            since_entry = 0
+            scan.offset_index.append(last_offset, position)
+            scan.time_index.append(scan.largest, scan.holder)
+        since_entry += size
+        position += size
+        last_epoch = epoch
+        scan.next_offset = last_offset + 1
+    scan.size = position
+    if reason:
+        scan.error = CorruptRecord(path, position, reason)
+        scan.only_zeros_follow = is_zeros(view[position:])
+    return scan
+
+
+def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond: int) -> bool:
+    """Whether a batch at or behind position `beyond` is good, though the one at `position` is not.
+
+    See `next_good_batch`; where that gives up, nothing may be cut: True.
+    """
+    return next_good_batch(view, max(position, beyond), offset) is not None
+
+
+def next_good_batch(view: memoryview, start: int, offset: int) -> int | None:
+    """The position of the first good batch from byte `start` on, None without one.
+
+    Good means: a whole batch of magic 2 with a right checksum, of offsets from `offset` on. It may
+    begin at any byte, for the bad batch's length cannot be trusted.
+
+    A value can be made to look like the heads of many batches. Their checksums cost as much as a
+    few passes over the whole of `view`; if that does not decide it, the answer is its end.
+    """
+    import re
+
+    # Offsets of one log agree in their upper half nearly always; a segment's always span less.
+    upper = {(offset >> 32).to_bytes(4, "big"), ((offset >> 32) + 1).to_bytes(4, "big")}
+    pattern = re.compile(
+        b"(?:" + b"|".join(map(re.escape, sorted(upper))) + b").{12}\x02", re.DOTALL
+    )
+    to_spend = _PASSES_MAX * len(view) + len(_ZEROS)
+    while True:
+        found = pattern.search(view, start)
+        if found is None:
+            return None
+        at = found.start()
+        start = at + 1
+        first_offset, size = _CANDIDATE.unpack_from(view, at)
+        size += LOG_OVERHEAD
+        is_plausible = first_offset >= offset and HEADER_SIZE <= size <= len(view) - at
+        to_spend -= max(size, _CHECK_COST) if is_plausible else _LOOK_COST
+        if to_spend < 0:
+            return len(view)
+        if is_plausible and not isinstance(read_batch(view, at, len(view)), str):
+            return at
+
+
+def is_zeros(view: memoryview) -> bool:
+    """Whether every byte is zero."""
+    for start in range(0, len(view), len(_ZEROS)):
+        part = view[start : start + len(_ZEROS)]
+        # Python compares bytes at once, but a view item by item: 2.9 us a KiB, not 0.07.
+        if bytes(part) != _ZEROS[: len(part)]:
+            return False
+    return True
+
+
+def read_batch(view: memoryview, position: int, end: int) -> tuple[int, int, int, int, int] | str:
+    """(size, first offset, last offset, max timestamp, leader epoch), or why it is no good."""
+    remaining = end - position
+    if remaining < HEADER_SIZE or view[position + MAGIC_POSITION] != 2:
+        return _legacy_batch(view, position, end)
+    fields = HEADER.unpack_from(view, position)
+    first_offset, length, epoch, crc = fields[0], fields[1], fields[2], fields[4]
+    delta, timestamp = fields[6], fields[8]
+    size = length + LOG_OVERHEAD
+    if not HEADER_SIZE <= size <= remaining:
+        return f"a batch of {size} bytes, {remaining} remain"
+    computed = crc32c(view[position + ATTRIBUTES_POSITION : position + size])
+    if computed != crc:
+        return f"crc {computed:#010x}, stored {crc:#010x}"
+    if delta < 0:
+        return f"last offset delta {delta}"
+    return size, first_offset, first_offset + delta, timestamp, epoch
+
+
+def _legacy_batch(
+    view: memoryview, position: int, end: int
+) -> tuple[int, int, int, int, int] | str:
+    try:
+        batch = next(iter_batches(view, position, end), None)
+        if batch is None:
+            return f"{end - position} bytes that hold no whole batch"
+        if not batch.is_valid_crc():
+            return "wrong crc"
+        return batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, -1
+    except RecordsError as error:
+        return str(error)
+
+
+def is_epoch_of(epoch: int, offset: int, last_epoch: int, epochs: LeaderEpochs | None) -> bool:
+    """Whether the epoch cache agrees that `epoch` wrote `offset`.
+
+    Without a cache that can be relied on, epochs must not fall.
+    """
+    if epoch < last_epoch:
+        return False
+    return epochs is None or epochs.epoch_for_offset(offset) in (-1, epoch)

@@ -1,0 +1,189 @@
+"""One segment of a log: a file of batches, its indexes, and where its published part ends.
+
+What lies between the published end and the end of the file is zeros, or the remains of an append
+that failed; nobody is ever shown a byte of it, and a clean close cuts it off.
+
+`end` is replaced as a whole, by one assignment: readers take it once and see either all of an
+append or nothing of it.
+"""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+
+from embedlog.storage import paths
+from embedlog.storage.segments.indexes.aborted import AbortedTransactions
+from embedlog.storage.segments.indexes.transaction import TransactionIndex
+from embedlog.storage.segments.roll_limits import RollLimits
+from embedlog.storage.segments.segment_file import SegmentFile
+from embedlog.storage.segments.segment_indexes import SegmentIndexes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.open_files import OpenFiles
+    from embedlog.storage.segments.scan import SegmentScan
+
+    SegmentEnd = tuple[int, int, int, int]
+    """(next offset, size in bytes, largest timestamp, last offset of the batch that has it)."""
+
+EVERYTHING = 1 << 62
+UNKNOWN = -2
+"""The largest timestamp of a loaded segment that nobody has asked for."""
+
+
+class Segment:
+    """Changed under the partition lock; read by anyone without one.
+
+    Its parts are asked directly: `file` for bytes, `indexes` for positions, `aborted` for the
+    transactions that a read_committed reader leaves out, `limits` for when to roll. Here is what
+    they agree on: how much is published, synced and trusted.
+    """
+
+    __slots__ = (
+        "aborted",
+        "base_offset",
+        "end",
+        "file",
+        "indexes",
+        "limits",
+        "loaded_size",
+        "modified_ms",
+        "path",
+        "synced_size",
+        "trusted_size",
+    )
+
+    def __init__(
+        self,
+        open_files: OpenFiles,
+        directory: str,
+        base_offset: int,
+        *,
+        created_ms: int,
+        zeroed: bool = False,
+    ) -> None:
+        """An empty segment; `zeroed` extends its file by written zeros, for cheap syncs."""
+        self.base_offset = base_offset
+        self.file = SegmentFile(open_files, directory, base_offset, zeroed=zeroed)
+        self.path = self.file.path
+        self.indexes = SegmentIndexes(self.file, base_offset)
+        self.aborted = AbortedTransactions(TransactionIndex())
+        self.limits = RollLimits(created_ms)
+        self.end: SegmentEnd = (base_offset, 0, -1, -1)
+        self.modified_ms = created_ms
+        """When something was last appended, as wall time: the age of records without one."""
+        self.synced_size = 0
+        """Published bytes known to be synced."""
+        self.trusted_size = EVERYTHING
+        """Up to here the batches were checked, or written, by this process."""
+        self.loaded_size = 0
+        """So much of the file an earlier process wrote."""
+
+    @property
+    def size(self) -> int:
+        """Published bytes."""
+        return self.end[1]
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last published one."""
+        return self.end[0]
+
+    def largest(self) -> tuple[int, int]:
+        """(timestamp, last offset of the batch that holds it) of the whole segment, or -1, -1.
+
+        Of a segment that was loaded it is found when it is first asked for.
+
+        Raises:
+            CorruptRecord: the batches are damaged.
+        """
+        next_offset, size, largest, holder = self.end
+        if largest == UNKNOWN:
+            largest, holder = self.indexes.largest(size)
+            self.end = (next_offset, size, largest, holder)
+        return largest, holder
+
+    # Changing. Requires: the partition lock
+
+    def moved(self, open_files: OpenFiles, directory: str) -> Segment:
+        """The segment in another directory, where all that is published was copied to and synced.
+
+        Readers may stay with this one; nothing is written to it any more.
+        """
+        other = Segment(open_files, directory, self.base_offset, created_ms=self.modified_ms)
+        other.file = self.file.moved(open_files, directory, self.size)
+        other.indexes = self.indexes.moved(other.file)
+        other.aborted, other.limits = self.aborted, self.limits
+        other.end, other.modified_ms = self.end, self.modified_ms
+        other.synced_size = self.size
+        other.trusted_size, other.loaded_size = self.trusted_size, self.loaded_size
+        return other
+
+    def expect_stored(self, size: int) -> None:
+        """The file existed before, with that many bytes: what is beside it is read when needed."""
+        self.indexes.expect_stored()
+        self.aborted = AbortedTransactions()
+        self.trusted_size = 0
+        self.file.capacity = self.loaded_size = size
+        self.file.is_name_synced = True
+
+    def adopt(self, scan: SegmentScan) -> None:
+        """Take over what reading every batch of the file has found."""
+        self.indexes.adopt(scan.offset_index, scan.time_index)
+        self.end = (scan.next_offset, scan.size, scan.largest, scan.holder)
+        self.limits.first_timestamp = scan.first_timestamp
+        self.aborted = AbortedTransactions()
+        self.trusted_size = EVERYTHING
+        self.file.dirty = True
+        self.file.is_name_synced = False
+        self.synced_size = 0
+
+    def sync(self) -> None:
+        """Make everything published so far survive loss of power, and the file's name.
+
+        Requires: the log's sync lock alone.
+
+        Raises:
+            NotOpened: the file, or its directory, could not be opened.
+            OSError: nobody knows what will survive.
+        """
+        size = self.end[1]
+        self.file.sync()
+        self.synced_size = size
+        self.file.sync_name()
+
+    def finish(self) -> None:
+        """Cut the file to its content, for good; store the indexes beside it, as hints unsynced.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        if not self.is_changed:
+            return
+        _, size, timestamp, offset = self.end
+        self.file.trim(size)
+        if size:
+            self.indexes.load(size)[1].append(timestamp, offset)
+        self.indexes.store(size)
+        aborted = self.aborted.index
+        if aborted is not None and len(aborted):
+            self.file.write_sidecar(paths.TRANSACTION_INDEX, aborted.encode())
+        self.file.dirty, self.aborted.is_stored = False, True
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the files beside the segment's own do not tell all of it."""
+        return self.file.dirty or not self.aborted.is_stored
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path}, end={self.end})"
+
+
+def base_offset_of(segment: Segment) -> int:
+    """The key that segments are sorted by."""
+    return segment.base_offset
+
+
+def segments_from(segments: tuple[Segment, ...], offset: int) -> tuple[Segment, ...]:
+    """The segments that may hold something at or after `offset`."""
+    return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1) :]

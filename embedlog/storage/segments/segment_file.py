@@ -1,0 +1,305 @@
+"""The file of a segment, and those beside it: opened, extended, synced, cut, renamed, removed.
+
+The file is extended in steps ahead of its content, so that an append changes no metadata and a
+mapping lasts for a while:
+
+    |  batch  |  batch  |  batch  | 0000000000000000000 |
+    0                            size                capacity
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord, KafkaStorageError
+from embedlog.runtime.files import NotOpened, read_view, write_fully, write_whole
+from embedlog.storage import paths
+from embedlog.storage.events import events
+from embedlog.storage.segments.preallocation import preallocate, preallocate_zeros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.runtime.files import Bytes, File
+    from embedlog.storage.open_files import OpenFiles
+
+ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
+"""In the order of their removal: an index without its log is swept up at the next open."""
+NOTHING = memoryview(b"")
+_UNKNOWN_CAPACITY = -1
+
+
+class SegmentFile:
+    """Viewed and released by anyone without a lock; all else requires the partition lock.
+
+    How much of the file is published is its segment's to know: `size` is given to each call.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_is_missing",
+        "_open_files",
+        "capacity",
+        "directory",
+        "dirty",
+        "is_gone",
+        "is_name_synced",
+        "kept",
+        "opened",
+        "path",
+        "successor",
+        "used",
+        "zeroed",
+    )
+
+    def __init__(
+        self, open_files: OpenFiles, directory: str, base_offset: int, *, zeroed: bool
+    ) -> None:
+        """Nothing is made yet; `zeroed` extends the file by written zeros, for cheap syncs."""
+        self._open_files = open_files
+        self._base_offset = base_offset
+        self.directory = directory
+        self.path = paths.segment_file(directory, base_offset)
+        self.capacity = 0
+        """Bytes of the file."""
+        self.zeroed = zeroed
+        self.dirty = False
+        """Changed since the indexes of its batches were last stored."""
+        self.is_name_synced = False
+        self._is_missing = False
+        """The file could not be made yet."""
+        # What `OpenFiles` knows of it.
+        self.opened: File | None = None
+        self.kept: File | None = None
+        """The file of a segment whose name means another, or none; see `part_with`."""
+        self.is_gone = False
+        """Its log was deleted, and the name may mean another's."""
+        self.successor: SegmentFile | None = None
+        """The file with the same bytes in the directory that the log has moved to."""
+        self.used = False
+
+    def get(self) -> File:
+        """The open file; keep the reference for as long as it is used.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        opened = self.opened
+        if opened is not None:
+            self.used = True
+            return opened
+        if self.successor is None:
+            try:
+                opened = self._open_files.open(self, create=self._is_missing)
+            except FileNotFoundError:
+                if self.successor is None:
+                    raise
+        if self.successor is None:
+            assert opened is not None
+            return opened
+        # The log has left the name, before or while it was opened: it may be another's.
+        return self.successor.get()
+
+    def view(self, position: int, end: int) -> memoryview:
+        """A read-only view of published bytes, without a copy; it stays valid for ever.
+
+        Raises:
+            CorruptRecord: the file is shorter than what was published.
+            KafkaStorageError: the file cannot be opened (removed meanwhile, or too many are open).
+        """
+        if position == end:
+            return NOTHING
+        try:
+            return self.get().view(position, end - position)
+        except ValueError as error:
+            raise CorruptRecord(self.path, position, str(error)) from None
+        except OSError as error:
+            raise KafkaStorageError(f"{self.path}: {error}") from error
+
+    # Growing
+
+    def create(self) -> None:
+        """Make the file. If that fails, whoever needs the file next makes it.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._is_missing = True
+        self._open_files.open(self, create=True)
+        self._is_missing = False
+
+    def write(self, buffers: Sequence[Bytes], size: int, position: int) -> None:
+        """Store `size` bytes at `position`, the published end.
+
+        Raises:
+            OSError: nothing is known of the bytes behind the end; see `cut_to`.
+        """
+        if position + size > self.capacity:
+            self._extend(position, position + size)
+        file = self.opened
+        if file is None:
+            file = self._open_files.open(self, create=self._is_missing)
+        self.dirty = True
+        if file.write(buffers, position) != size:
+            # A short write: once more from the start, in as many pieces as it takes.
+            write_fully(file.write, buffers, position)
+
+    def keep_room(self, size: int, room: int) -> None:
+        """Reserve `room` bytes behind the published `size`, if the disk has it."""
+        if size + room > self.capacity:
+            try:
+                self._extend(size, size + room)
+            except OSError as error:
+                events.debug("%s: no room to spare: %s", self.path, error)
+
+    def _extend(self, size: int, needed: int) -> None:
+        if self.capacity == _UNKNOWN_CAPACITY:
+            self.cut_to(size)
+        if self.zeroed:
+            self.capacity = preallocate_zeros(self.get(), self.capacity, needed)
+        else:
+            self.capacity = preallocate(self.get(), needed)
+
+    # Shrinking
+
+    def cut_to(self, size: int) -> None:
+        """Cut off what a failed write may have left behind the published `size`.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        file = self.get()
+        if file.size() > size:
+            file.truncate(size)
+        self.capacity = size
+
+    def distrust_capacity(self) -> None:
+        """What a failed write left behind the end could not be cut off: the next write does it."""
+        self.capacity = _UNKNOWN_CAPACITY
+
+    def trim(self, size: int) -> None:
+        """Cut the file to its content.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        if self.capacity == _UNKNOWN_CAPACITY:
+            self.cut_to(size)
+        elif self.capacity > size:
+            self.get().truncate(size)
+            self.capacity = size
+
+    # Syncing. Requires: the sync lock of the log
+
+    def sync(self) -> None:
+        """Make everything written so far survive loss of power, not yet the file's name.
+
+        Raises:
+            NotOpened: the file could not be opened.
+            OSError: nobody knows what will survive.
+        """
+        try:
+            file = self.get()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotOpened(error.errno, error.strerror, self.path) from error
+        file.sync()
+
+    def sync_name(self) -> None:
+        """Make the file's name survive loss of power, once.
+
+        Raises:
+            NotOpened: the directory could not be opened.
+            OSError: nobody knows whether it will.
+        """
+        if not self.is_name_synced:
+            self._open_files.files.sync_directory(self.directory)
+            self.is_name_synced = True
+
+    # Leaving
+
+    def moved(self, open_files: OpenFiles, directory: str, size: int) -> SegmentFile:
+        """The file in another directory, which has the published `size` bytes of this one already.
+
+        Who is at this one goes on there, once its name is gone.
+        """
+        other = SegmentFile(open_files, directory, self._base_offset, zeroed=self.zeroed)
+        other.capacity = size
+        other.dirty = self.dirty
+        other.is_name_synced = True
+        self.successor = other
+        return other
+
+    def release(self) -> None:
+        """Let go of the descriptor."""
+        self._open_files.forget(self)
+
+    def part_with(self) -> None:
+        """Keep the file open for readers who are at it: its name will mean another, or none.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        self.kept = self.get()
+        self._open_files.forget(self)
+
+    def put_away(self, suffixes: tuple[str, ...] = ALL_FILES) -> list[str]:
+        """Give the files names that mean nothing; return these, to be removed later.
+
+        Views stay readable. After an error it can be called again.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        files = self._open_files.files
+        self._open_files.forget(self)
+        useless = []
+        for suffix in suffixes:
+            path = self.sidecar(suffix)
+            if files.stat(path) is not None:
+                files.rename(path, path + paths.DELETED)
+            elif files.stat(path + paths.DELETED) is None:
+                continue
+            useless.append(path + paths.DELETED)
+        return useless
+
+    def remove(self) -> None:
+        """Remove the files. Views stay readable.
+
+        Raises:
+            OSError: the log's own file is still there. A file beside it that cannot be removed is a
+                hint to nothing, and goes when the directory is next opened.
+        """
+        files = self._open_files.files
+        self._open_files.forget(self)
+        for suffix in ALL_FILES:
+            path = self.sidecar(suffix)
+            try:
+                if files.stat(path) is not None:
+                    files.remove(path)
+            except OSError as error:
+                if suffix == paths.LOG:
+                    raise
+                events.debug("%s cannot be removed yet: %s", path, error)
+
+    # The files beside it
+
+    def sidecar(self, suffix: str) -> str:
+        """The path of the file with that suffix."""
+        return paths.segment_file(self.directory, self._base_offset, suffix)
+
+    def read_sidecar(self, suffix: str) -> memoryview:
+        """The content of the file with that suffix.
+
+        Raises:
+            OSError: it is not there, or cannot be read.
+        """
+        return read_view(self._open_files.files, self.sidecar(suffix))
+
+    def write_sidecar(self, suffix: str, content: bytes) -> None:
+        """Replace the content of the file with that suffix: a hint, and not synced.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        write_whole(self._open_files.files, self.sidecar(suffix), content, sync=False)

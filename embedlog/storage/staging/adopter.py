@@ -1,0 +1,310 @@
+"""The owner's part: check a manifest, prepare, place, publish; finish what a crash has left.
+
+lock order    the adoption's own lock, then the partition locks of all logs of the commit,
+              sorted; nobody else ever holds two of them
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import remove_tree
+from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.storage.events import events
+from embedlog.storage.replica.truncation import truncate_to
+from embedlog.storage.staging.placing import place
+from embedlog.storage.staging.staged_file import check_staged, may_be_renamed
+from embedlog.storage.state_files import staged_layout
+from embedlog.storage.state_files.commit_file import DONE, PREPARED, UNDONE, CommitFile, Piece
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.state_files.commit_file import Commit
+    from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
+
+RENAMED_SIZE_MIN = 4 << 20
+"""Smaller files are appended: a segment each would be many small ones."""
+
+
+class Target:
+    """A log that a commit goes on with, and the epoch of its leader."""
+
+    __slots__ = ("leader_epoch", "log")
+
+    def __init__(self, log: Log, leader_epoch: int) -> None:
+        self.log = log
+        self.leader_epoch = leader_epoch
+
+
+class Adopter:
+    """Adopts manifests for the owner of a data directory. Thread-safe: one at a time.
+
+    `target` finds the log of a partition.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        data: str,
+        target: Callable[[TopicPartition], Target],
+        *,
+        renamed_size_min: int | None = None,
+    ) -> None:
+        """Read the record of commits. Files from `renamed_size_min` on may become segments.
+
+        Raises:
+            CorruptRecord: it is damaged.
+        """
+        self._files = runtime.files
+        self._clock = runtime.clock
+        self._data = data
+        self._staged = staged_layout.part(data, staged_layout.STAGED)
+        self._target = target
+        self._renamed_size_min = RENAMED_SIZE_MIN if renamed_size_min is None else renamed_size_min
+        self.lock = ranked_rlock(Rank.ADOPTION)
+        """Held while a commit is made. Who takes manifests holds it, too: one thread at a time."""
+        self._commits = CommitFile(self._files, data)
+
+    @property
+    def last(self) -> Commit | None:
+        """The last commit that was prepared."""
+        return self._commits.last
+
+    @property
+    def is_pending(self) -> bool:
+        """Is a commit prepared, and neither done nor undone? Then `resume` comes first."""
+        last = self._commits.last
+        return last is not None and last.state == PREPARED
+
+    def is_done(self, application: str, version: int) -> bool:
+        """Was this version of the application committed, or a later one?"""
+        return self._commits.is_done(application, version)
+
+    def adopt(self, manifest: Manifest) -> Commit | None:
+        """Commit what a manifest names; None when that version was committed before.
+
+        On return it is durable, and the high watermarks are raised. The staged files are gone.
+
+        Raises:
+            CorruptRecord: a staged file is not what the manifest says.
+            KafkaError: a log or the disk refuses. Nothing was committed.
+        """
+        with self.lock:
+            if self.is_done(manifest.application, manifest.version):
+                self._remove_staged(manifest.files)
+                return None
+            if self.is_pending:
+                raise errors.KafkaStorageError(
+                    f"{self._data}: an earlier commit is neither done nor undone: {self.last!r}"
+                )
+            targets = {each: self._target(each) for each in manifest.partitions}
+            now_ms = self._clock.wall_ms()
+            renamed = {
+                staged: self._is_renamed(staged, targets[staged.topic_partition].log, now_ms)
+                for staged in manifest.files
+            }
+            for target in targets.values():
+                target.log.durability.flush()  # the most of it while others may still append
+            with _Locked(targets):
+                pieces = self._assign(manifest, targets, renamed)
+                commit = self._prepare(manifest, pieces, targets)
+                self._carry_out(commit, targets)
+        return commit
+
+    def resume(self) -> None:
+        """Finish a commit that a crash has left prepared: forward, or back if that cannot be.
+
+        Requires: nobody reads or writes the directory's logs yet.
+
+        Raises:
+            KafkaStorageError: the disk refuses; the commit stays as it is.
+        """
+        with self.lock:
+            commit = self._commits.last
+            if commit is None or commit.state != PREPARED:
+                return
+            targets = self._targets_of(commit)
+            with _Locked(targets):
+                if self._is_complete(commit, targets):
+                    try:
+                        self._carry_out(commit, targets)
+                        events.info("a commit of %s was finished", commit.application or commit.id)
+                        return
+                    except (errors.KafkaError, CorruptRecord) as error:
+                        if commit.state == PREPARED:
+                            raise
+                        events.warning("a commit was rolled back: %s", error)
+                else:
+                    events.warning("a commit was rolled back: its staged files are gone")
+                    self._undo(commit, targets)
+
+    # Steps
+
+    def _is_renamed(self, staged: StagedFile, log: Log, now_ms: int) -> bool:
+        facts = check_staged(self._files, f"{self._staged}/{staged.path}", staged)
+        return staged.size >= self._renamed_size_min and may_be_renamed(
+            facts, staged, log.config, now_ms
+        )
+
+    def _assign(
+        self,
+        manifest: Manifest,
+        targets: Mapping[TopicPartition, Target],
+        renamed: Mapping[StagedFile, bool],
+    ) -> list[Piece]:
+        """The offsets that each file gets. What lies below them survives loss of power then."""
+        ends: dict[TopicPartition, int] = {}
+        for topic_partition, target in targets.items():
+            log = target.log
+            if log.chain.is_swapping:
+                raise errors.KafkaStorageError(f"{topic_partition}: compaction is at its files")
+            log.durability.flush()
+            ends[topic_partition] = log.log_end_offset
+        pieces = []
+        for staged in manifest.files:
+            topic_partition = staged.topic_partition
+            topic_id = targets[topic_partition].log.topic_id
+            piece = Piece(
+                topic_partition,
+                staged.path,
+                base_offset=ends[topic_partition],
+                count=staged.count,
+                is_renamed=renamed[staged],
+                topic_id="" if topic_id is None else topic_id.hex(),
+            )
+            ends[topic_partition] = piece.end_offset
+            pieces.append(piece)
+        return pieces
+
+    def _prepare(
+        self, manifest: Manifest, pieces: list[Piece], targets: Mapping[TopicPartition, Target]
+    ) -> Commit:
+        try:
+            return self._commits.prepare(manifest, pieces)
+        except BaseException as error:
+            last = self._commits.last
+            if last is not None and last.state == PREPARED:
+                # Others will append: a record that stays would take their offsets for the pieces'.
+                self._decide(last, targets, UNDONE)
+            if isinstance(error, OSError):
+                raise errors.KafkaStorageError(f"{self._data}: {error}") from error
+            raise
+
+    def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
+        """Place what is not in place yet, and publish; or undo all of it."""
+        try:
+            for piece in commit.pieces:
+                target = targets.get(piece.topic_partition)
+                if target is not None:
+                    path = f"{self._staged}/{piece.path}"
+                    place(target.log, piece, path, leader_epoch=target.leader_epoch)
+            for target in targets.values():
+                log = target.log
+                log.durability.flush()
+                if log.offsets.published is not None:
+                    # Readers of other processes still end before the commit; see `commit_file`.
+                    log.offsets.published.store(log.log_end_offset)
+        except BaseException as error:
+            self._undo(commit, targets)
+            if isinstance(error, OSError):
+                raise errors.KafkaStorageError(f"{self._data}: {error}") from error
+            raise
+        self._decide(commit, targets, DONE)
+        for target in targets.values():
+            target.log.offsets.commit(target.log.config.durability == "fsync")
+        self._remove_staged(commit.pieces)
+
+    def _undo(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
+        """Leave the logs as they were before the commit. What cannot be cut refuses writes."""
+        starts = commit.starts
+        is_cut = False
+        try:
+            for topic_partition, target in targets.items():
+                log = target.log
+                if log.log_end_offset > starts[topic_partition]:
+                    truncate_to(log, starts[topic_partition])
+                if log.offsets.published is not None:
+                    log.offsets.published.store(log.offsets.high_watermark)
+            is_cut = True
+        finally:
+            if not is_cut:
+                self._refuse_writes(targets, "a commit could not be undone")
+        self._decide(commit, targets, UNDONE)
+
+    def _decide(self, commit: Commit, targets: Mapping[TopicPartition, Target], state: str) -> None:
+        try:
+            self._commits.decide(commit, state)
+        except OSError as error:
+            raise errors.KafkaStorageError(f"{self._data}: {error}") from error
+        finally:
+            if commit.state == PREPARED:
+                # Whoever opens the directory next finds what it says, and these logs as they are.
+                self._refuse_writes(targets, f"the record of a commit cannot be made {state}")
+
+    def _refuse_writes(self, targets: Mapping[TopicPartition, Target], reason: str) -> None:
+        for target in targets.values():
+            target.log.health.poison(errors.KafkaStorageError(reason))
+
+    # After a crash
+
+    def _targets_of(self, commit: Commit) -> dict[TopicPartition, Target]:
+        """The logs of a commit; of a topic that was deleted there is none."""
+        found: dict[TopicPartition, Target] = {}
+        for piece in commit.pieces:
+            if piece.topic_partition in found:
+                continue
+            try:
+                target = self._target(piece.topic_partition)
+            except errors.UnknownTopicOrPartition:
+                continue
+            topic_id = target.log.topic_id
+            if topic_id is None or not piece.topic_id or topic_id.hex() == piece.topic_id:
+                found[piece.topic_partition] = target
+        return found
+
+    def _is_complete(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> bool:
+        """Is each piece in its log, or still staged?"""
+        for piece in commit.pieces:
+            target = targets.get(piece.topic_partition)
+            if target is None or target.log.log_end_offset >= piece.end_offset:
+                continue
+            if self._files.stat(f"{self._staged}/{piece.path}") is None:
+                return False
+        return True
+
+    def _remove_staged(self, files: Iterable[StagedFile | Piece]) -> None:
+        """Remove the directories of the jobs of these files: nobody needs them any more."""
+        for job in sorted({file.path.partition("/")[0] for file in files}):
+            try:
+                remove_tree(self._files, f"{self._staged}/{job}")
+            except OSError as error:
+                events.debug("%s/%s cannot be removed yet: %s", self._staged, job, error)
+
+
+class _Locked:
+    """The partition locks of all targets, sorted. Requires: the adoption lock."""
+
+    __slots__ = ("_held", "_logs")
+
+    def __init__(self, targets: Mapping[TopicPartition, Target]) -> None:
+        self._logs = [targets[each].log for each in sorted(targets)]
+        self._held: list[Log] = []
+
+    def __enter__(self) -> None:
+        try:
+            for log in self._logs:
+                log.lock.acquire()
+                self._held.append(log)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        while self._held:
+            self._held[-1].lock.release()
+            self._held.pop()

@@ -1,0 +1,238 @@
+"""Handing a manifest to the owner of a directory, and its answer back: files and renames.
+
+    committer                                 owner
+    write inbox/<id>
+                                              rename inbox/<id> to taken/<id>
+                                              adopt
+                                              write answers/<id>, remove taken/<id>
+    read answers/<id>, remove it
+
+    or, tired of waiting:
+    rename inbox/<id> away                    finds nothing to take
+
+A rename has one winner, so what was withdrawn is not adopted later. A manifest that was taken when
+its owner died is put back by the next one, unless the record of the last commit has its id.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.staging.replacement_manifest import decode as decode_manifest
+from embedlog.storage.state_files import staged_layout
+from embedlog.storage.state_files.commit_file import PREPARED, read_last
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.staging.replacement_manifest import Replacement
+    from embedlog.storage.state_files.commit_file import Commit
+    from embedlog.storage.state_files.staged_manifest import Manifest
+
+DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
+ANSWER_AGE_MAX_MS = 3_600_000
+"""An answer that nobody has read for so long is removed."""
+STAGED_AGE_MAX_MS = 7 * 86_400_000
+"""What a job has staged, and not touched for so long, is removed."""
+
+
+class Answer:
+    """What became of a manifest: its `ranges` of offsets, or why it was refused.
+
+    `ranges` are those of this commit, empty when the version was committed before.
+    """
+
+    __slots__ = ("code", "message", "ranges", "state")
+
+    def __init__(
+        self,
+        state: str,
+        ranges: Mapping[TopicPartition, tuple[int, int]] | None = None,
+        *,
+        code: int = 0,
+        message: str = "",
+    ) -> None:
+        self.state = state
+        self.ranges = dict(ranges or {})
+        self.code = code
+        self.message = message
+
+    @classmethod
+    def of(cls, commit: Commit | None) -> Answer:
+        """What `Adopter.adopt` returned."""
+        return cls(ALREADY_DONE) if commit is None else cls(DONE, commit.ranges)
+
+    @classmethod
+    def refusal(cls, error: errors.EmbedlogError) -> Answer:
+        """What it raised."""
+        code = error.code if isinstance(error, errors.KafkaError) else 0
+        return cls(REFUSED, code=code, message=str(error))
+
+    def check(self) -> None:
+        """Raise what the owner raised, if it did.
+
+        Raises:
+            KafkaError: a log or the disk refused.
+            StorageFailed: what was staged is damaged.
+        """
+        if self.state != REFUSED:
+            return
+        if self.code:
+            raise errors.error_for(self.code, self.message)
+        raise errors.StorageFailed(self.message)
+
+    def encode(self) -> bytes:
+        """The content of an answer's file."""
+        from json import dumps
+
+        ranges = [[*each, start, end] for each, (start, end) in self.ranges.items()]
+        return dumps(
+            {"state": self.state, "ranges": ranges, "code": self.code, "message": self.message}
+        ).encode()
+
+    @classmethod
+    def decode(cls, content: bytes) -> Answer:
+        """The other way."""
+        from json import loads
+
+        found = loads(content)
+        ranges = {TopicPartition(t, p): (start, end) for t, p, start, end in found["ranges"]}
+        return cls(found["state"], ranges, code=found["code"], message=found["message"])
+
+
+# The committer
+
+
+def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
+    """Put a manifest into the inbox.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    inbox = staged_layout.part(data, staged_layout.INBOX)
+    path, content = f"{inbox}/{manifest.id}", manifest.encode()
+    staged_layout.inside(
+        files, inbox, lambda: write_sealed(files, path, content, sync=True), sync=True
+    )
+
+
+def withdraw(files: Files, data: str, id: str) -> bool:
+    """Take a manifest back; False when the owner has taken it, and will answer.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    path = f"{staged_layout.part(data, staged_layout.INBOX)}/{id}"
+    try:
+        files.rename(path, path + paths.DELETED)
+    except FileNotFoundError:
+        return False
+    files.remove(path + paths.DELETED)
+    return True
+
+
+def read_answer(files: Files, data: str, id: str) -> Answer | None:
+    """The owner's answer, None while there is none.
+
+    Raises:
+        CorruptRecord: it is damaged.
+    """
+    content = read_sealed(files, f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
+    return None if content is None else Answer.decode(content)
+
+
+def remove_answer(files: Files, data: str, id: str) -> None:
+    """The committer has read it."""
+    try:
+        files.remove(f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
+    except FileNotFoundError:
+        return
+
+
+def is_wanted(files: Files, data: str, job: str) -> bool:
+    """May what a job has staged be committed yet? Its manifest may wait, or be worked on."""
+    last = read_last(files, data)
+    wanted = [piece.path for piece in last.pieces] if last and last.state == PREPARED else []
+    for part in (staged_layout.INBOX, staged_layout.TAKEN):
+        for id in staged_layout.names_in(files, data, part):
+            path = f"{staged_layout.part(data, part)}/{id}"
+            try:
+                content = read_sealed(files, path)
+                if content is not None:
+                    wanted += [file.path for file in decode_manifest(content, path).files]
+            except CorruptRecord:
+                continue  # it will be refused
+    return any(path.partition("/")[0] == job for path in wanted)
+
+
+# The owner
+
+
+def take(files: Files, data: str) -> list[str]:
+    """Take what is in the inbox; return the ids of all that is taken, sorted.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    inbox, taken = (
+        staged_layout.part(data, staged_layout.INBOX),
+        staged_layout.part(data, staged_layout.TAKEN),
+    )
+    names = staged_layout.names_in(files, data, staged_layout.INBOX)
+    if names:
+        staged_layout.inside(files, taken, lambda: files.list(taken))
+    for name in names:
+        try:
+            files.rename(f"{inbox}/{name}", f"{taken}/{name}")
+        except FileNotFoundError:
+            continue  # its committer was tired of waiting, or removes what is empty
+    return staged_layout.names_in(files, data, staged_layout.TAKEN)
+
+
+def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
+    """A manifest that was taken.
+
+    Raises:
+        CorruptRecord: it is damaged.
+        FileNotFoundError: it is not there.
+    """
+    path = f"{staged_layout.part(data, staged_layout.TAKEN)}/{id}"
+    content = read_sealed(files, path)
+    if content is None:
+        raise FileNotFoundError(2, "no such manifest", path)
+    manifest = decode_manifest(content, path)
+    if manifest.id != id:
+        raise CorruptRecord(path, 0, f"it is the manifest {manifest.id}")
+    return manifest
+
+
+def answer(files: Files, data: str, id: str, what: Answer) -> None:
+    """Answer a manifest that was taken.
+
+    Raises:
+        OSError: the disk refuses; it is answered again.
+    """
+    answers = staged_layout.part(data, staged_layout.ANSWERS)
+    path, content = f"{answers}/{id}", what.encode()
+    staged_layout.inside(files, answers, lambda: write_sealed(files, path, content, sync=False))
+    files.remove(f"{staged_layout.part(data, staged_layout.TAKEN)}/{id}")
+
+
+def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
+    """What nobody will ask for any more: paths of old answers, and names of old jobs."""
+    old = []
+    for part, age_max_ms in (
+        (staged_layout.ANSWERS, ANSWER_AGE_MAX_MS),
+        (staged_layout.STAGED, STAGED_AGE_MAX_MS),
+    ):
+        for name in staged_layout.names_in(files, data, part):
+            path = f"{staged_layout.part(data, part)}/{name}"
+            stat = files.stat(path)
+            if stat is not None and wall_ms - stat.modified_ms > age_max_ms:
+                old.append(path)
+    return old

@@ -1,0 +1,88 @@
+"""Putting a staged file into a log: as its next segment, or batch by batch.
+
+    renamed     roll, so that an empty segment has the name; stamp the batches; sync; rename over it
+    appended    as a producer's batches: the topic's rules hold, and conversions are made
+
+A renamed file costs a segment each, so small ones are appended. What is behind an unfinished
+attempt's begin is cut off first: nobody else has appended since, and nobody has read it.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.storage.replica.truncation import truncate_to
+from embedlog.storage.segments.indexes.transaction import TransactionIndex
+from embedlog.storage.staging.staged_file import read_batches, stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.log.log import Log
+    from embedlog.storage.state_files.commit_file import Piece
+
+_NO_OFFSET = bytes(8)
+"""The base offset of what a producer sends."""
+
+
+def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
+    """Let the log go on with a staged file, unless it has it already. Nothing is published.
+
+    Requires: the partition lock.
+
+    Raises:
+        CorruptRecord: the file is damaged.
+        KafkaError: the log refuses the records, or the disk does.
+    """
+    if log.log_end_offset >= piece.end_offset:
+        return
+    if log.log_end_offset > piece.base_offset:
+        truncate_to(log, piece.base_offset)
+    assert log.log_end_offset == piece.base_offset, (log, piece)
+    try:
+        if piece.is_renamed:
+            _rename(log, piece, path, leader_epoch)
+        else:
+            _append(log, path, leader_epoch)
+    except OSError as error:
+        raise log.health.refused(error) from error
+    if log.log_end_offset != piece.end_offset:
+        raise errors.KafkaStorageError(
+            f"{path}: {log.topic_partition} ends at {log.log_end_offset}, not {piece.end_offset}"
+        )
+
+
+def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
+    files = log.files
+    if leader_epoch > log.epochs.latest:
+        log.epochs.assign(leader_epoch)
+    log.roll()
+    empty = log.segments[-1]
+    assert empty.size == 0, empty
+    file = files.open(path)
+    scan = stamp(
+        file,
+        path,
+        base_offset=piece.base_offset,
+        leader_epoch=log.epochs.latest,
+        index_interval=log.config.index_interval_bytes,
+    )
+    file.sync()
+    file.close()
+    segment = log.chain.new(piece.base_offset)
+    empty.file.part_with()
+    files.rename(path, segment.path)
+    segment.file.capacity = scan.size
+    segment.adopt(scan)
+    segment.aborted.adopt(TransactionIndex())  # no batch of it is of a transaction
+    segment.modified_ms = segment.limits.created_ms
+    log.take_segment(segment)
+    files.sync_directory(log.directory)
+    files.sync_directory(path.rpartition("/")[0])
+    segment.synced_size, segment.file.is_name_synced = scan.size, True
+
+
+def _append(log: Log, path: str, leader_epoch: int) -> None:
+    file = log.files.open(path, writable=False)
+    now_ms = log.clock.wall_ms()
+    for _, batch in read_batches(file, file.size(), path):
+        sent = b"".join((_NO_OFFSET, batch[len(_NO_OFFSET) :]))
+        log.append_as_leader(sent, leader_epoch=leader_epoch, now_ms=now_ms)

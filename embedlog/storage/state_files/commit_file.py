@@ -1,0 +1,336 @@
+"""The record of the last commit, and of which versions were committed before.
+
+A sealed file of two lines of JSON:
+
+    {"sequence", "id", "application", "version", "state", "pieces": [...]}
+    {application: [version, sequence], ...}
+
+    state      readers of other processes     after a crash
+    prepared   end before its pieces          rolled forward, or back
+    done       see all                        nothing to do
+    undone     there is nothing to see        nothing to do
+
+"done" and "undone" are written and synced before "prepared" takes the name: what then decides is a
+rename, which needs no room on the disk. `sequence` grows with every prepare, so that who reads the
+file twice knows whether a commit came between. The two beside it also tell what it said should it
+be damaged.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from embedlog.common import TopicPartition
+from embedlog.errors import CorruptRecord
+from embedlog.storage.state_files import staged_layout
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.state_files.staged_manifest import Manifest
+
+PREPARED, DONE, UNDONE = "prepared", "done", "undone"
+
+APPLICATIONS_MAX = 1_000
+"""So many applications' last versions are kept, the newest; the file is read by every reader."""
+
+
+class Piece:
+    """A staged file and the offsets that its records get.
+
+    `is_renamed`: it becomes a segment; otherwise its batches are appended. `topic_id` is that of
+    the topic, `path` relative to the staging area.
+    """
+
+    __slots__ = ("base_offset", "count", "is_renamed", "path", "topic_id", "topic_partition")
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        path: str,
+        *,
+        base_offset: int,
+        count: int,
+        is_renamed: bool,
+        topic_id: str,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.path = path
+        self.base_offset = base_offset
+        self.count = count
+        self.is_renamed = is_renamed
+        self.topic_id = topic_id
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind its last record."""
+        return self.base_offset + self.count
+
+    def _to_json(self) -> list[Any]:
+        topic, partition = self.topic_partition
+        return [
+            topic,
+            partition,
+            self.topic_id,
+            self.path,
+            self.base_offset,
+            self.count,
+            self.is_renamed,
+        ]
+
+
+class Commit:
+    """One commit's record. Immutable by convention."""
+
+    __slots__ = ("application", "id", "pieces", "sequence", "state", "version")
+
+    def __init__(
+        self,
+        *,
+        sequence: int,
+        id: str,
+        application: str,
+        version: int,
+        state: str,
+        pieces: Iterable[Piece],
+    ) -> None:
+        self.sequence = sequence
+        self.id = id
+        self.application = application
+        self.version = version
+        self.state = state
+        self.pieces = tuple(pieces)
+
+    @property
+    def starts(self) -> dict[TopicPartition, int]:
+        """Where it begins in each of its partitions."""
+        found: dict[TopicPartition, int] = {}
+        for piece in self.pieces:
+            found.setdefault(piece.topic_partition, piece.base_offset)
+        return found
+
+    @property
+    def ranges(self) -> dict[TopicPartition, tuple[int, int]]:
+        """The offsets that it fills in each of its partitions, end exclusive."""
+        found: dict[TopicPartition, tuple[int, int]] = {}
+        for piece in self.pieces:
+            start, _ = found.get(piece.topic_partition, (piece.base_offset, 0))
+            found[piece.topic_partition] = start, piece.end_offset
+        return found
+
+    def encode(self, state: str, versions: Mapping[str, list[int]]) -> bytes:
+        """The content of the file in that state."""
+        from json import dumps
+
+        record = {
+            "sequence": self.sequence,
+            "id": self.id,
+            "application": self.application,
+            "version": self.version,
+            "state": state,
+            "pieces": [piece._to_json() for piece in self.pieces],
+        }
+        return f"{dumps(record)}\n{dumps(versions)}".encode()
+
+    @classmethod
+    def decode(cls, line: bytes) -> Commit:
+        """The record of the first line.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        from json import loads
+
+        found = loads(line)
+        pieces = []
+        for topic, partition, topic_id, path, base_offset, count, is_renamed in found["pieces"]:
+            pieces.append(
+                Piece(
+                    TopicPartition(topic, partition),
+                    path,
+                    base_offset=base_offset,
+                    count=count,
+                    is_renamed=is_renamed,
+                    topic_id=topic_id,
+                )
+            )
+        return cls(
+            sequence=found["sequence"],
+            id=found["id"],
+            application=found["application"],
+            version=found["version"],
+            state=found["state"],
+            pieces=pieces,
+        )
+
+    def __repr__(self) -> str:
+        name = f"{self.application} version {self.version}" if self.application else self.id
+        return f"<Commit {self.sequence} of {name}, {self.state}>"
+
+
+class CommitFile:
+    """The file of one data directory, for its owner. Requires: one thread at a time."""
+
+    def __init__(self, files: Files, data: str) -> None:
+        """Read what there is.
+
+        Raises:
+            CorruptRecord: it is damaged, and so is what stands beside it: nobody knows what was
+                committed.
+        """
+        self._files = files
+        self._path = staged_layout.commit_file(data)
+        self.last: Commit | None = None
+        self.versions: dict[str, list[int]] = {}
+        """Application -> its last version, and the sequence of that commit."""
+        found = _read(files, self._path)
+        if found is not None:
+            self.last, self.versions = found
+
+    def is_done(self, application: str, version: int) -> bool:
+        """Was this version of the application committed, or a later one?"""
+        known = self.versions.get(application)
+        return bool(application) and known is not None and known[0] >= version
+
+    def prepare(self, manifest: Manifest, pieces: Iterable[Piece]) -> Commit:
+        """Record what is about to be placed; once this returns it survives loss of power.
+
+        Raises:
+            OSError: the disk refuses. If `last` is this commit now, the file may say so or not, and
+                it has to be decided; else the file says what it did before.
+        """
+        sequence = self.last.sequence + 1 if self.last is not None else 1
+        commit = Commit(
+            sequence=sequence,
+            id=manifest.id,
+            application=manifest.application,
+            version=manifest.version,
+            state=PREPARED,
+            pieces=pieces,
+        )
+        versions = self._versions_with(commit)
+        for state, known in ((DONE, versions), (UNDONE, self.versions)):
+            content = commit.encode(state, known)
+            write_sealed(self._files, f"{self._path}.{state}", content, sync=True)
+        self.last = commit
+        write_sealed(self._files, self._path, commit.encode(PREPARED, self.versions), sync=True)
+        return commit
+
+    def decide(self, commit: Commit, state: str) -> None:
+        """Let the prepared commit be done, or undone: for everybody, at once, for good.
+
+        Raises:
+            OSError: nobody knows whether it is decided.
+        """
+        assert commit.state == PREPARED, commit.state
+        self._files.rename(f"{self._path}.{state}", self._path)
+        self._files.sync_directory(self._path.rpartition("/")[0])
+        if state == DONE:
+            self.versions = self._versions_with(commit)
+        commit.state = state
+
+    def _versions_with(self, commit: Commit) -> dict[str, list[int]]:
+        if not commit.application:
+            return self.versions
+        versions = {**self.versions, commit.application: [commit.version, commit.sequence]}
+        if len(versions) > APPLICATIONS_MAX:
+            del versions[min(versions, key=lambda name: versions[name][1])]
+        return versions
+
+
+def check_commits(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """What is wrong with the record of commits, and what stands beside it."""
+    path = staged_layout.commit_file(data)
+    for each in (path, f"{path}.{DONE}", f"{path}.{UNDONE}"):
+        try:
+            content = read_sealed(files, each)
+            if content is not None:
+                _decode(content, each)
+        except CorruptRecord as error:
+            yield error
+
+
+def read_last(files: Files, data: str) -> Commit | None:
+    """The last commit, for readers of other processes; None when there was none.
+
+    Raises:
+        CorruptRecord: the file is damaged, and so is what stands beside it.
+    """
+    path = staged_layout.commit_file(data)
+    try:
+        content = read_sealed(files, path)
+    except CorruptRecord:
+        found = _read(files, path)
+        return None if found is None else found[0]
+    return None if content is None else _known(content.partition(b"\n")[0], path)
+
+
+@lru_cache(maxsize=8)
+def _known(line: bytes, path: str) -> Commit:
+    """A record, decoded once: a reader of many partitions asks for it twice for each of them."""
+    return _decode_first(line, path)
+
+
+def commit_key(files: Files, data: str) -> tuple[int, str]:
+    """What differs once another commit has begun or was decided."""
+    last = read_last(files, data)
+    return (0, "") if last is None else (last.sequence, last.state)
+
+
+def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
+    """What the file says; where it is damaged, what the two beside it say.
+
+    They were written by the last prepare, and the one that was decided for is gone.
+    """
+    try:
+        content = read_sealed(files, path)
+        return None if content is None else _decode(content, path)
+    except CorruptRecord as damage:
+        done, undone = (
+            _read_beside(files, f"{path}.{DONE}"),
+            _read_beside(files, f"{path}.{UNDONE}"),
+        )
+        if undone is not None:
+            commit, versions = undone
+            is_open = done is not None and done[0].sequence == commit.sequence
+            commit.state = PREPARED if is_open else DONE
+            if not is_open and commit.application:
+                versions[commit.application] = [commit.version, commit.sequence]
+            return commit, versions
+        if done is None:
+            raise damage
+        commit, versions = done
+        commit.state = UNDONE
+        if commit.application:
+            # Which one was the last is not known; none above this one was.
+            versions[commit.application] = [commit.version - 1, commit.sequence]
+        return commit, versions
+
+
+def _read_beside(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
+    try:
+        content = read_sealed(files, path)
+        return None if content is None else _decode(content, path)
+    except CorruptRecord:
+        return None
+
+
+def _decode(content: bytes, path: str) -> tuple[Commit, dict[str, list[int]]]:
+    from json import loads
+
+    _, _, second = content.partition(b"\n")
+    try:
+        return _decode_first(content, path), loads(second)
+    except ValueError as error:
+        raise CorruptRecord(path, 0, f"no record of commits: {error!r}") from None
+
+
+def _decode_first(content: bytes, path: str) -> Commit:
+    try:
+        return Commit.decode(content.partition(b"\n")[0])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptRecord(path, 0, f"no record of a commit: {error!r}") from None

@@ -1,0 +1,41 @@
+"""Clusters of three brokers in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from embedlog.cluster.cluster import Cluster
+from embedlog.cluster.handles.broker_node import BrokerNode
+from embedlog.testing import SimRuntime, sim_runtime
+
+PATIENCE_MS = 60_000
+RACKS = ("a", "b", "c")
+
+
+@pytest.fixture
+def runtime() -> SimRuntime:
+    return sim_runtime(seed=19)
+
+
+@pytest.fixture
+def cluster(runtime: SimRuntime) -> Iterator[Cluster]:
+    with Cluster("data", brokers=3, racks=RACKS, runtime=runtime, is_embedded=True) as made:
+        yield made
+
+
+def until(cluster: Cluster, holds: Callable[[], bool], patience_ms: int = PATIENCE_MS) -> None:
+    """Let time pass until something holds."""
+    scheduler = cluster.runtime.scheduler
+    assert isinstance(cluster.runtime, SimRuntime)
+    for _ in range(patience_ms // 10):
+        if holds():
+            return
+        scheduler.run_for(10)  # type: ignore[attr-defined]
+    raise AssertionError("it never came about")
+
+
+def leader_of(cluster: Cluster, topic: str, index: int = 0) -> BrokerNode:
+    """The broker that leads a partition."""
+    return cluster.broker(cluster.partition(topic, index).leader)

@@ -1,0 +1,121 @@
+"""`brokers.network`: calls that pass, are kept, come late, or are given up."""
+
+from __future__ import annotations
+
+import pytest
+
+from embedlog import errors
+from embedlog.cluster.faults.network import CONTROLLER, ClusterNetwork
+from embedlog.runtime.pending import Pending
+from embedlog.testing import SimRuntime, sim_runtime
+
+TIMEOUT_MS = 10_000
+
+
+@pytest.fixture
+def runtime() -> SimRuntime:
+    return sim_runtime(seed=1)
+
+
+@pytest.fixture
+def network(runtime: SimRuntime) -> ClusterNetwork:
+    return ClusterNetwork(runtime)
+
+
+def ask(
+    network: ClusterNetwork, source: int, target: int, done: list[str], name: str
+) -> Pending[str]:
+    def perform() -> str:
+        done.append(name)
+        return name
+
+    return network.call(source, target, perform, timeout_ms=TIMEOUT_MS)
+
+
+def test_a_call_is_a_call_when_nothing_is_in_the_way(network: ClusterNetwork) -> None:
+    done: list[str] = []
+    assert ask(network, 1, 2, done, "a").result() == "a"
+    assert done == ["a"]
+
+
+def test_what_is_raised_at_the_target_is_the_answer(network: ClusterNetwork) -> None:
+    def refuse() -> None:
+        raise errors.NotLeaderOrFollower()
+
+    pending = network.call(1, 2, refuse, timeout_ms=TIMEOUT_MS)
+    assert isinstance(pending.error(), errors.NotLeaderOrFollower)
+
+
+def test_a_cut_link_keeps_what_is_sent_until_it_is_mended(
+    network: ClusterNetwork, runtime: SimRuntime
+) -> None:
+    done: list[str] = []
+    network.cut(1, 2)
+    first, second = (ask(network, 1, 2, done, name) for name in "ab")
+    runtime.scheduler.run_for(1_000)
+    assert not done
+    network.heal()
+    runtime.scheduler.run_for(0)
+    assert (first.result(), second.result(), done) == ("a", "b", ["a", "b"])
+
+
+def test_a_call_whose_time_is_over_is_never_done(
+    network: ClusterNetwork, runtime: SimRuntime
+) -> None:
+    done: list[str] = []
+    network.cut(1, 2)
+    pending = ask(network, 1, 2, done, "a")
+    runtime.scheduler.run_for(TIMEOUT_MS + 1_000)
+    assert isinstance(pending.error(), errors.RequestTimedOut)
+    network.heal()
+    runtime.scheduler.run_for(1_000)
+    assert not done
+
+
+def test_an_answer_may_be_lost_of_what_was_done(
+    network: ClusterNetwork, runtime: SimRuntime
+) -> None:
+    done: list[str] = []
+    network.cut(2, 1)
+    pending = ask(network, 1, 2, done, "a")
+    assert done == ["a"]
+    runtime.scheduler.run_for(TIMEOUT_MS + 1_000)
+    assert isinstance(pending.error(), errors.RequestTimedOut)
+
+
+def test_a_slow_link_delivers_late_and_in_order(
+    network: ClusterNetwork, runtime: SimRuntime
+) -> None:
+    done: list[str] = []
+    network.delay(1, 2, 50)
+    pending = ask(network, 1, 2, done, "a")
+    network.delay(1, 2, 10)
+    ask(network, 1, 2, done, "b")
+    runtime.scheduler.run_for(49)
+    assert not done
+    runtime.scheduler.run_for(1)
+    assert (done, pending.result()) == (["a", "b"], "a")
+
+
+def test_a_split_cuts_both_ways_between_groups_alone(network: ClusterNetwork) -> None:
+    network.split({1}, {2, 3})
+    assert network.is_cut(1, 2)
+    assert network.is_cut(3, 1)
+    assert not network.is_cut(2, 3)
+    assert not network.is_cut(1, CONTROLLER)
+
+
+def test_an_answer_that_takes_long_is_given_up_in_time(
+    network: ClusterNetwork, runtime: SimRuntime
+) -> None:
+    never: Pending[str] = Pending()
+    pending = network.call(1, 2, lambda: never, timeout_ms=TIMEOUT_MS)
+    runtime.scheduler.run_for(TIMEOUT_MS + 1_000)
+    assert isinstance(pending.error(), errors.RequestTimedOut)
+
+
+def test_closing_ends_every_call(network: ClusterNetwork) -> None:
+    network.cut(1, 2)
+    pending = ask(network, 1, 2, [], "a")
+    network.close()
+    assert isinstance(pending.error(), errors.Network)
