@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from embedlog import __version__
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 RUN = ("queue.md", "testing.md", "operation.md")
@@ -67,3 +69,23 @@ def test_the_first_block_of_the_readme_runs_twice(
         told = capsys.readouterr().out.splitlines()
         # The group goes on where it was.
         assert told == [f"{first} b'key' b'value'", f"{first + 1} None b'another'"]
+
+
+def test_every_setting_of_embedlog_is_in_the_documents() -> None:
+    folder = ROOT / "embedlog/config/tables"
+    tables = "".join(path.read_text() for path in folder.glob("*.py"))
+    found = re.findall(r"^(embedlog\.[\w.]+) \w+ (\S+)", tables, re.MULTILINE)
+    text = (ROOT / "docs/operation.md").read_text()
+    rows = dict(re.findall(r"^\| `(embedlog\.[\w.]+)` \| ([^|]+) \|", text, re.MULTILINE))
+    assert rows.keys() == {name for name, _default in found}
+    wrong = {
+        name: (default, rows[name])
+        for name, default in found
+        if default != "null" and not rows[name].startswith(default)
+    }
+    assert not wrong
+
+
+def test_the_changelog_has_the_version_and_a_place_for_the_next_one() -> None:
+    versions = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[:2] == ["Unreleased", __version__]
