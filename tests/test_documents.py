@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from embedlog import __version__
+import embedlog
+from tests.benchmarks import calls
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -88,4 +89,16 @@ def test_every_setting_of_embedlog_is_in_the_documents() -> None:
 
 def test_the_changelog_has_the_version_and_a_place_for_the_next_one() -> None:
     versions = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert versions[:2] == ["Unreleased", __version__]
+    assert versions[:2] == ["Unreleased", embedlog.__version__]
+
+
+def test_the_reading_order_is_the_trace_of_an_append() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| `((?:embedlog|wire)/\S+\.py)` \| `(\S+)` \|", text, re.MULTILINE)
+    with embedlog.open() as cluster:
+        traced = calls.measured(calls.trips(cluster)["append()"]).calls
+    # Locks that check their order are the tests' own.
+    traced = [each for each in traced if "runtime/lock" not in each]
+    assert [each.rpartition("wire/")[2] for each in traced] == [
+        f"{path.removeprefix('embedlog/').removeprefix('wire/')} {name}" for path, name in rows
+    ]
