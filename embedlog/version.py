@@ -1,4 +1,4 @@
-"""The version of embedlog. Users, the command and the brokers of its clients read it."""
+"""The version of embedlog, for users, the command line and ApiVersions requests."""
 
 from __future__ import annotations
 
