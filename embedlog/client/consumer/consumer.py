@@ -195,7 +195,7 @@ class Consumer:
             Exception: a rebalance listener's, or that of a callback of `commit_async`.
             WakeupError: `wakeup` was called.
         """
-        count_max = self._count_max(max_records)
+        count_max = self._poll_count_max if max_records is None else self._count_max(max_records)
         found = self._driver.poll(timeout_ms, lambda: self._hand_out.records(count_max))
         if found is None:
             return ConsumerRecords({})

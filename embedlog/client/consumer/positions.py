@@ -77,8 +77,11 @@ class Positions:
         return delay
 
     def _is_something_open(self) -> bool:
-        states = self._states.partitions.values()
-        return any(state.state != FetchState.FETCHING for state in states)
+        # A generator would be a call more for each partition, in every poll.
+        for state in self._states.partitions.values():  # noqa: SIM110
+            if state.state != FetchState.FETCHING:
+                return True
+        return False
 
     # Asking
 

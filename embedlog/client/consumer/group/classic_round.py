@@ -190,7 +190,7 @@ class ClassicRound:
 
     def _join(self, node_id: int) -> None:
         self.transition_to(MemberState.JOINING)
-        self._parts.count("join-total")
+        self._parts.counts["join-total"] += 1
         me = self._me
         request = JoinGroupRequest(
             group_id=me.group_id,
@@ -239,7 +239,7 @@ class ClassicRound:
         return self.advance(node_id, now_ms)
 
     def _sync(self, node_id: int, assignments: dict[str, bytes]) -> None:
-        self._parts.count("sync-total")
+        self._parts.counts["sync-total"] += 1
         me = self._me
         request = SyncGroupRequest(
             group_id=me.group_id,
@@ -273,7 +273,7 @@ class ClassicRound:
         self._heartbeats.restart(now_ms)
         self.is_wanted = self._is_prepared = False
         self._reason = ""
-        self._parts.count("rebalance-total")
+        self._parts.counts["rebalance-total"] += 1
         assert me.protocol is not None, self
         _log.info(
             "member %s is in generation %d of group %s", me.member_id, me.generation_id, me.group_id
@@ -292,7 +292,7 @@ class ClassicRound:
         elif code in LOST_COORDINATOR:
             self._lookup.lost()
         if was_joined or code != ErrorCode.MEMBER_ID_REQUIRED:
-            self._parts.count("failed-rebalance-total")
+            self._parts.counts["failed-rebalance-total"] += 1
         if code in _RETRY_AT_ONCE:
             return
         self._retry.failed(now_ms)

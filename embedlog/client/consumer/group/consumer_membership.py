@@ -206,7 +206,7 @@ class ConsumerMembership:
     def _send(self, node_id: int, now_ms: int) -> None:
         self.heartbeat_sent_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
-        self._group.parts.count("heartbeat-total")
+        self._group.parts.counts["heartbeat-total"] += 1
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group.group_id,
             member_id=self.member_id,

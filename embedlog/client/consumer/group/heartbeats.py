@@ -120,7 +120,7 @@ class Heartbeats:
         self._next_ms = now_ms + self._interval_ms
         self._generation_id = me.generation_id
         self.sent_ms = now_ms
-        self._parts.count("heartbeat-total")
+        self._parts.counts["heartbeat-total"] += 1
         self._pending = self._parts.send(
             node_id,
             HeartbeatRequest(

@@ -169,7 +169,7 @@ class OffsetCommits:
             self._finish(commit, error)
             return
         request, version = self._request(commit, commit.sent_by)
-        self._parts.count("commit-total")
+        self._parts.counts["commit-total"] += 1
         commit.pending = self._parts.send(node_id, request, version=version)
 
     def _request(

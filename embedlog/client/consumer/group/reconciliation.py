@@ -68,7 +68,7 @@ class Reconciliation:
             self._group.calls.revoked(revoked)
         self._subscription.assign_from_group(target)
         if added or revoked:
-            self._parts.count("rebalance-total")
+            self._parts.counts["rebalance-total"] += 1
             self._group.calls.assigned(added)
         if not unknown:
             self._target = None
