@@ -15,19 +15,19 @@ _ABORT_KEY = b"\x00\x00\x00\x00"
 
 
 class AbortedTransactions:
-    """The account for one answer: it is asked about each batch, in their order."""
+    """The aborted transactions of one fetched partition. Ask about each batch, in log order."""
 
     __slots__ = ("_by_first_offset", "_open")
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:
-        # (first offset, producer id): a transaction counts from its first batch on.
+        # (first offset, producer id): a transaction begins with its first batch.
         self._by_first_offset = [(each.first_offset, each.producer_id) for each in aborted]
         heapify(self._by_first_offset)
         self._open: set[int] = set()
-        """Producers whose records are of an aborted transaction, up to its marker."""
+        """Producers inside an aborted transaction: it ends with its marker."""
 
     def has(self, batch: RecordBatch) -> bool:
-        """Are the batch's records of an aborted transaction? Its marker ends that."""
+        """Return whether an aborted transaction wrote the batch. An abort marker ends it."""
         producer_id = batch.producer_id
         if producer_id < 0:
             return False

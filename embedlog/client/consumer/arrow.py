@@ -1,13 +1,13 @@
 """Polled columns as an Arrow record batch. Needs pyarrow: `pip install embedlog[arrow]`.
 
-Nothing is copied but values of up to 12 bytes, which Arrow's view layout holds inline. A view is
+Only values of up to 12 bytes are copied: Arrow's view layout holds them inline. A view is
 
     size       int32
     up to 12   the bytes themselves, then zeros
     longer     4 bytes of prefix, int32 index of the data buffer (0), int32 position in it
 
-and the data buffer is the polled batch: of an uncompressed one the log itself, which stays readable
-for as long as the Arrow array lives, whatever retention does.
+The data buffer is the polled batch. An uncompressed batch is a mapping of the log, which stays
+readable while the Arrow array lives, even if retention deletes the segment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _VIEW_SIZE = 16
 
 
 def record_batch(polled: Columns, *, copy: bool) -> Any:
-    """A `pyarrow.RecordBatch` of offset, timestamp, key and value."""
+    """Return a `pyarrow.RecordBatch` of offset, timestamp, key and value."""
     import pyarrow as pa
 
     keys = _views(polled.buffer, polled.key_positions, polled.key_sizes)
@@ -58,7 +58,7 @@ def record_batch(polled: Columns, *, copy: bool) -> Any:
 
 
 def _views(buffer: memoryview, positions: Any, sizes: Any) -> Any:
-    """A binary_view array over `buffer`; negative sizes are nulls."""
+    """Return a binary_view array over `buffer`; a negative size means null."""
     import numpy as np
     import pyarrow as pa
 
@@ -70,7 +70,7 @@ def _views(buffer: memoryview, positions: Any, sizes: Any) -> Any:
     source = np.frombuffer(buffer, np.uint8)
     if source.size and count:
         steps = np.arange(_INLINE_SIZE_MAX)
-        # Bytes past a value are cut off below, so that it does not matter which ones they are.
+        # The gather may read past a value; the next line clears those bytes.
         heads = source[np.clip(positions[:, None] + steps, 0, source.size - 1)]
         heads[steps >= sizes[:, None]] = 0
         is_inline = sizes <= _INLINE_SIZE_MAX

@@ -1,4 +1,4 @@
-"""How a consumer ends: its commits, its membership, its fetch sessions, its transport."""
+"""Closing a consumer: its commits, membership, fetch sessions and transport."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOSE_TIMEOUT_S = 30.0
 
 
 class Closing:
-    """Closes one consumer, once."""
+    """Closes one consumer once."""
 
     __slots__ = ("_clock", "_driver", "_fetcher", "_guard", "_hand_out", "_parts", "_transport")
 

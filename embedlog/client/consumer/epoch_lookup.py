@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where the epochs of what was read end in the leaders' logs (KIP-320)."""
+"""OffsetForLeaderEpoch: where leader epochs end in the leaders' logs (KIP-320)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONSUMER = -1
 
 
 class EndOffset:
-    """Where an epoch ends: -1 when the log knows nothing of it. Its records are below `offset`."""
+    """The offset after the last record of a leader epoch; -1 if the log does not know the epoch."""
 
     __slots__ = ("leader_epoch", "offset")
 
@@ -37,7 +37,7 @@ class EndOffset:
 
 
 class EpochLookup(LeaderLookup):
-    """One question. A partition whose leader does not serve it is in none of the results."""
+    """One look-up. Partitions whose leader is too old to serve it appear in no result."""
 
     def __init__(self, parts: ConsumerParts, epochs: Mapping[TopicPartition, int]) -> None:
         """`epochs` are the leader epochs of the last records read."""
@@ -91,7 +91,7 @@ class EpochLookup(LeaderLookup):
 
 
 def raise_truncated(cut: Mapping[TopicPartition, tuple[PartitionState, int | None]]) -> None:
-    """Raise LogTruncation for these positions; each with the offset where the log differs."""
+    """Raise LogTruncation for positions and the offsets where the leader's log diverges."""
     raise LogTruncation(
         {key: state.offset for key, (state, _) in cut.items()},
         {key: divergent for key, (_, divergent) in cut.items()},

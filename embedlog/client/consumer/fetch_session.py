@@ -1,11 +1,11 @@
 """The client's half of a fetch session (KIP-227): name each partition once, then only changes.
 
-The first request, epoch 0, names every partition; the broker answers with the id of a session.
-From then on a request names what is new or has moved, and what is forgotten. Any doubt ends the
-session, and the next request names everything again.
+The first request has epoch 0 and names every partition; the broker answers with a session id.
+Later requests name new, moved and forgotten partitions only. Any doubt ends the session, and the
+next request names every partition again.
 
-In process a fetch of one partition does without a session, at epoch -1. It takes 13 calls fewer.
-With two partitions both ways take as many, as the answer to a full fetch has every partition.
+In process a fetch of one partition has no session (epoch -1) and takes 13 calls fewer. With two
+partitions both ways cost the same, because the answer to a full fetch has every partition.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _BROKEN = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors of a whole response after which a new session is begun."""
+"""Errors of a whole response that a new session cures."""
 
 
 class FetchSession:
-    """The session with one node. One request at a time."""
+    """The session with one node; one request at a time."""
 
     __slots__ = ("_epoch", "_known", "session_id")
 
@@ -49,10 +49,10 @@ class FetchSession:
         self.session_id = 0
         self._epoch = _INITIAL_EPOCH
         self._known: dict[TopicPartition, Wanted] = {}
-        """What the broker's half holds."""
+        """The partitions in the broker's half."""
 
     def request(self, wanted: dict[TopicPartition, Wanted], **limits: Any) -> FetchRequest:
-        """A request for `wanted`; `limits` are the fields of FetchRequest that are not ours."""
+        """Build a request for `wanted`; `limits` are further fields of FetchRequest."""
         if self._epoch == _INITIAL_EPOCH:
             named = wanted
             forgotten: list[TopicPartition] = []
@@ -72,7 +72,7 @@ class FetchSession:
         return request
 
     def full_request(self, wanted: dict[TopicPartition, Wanted], **limits: Any) -> FetchRequest:
-        """A request that needs no session, and ends the one that the broker may still hold."""
+        """Build a request without a session. It ends the session that the broker may hold."""
         session_id = self.session_id
         if session_id or self._known:
             self.reset(keep_id=False)
@@ -84,9 +84,9 @@ class FetchSession:
         )
 
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Take the answer's head; False when there was an error and nothing else is in it."""
+        """Handle the head of an answer; False if it is an error, which has no partitions."""
         if error_code:
-            # An unknown session is no longer ours to close; with any other error it is.
+            # After any error but "unknown session" the broker may still hold the session.
             self.reset(keep_id=error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return False
         if session_id == 0:
@@ -98,14 +98,14 @@ class FetchSession:
         return True
 
     def reset(self, *, keep_id: bool = True) -> None:
-        """Name everything in the next request, which ends the session the broker may still hold."""
+        """Name every partition in the next request, which ends the session at the broker."""
         if not keep_id:
             self.session_id = 0
         self._epoch = _INITIAL_EPOCH
         self._known = {}
 
     def closing_request(self) -> FetchRequest | None:
-        """The request that ends the session; None when there is none."""
+        """Return the request that ends the session, or None without a session."""
         if self.session_id == 0:
             return None
         return FetchRequest(
@@ -113,12 +113,12 @@ class FetchSession:
         )
 
     def _is_replaced(self, key: TopicPartition, named: dict[TopicPartition, Wanted]) -> bool:
-        """Has the topic been deleted and made again? The old id is to be forgotten."""
+        """Whether the topic was deleted and created again; then the old id must be forgotten."""
         return self._known[key][0] != named[key][0]
 
 
 class SentFetch:
-    """A fetch under way: for each partition the state and the position it was sent with."""
+    """A sent fetch, with the state, generation and offset of each partition at that time."""
 
     __slots__ = ("partitions", "pending", "session")
 
@@ -134,7 +134,7 @@ class SentFetch:
 
 
 def is_broken_session(error_code: int) -> bool:
-    """Is it an error that a new session cures?"""
+    """Whether a new session cures the error."""
     return error_code in _BROKEN
 
 

@@ -1,6 +1,6 @@
-"""The batches of one partition out of one fetch, of which the application gets records.
+"""The record batches of one fetched partition that have records for the application.
 
-Control batches are passed over, and with read_committed so are the batches of aborted transactions.
+Control batches are skipped; with read_committed, batches of aborted transactions are skipped too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALIKE_MAX = 64
 
 
 class FetchedBatches:
-    """Goes from batch to batch; the position in `state` moves past what is passed over."""
+    """Iterates over batches. Skipping a batch moves the position in `state` past it."""
 
     __slots__ = (
         "_aborted",
@@ -52,14 +52,14 @@ class FetchedBatches:
         self._state = state
         self.view = memoryview(data.records or b"")
         self.position = 0
-        """Where the next batch begins."""
+        """Start of the next batch in `view`."""
         self.check_crcs = check_crcs
         self.error: RecordUnreadable | None = None
-        """Why the batch at the position cannot be read."""
+        """The error of the batch at the position, once it was found to be damaged."""
         self.moved = False
-        """Was a batch passed over?"""
+        """True once a batch was skipped."""
         self._batches: Iterator[RecordBatch | LegacyBatch] | None = None
-        """From that position on; None until asked for."""
+        """Iterator from `position` on; None until the first `next`."""
         self._end_offset: int | None = None
         self._aborted: AbortedTransactions | None = None
         if is_committed_only and data.aborted_transactions:
@@ -67,21 +67,21 @@ class FetchedBatches:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last batch; -1 if it cannot be told."""
+        """The offset after the last batch; -1 if the batches cannot be parsed."""
         if self._end_offset is None:
             self._end_offset = _end_offset(self.view)
         return self._end_offset
 
     def go_to(self, position: int) -> None:
-        """The next batch begins there."""
+        """Continue with the batch at `position`."""
         self.position = position
         self._batches = None
 
     def next(self) -> RecordBatch | LegacyBatch | None:
-        """The next batch that has records for the application; None at the end.
+        """Return the next batch that has records for the application; None at the end.
 
         Raises:
-            RecordUnreadable: the batch at the position is damaged; every call says so again.
+            RecordUnreadable: the batch at the position is damaged. Every call raises it again.
         """
         if self.error is not None:
             raise self.error
@@ -105,10 +105,10 @@ class FetchedBatches:
         return None
 
     def rows_of(self, batch: RecordBatch | LegacyBatch) -> Rows:
-        """All records of a batch.
+        """Decode all records of a batch.
 
         Raises:
-            RecordUnreadable: it is damaged.
+            RecordUnreadable: the batch is damaged.
         """
         try:
             if isinstance(batch, RecordBatch):
@@ -118,12 +118,12 @@ class FetchedBatches:
             raise self._unreadable(error) from error
 
     def pass_over(self, batch: RecordBatch | LegacyBatch) -> None:
-        """It has nothing for the application."""
+        """Skip a batch that has no records for the application."""
         self._state.offset = batch.next_offset
         self.moved = True
 
     def _is_passed_over(self, batch: RecordBatch | LegacyBatch) -> bool:
-        """Is it a marker, or aborted?"""
+        """Whether the batch is a control batch or part of an aborted transaction."""
         if not isinstance(batch, RecordBatch):
             return False
         is_aborted = self._aborted is not None and self._aborted.has(batch)
@@ -145,7 +145,7 @@ def _end_offset(view: memoryview) -> int:
         start, end = position + _LENGTH_START, position + LOG_OVERHEAD
         count = 1
         if view[start:end] == view[start + size : end + size]:
-            # Many have one size: then the bytes of their lengths are equal, each by itself.
+            # Often many batches have one size: compare the bytes of their lengths in columns.
             count = min((view_end - position) // size, _ALIKE_MAX)
             for place in range(start, end):
                 column = bytes(view[place : position + count * size : size])
@@ -154,6 +154,6 @@ def _end_offset(view: memoryview) -> int:
         last = position - size
     try:
         (batch,) = iter_batches(view, last, position)
-    except (RecordsError, ValueError):  # a strange one, or none at all
+    except (RecordsError, ValueError):  # the last batch is malformed, or there is none
         return -1
     return batch.next_offset

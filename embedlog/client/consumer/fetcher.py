@@ -1,9 +1,9 @@
-"""Fetches ahead of the application.
+"""`Fetcher`: fetches ahead of the application.
 
-One fetch request for each node is under way at a time. What arrives is kept until the application
-polls it. Over a network the next fetch is under way meanwhile. But nothing is fetched from a node
-as long as a buffered partition of it has both its answers, or ends where the log does: that fetch
-would wait for new records of the other partitions, and keep this one waiting.
+Each node has at most one open fetch request. Answers are buffered until the application polls them;
+over a network the next fetch is open meanwhile. A node is not fetched from while one of its
+partitions has two buffered answers, or an answer that reaches the end of the log. Such a fetch would wait
+for new records of the other partitions, and the buffered partition would wait with them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Fetcher:
-    """The fetches of one consumer. Used by one thread at a time."""
+    """Sends the fetches of one consumer. Used by one thread at a time."""
 
     def __init__(self, parts: ConsumerParts, policy: ResetPolicy, buffer: FetchBuffer) -> None:
         settings = parts.settings
@@ -48,16 +48,16 @@ class Fetcher:
         self._sent: dict[int, SentFetch] = {}
 
     def advance(self, now_ms: int) -> int | None:
-        """Take what arrived and fetch what is missing; milliseconds until more is possible."""
+        """Take answers and send fetches; milliseconds until the next pass is useful, if known."""
         if self._sent:
             self.take_arrived(now_ms)
         self._send(now_ms)
         if self._sent:
-            self.take_arrived(now_ms)  # in process the answers are there at once
+            self.take_arrived(now_ms)  # in process the answers arrive at once
         return self._answers.delay(now_ms)
 
     def take_arrived(self, now_ms: int) -> bool:
-        """Take the answers that are there; was there any?"""
+        """Take the answers that have arrived; True if there was one."""
         found = False
         for node_id, sent in list(self._sent.items()):
             if sent.pending.done():
@@ -67,9 +67,10 @@ class Fetcher:
         return found
 
     def close(self) -> list[Pending[Any]]:
-        """End the sessions; the answers may be waited for.
+        """End the sessions. Return the answers that the caller may wait for.
 
-        Not those that come after the answer to a fetch that waits, for up to fetch.max.wait.ms.
+        Nodes with an open fetch are left out: they answer that fetch first, which may take
+        fetch.max.wait.ms.
         """
         closing = []
         for node_id, session in self._sessions.items():
@@ -111,7 +112,7 @@ class Fetcher:
             self._fetch(node_id, partitions)
 
     def _node_for(self, state: PartitionState, leader: PartitionInfo, now_ms: int) -> int:
-        """The node to read from: the follower that the leader named, while it is one (KIP-392)."""
+        """Return the follower that the leader named while it is usable, or the leader (KIP-392)."""
         if state.read_replica is None:
             return leader.leader
         node_id, until_ms = state.read_replica
@@ -143,7 +144,7 @@ class Fetcher:
             pending.add_callback(self._arrived)
 
     def _nodes_with_buffered(self, now_ms: int) -> set[int]:
-        """Nodes that are not fetched from now; what a seek made stale is dropped on the way."""
+        """Return the nodes that must not be fetched from now. Drops stale answers."""
         busy = set(self._sent)
         for key, fetch in list(self.buffer.first.items()):
             if self.buffer.is_stale(fetch):

@@ -1,4 +1,4 @@
-"""From what was fetched to what `poll` returns, in each of its forms."""
+"""`HandOut`: from buffered fetches to the results of `poll`, `poll_batches`, `poll_columns`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class HandOut:
-    """Takes records out of the buffer, moving positions past them. Used by one thread at a time."""
+    """Takes records from the buffer and moves positions past them. Used by one thread at a time."""
 
     __slots__ = ("_buffer", "_counts", "_current", "_key_of", "_moved", "_value_of")
 
@@ -36,14 +36,14 @@ class HandOut:
         self._counts = parts.counts
         self._key_of, self._value_of = converters(parts.settings, "deserializer")
         self._current: CompletedFetch | None = None
-        """The answer that was handed out from last."""
+        """The fetch that the last record came from, while it has more."""
         self._moved = False
-        """The last hand-out passed batches that have nothing for the application."""
+        """True if the last hand-out skipped batches without records for the application."""
 
     def records(self, count_max: int) -> ConsumerRecords | None:
-        """Up to `count_max` buffered records; None when there are none.
+        """Return up to `count_max` buffered records, or None.
 
-        Empty, not None, when only positions moved: past markers or aborted records.
+        The result is empty, not None, when only positions moved: past markers or aborted records.
 
         Raises:
             RecordUnreadable: the next record cannot be handed out.
@@ -64,7 +64,7 @@ class HandOut:
                     try:
                         self._decode(at, taken, decoded)
                     finally:
-                        count += len(decoded)  # the rest is given back, and comes again
+                        count += len(decoded)  # a record that failed was given back
                     continue
                 size = len(taken.offsets)
                 count += size
@@ -74,7 +74,7 @@ class HandOut:
                     chunks.append(chunk)
                 chunk.add(taken, size)
         except RecordUnreadable:
-            # What comes before it is handed out first; the next poll raises.
+            # Return the records before the unreadable one; the next poll raises.
             found = {key: chunks for key, chunks in found.items() if any(chunks)}
             if not found:
                 raise
@@ -82,7 +82,7 @@ class HandOut:
         return ConsumerRecords(found) if found or self._moved else None
 
     def next_record(self) -> ConsumerRecord | None:
-        """One more record of the batch that the last one was of; None where `records` must look.
+        """Return the next record of the current batch; None if the caller must use `records`.
 
         Raises:
             RecordUnreadable: a deserializer refused it.
@@ -108,7 +108,7 @@ class HandOut:
         return record
 
     def batches(self, count_max: int) -> list[PolledBatch] | None:
-        """As `records`, but the plain tuples of each record batch together."""
+        """Like `records`, but return the plain tuples of each record batch together."""
         found: list[PolledBatch] = []
         count = 0
         try:
@@ -124,7 +124,7 @@ class HandOut:
         return found if found or self._moved else None
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
-        """As `records`, but whole record batches read in place, the last may pass `count_max`."""
+        """Like `records`, but return whole batches in place; the last may exceed `count_max`."""
         found: list[PolledColumns] = []
         left = count_max
         try:
@@ -153,7 +153,7 @@ class HandOut:
         close_converters(self._key_of, self._value_of)
 
     def _rows(self, count_max: int, *, several: bool) -> Iterator[tuple[CompletedFetch, Rows]]:
-        """Up to `count_max` records, by batch or (`several`) by batches that are alike."""
+        """Take up to `count_max` records, by batch or (`several`) by batches of the same layout."""
         left = count_max
         for fetch in self._ready():
             while left and not fetch.is_drained:
@@ -167,7 +167,7 @@ class HandOut:
                 break
 
     def _ready(self) -> Iterator[CompletedFetch]:
-        """The buffered fetches to hand out from; the one that is drained meanwhile goes."""
+        """Yield the buffered fetches that may be handed out, and drop each when it is drained."""
         if self._buffer.errors:
             raise self._buffer.errors.popleft()
         self._moved = False
@@ -181,13 +181,13 @@ class HandOut:
                     break
                 self._current = fetch
                 yield fetch
-                assert fetch.is_drained, key  # or else the caller has enough
+                assert fetch.is_drained, key  # otherwise the caller has enough and stops
                 self._moved |= fetch.batches.moved
                 self._current = None
                 self._buffer.drop(key)
 
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
-        """Deserialize; at the first failure the rest is given back and the error raised."""
+        """Deserialize into `records`; give the rest back and raise at the first failure."""
         head = fetch.head
         topic, partition = fetch.state.topic_partition
         key_of = None if self._key_of is None else self._key_of.for_topic(topic)

@@ -1,4 +1,4 @@
-"""A few of Kafka's metrics of a consumer, under Kafka's names."""
+"""Some of Kafka's consumer metrics, under Kafka's names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 def metrics_of(
     parts: ConsumerParts, buffer: FetchBuffer, coordinator: ConsumerCoordinator | None
 ) -> dict[str, float]:
-    """The numbers as they are now. Any thread may ask."""
+    """Return the present values. Any thread may call it."""
     found = {name: float(count) for name, count in parts.counts.items()}
-    # At once: the thread that uses the consumer may be changing them.
+    # One copy: the thread that uses the consumer may be changing the assignment.
     partitions = list(parts.subscription.partitions.values())
     lags = [buffer.lag(state) for state in partitions]
     found["assigned-partitions"] = float(len(partitions))

@@ -1,4 +1,4 @@
-"""What the parts of one consumer share."""
+"""`ConsumerParts`: the objects that all parts of one consumer share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOTALS = (
     "records-consumed-total",
     "sync-total",
 )
-"""Kafka's names of the metrics that count."""
+"""Kafka's names of the metrics that are counters."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerParts:
-    """Handed to each part; none of them is replaced during the consumer's life."""
+    """Given to each part; none of the objects is replaced during the consumer's life."""
 
     __slots__ = (
         "arrived",
@@ -60,10 +60,10 @@ class ConsumerParts:
         self.subscription = subscription
         self.settings = settings
         self.arrived = arrived
-        """Called, in whichever thread, when a part has an answer to take."""
+        """Called, by any thread, when a part can take an answer."""
         self.interceptors: InterceptorChain | None = None
         self.counts = dict.fromkeys(TOTALS, 0)
-        """The value of each metric in `TOTALS`. Each part adds to those of its own."""
+        """The value of each metric in `TOTALS`; the parts add to them."""
 
     @property
     def heartbeat_interval_ms(self) -> int:
@@ -83,7 +83,7 @@ class ConsumerParts:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Send, and have `arrived` called for an answer that comes later."""
+        """Send a request; `arrived` is called if the answer comes later."""
         pending = self.transport.send(node_id, request, version=version, timeout_ms=timeout_ms)
         if not pending.done():
             pending.add_callback(self.arrived)

@@ -40,8 +40,8 @@ CONSUMER: Definitions = {
 
 HEARTBEAT_INTERVAL_MS = 3_000
 IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
-"""Without a network a heartbeat costs next to nothing, and it is how members hear of a rebalance:
-who sets no interval has it answered by the next poll or soon after.
+"""The default in process: a heartbeat costs next to nothing there, and members learn of a rebalance
+by it, at the next poll or soon after.
 """
 
 _CLASSIC_ONLY = {
@@ -49,8 +49,8 @@ _CLASSIC_ONLY = {
     "partition.assignment.strategy": ("range", "cooperative-sticky"),
     "session.timeout.ms": 45_000,
 }
-"""What a member of the consumer protocol is told by the broker, with the defaults of others; the
-heartbeat's depends on the transport.
+"""Settings of the classic protocol with their defaults; brokers set them in the consumer protocol.
+The default of the heartbeat interval depends on the transport.
 """
 
 _OF_GROUPS = (
@@ -63,14 +63,14 @@ _OF_GROUPS = (
     "partition.assignment.strategy",
     "session.timeout.ms",
 )
-"""They do nothing for a consumer that is no member of a group."""
+"""Settings without effect for a consumer without a group."""
 
 
 def complete(settings: Settings) -> Settings:
-    """Check the settings against each other, and fill in what depends on others.
+    """Check the settings against each other and fill in defaults that depend on others.
 
     Raises:
-        ConfigError: two of them contradict each other.
+        ConfigError: two settings contradict each other.
     """
     group_id = settings["group.id"]
     for key in ("group.id", "group.instance.id"):
@@ -83,7 +83,7 @@ def complete(settings: Settings) -> Settings:
     if settings["enable.auto.commit"] is None:
         settings["enable.auto.commit"] = group_id is not None
     if group_id is not None and not settings["client.id"]:
-        # What the broker calls a member begins with it.
+        # The broker's member ids begin with it.
         names = ("consumer", group_id, settings["group.instance.id"])
         settings["client.id"] = "-".join(name for name in names if name)
     is_classic = settings["group.protocol"] == "classic"
