@@ -13,7 +13,7 @@ from embedlog.aio.calls import Calls, awaited, awaited_here
 from embedlog.aio.shared_consumer import SharedConsumer, first_offsets
 from embedlog.client import arguments
 from embedlog.client.consumer import consumer as blocking
-from embedlog.client.consumer.subscription_calls import LISTENER_METHODS
+from embedlog.client.consumer.rebalance_listener import LISTENER_METHODS
 from embedlog.client.errors import WakeupError
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError
@@ -21,11 +21,11 @@ from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from re import Pattern
     from types import TracebackType
 
     from embedlog.client.connect import Target
-    from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
-    from embedlog.client.consumer.group_calls import GivenOffsets
+    from embedlog.client.consumer.group.group_offsets import GivenOffsets, OffsetAndMetadata
     from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
     from embedlog.client.consumer.record import (
         ConsumerRecord,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         PolledBatch,
         PolledColumns,
     )
-    from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
+    from embedlog.client.consumer.subscription_state import SubscriptionPattern
 
     T = TypeVar("T")
 
@@ -88,9 +88,9 @@ class Consumer:
 
     async def subscribe(
         self,
-        topics: Iterable[str] | Pattern | SubscriptionPattern | None = None,
+        topics: Iterable[str] | Pattern[str] | SubscriptionPattern | None = None,
         *,
-        pattern: str | Pattern | None = None,
+        pattern: str | Pattern[str] | None = None,
         listener: ConsumerRebalanceListener | None = None,
     ) -> None:
         """Read these topics together with the other members of the group.

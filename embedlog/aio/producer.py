@@ -208,9 +208,9 @@ class Producer:
     def transaction(self) -> Transaction:
         """A transaction for `async with`: committed at its end, aborted when an exception leaves.
 
-            async with producer.transaction() as t:
-                t.send("out", b"value")
-                await t.send_offsets(consumer)
+        async with producer.transaction() as t:
+            t.send("out", b"value")
+            await t.send_offsets(consumer)
         """
         self._client.sync.transaction()  # or why there is none
         return Transaction(self)

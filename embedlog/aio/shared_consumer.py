@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.client.connect import Target
-    from embedlog.client.consumer.group_calls import GivenOffsets
+    from embedlog.client.consumer.group.group_offsets import GivenOffsets
     from embedlog.client.consumer.record import ConsumerRecord
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.consumer.driver import ConsumerDriver
     from embedlog.client.consumer.fetcher import Fetcher
-    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
     from embedlog.client.consumer.hand_out import HandOut
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.runtime.pending import Pending

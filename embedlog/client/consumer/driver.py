@@ -7,6 +7,7 @@ from embedlog.client import arguments
 from embedlog.client.consumer.guard import Guard
 from embedlog.client.consumer.subscription_state import SubscriptionType
 from embedlog.client.errors import IllegalState, WakeupError
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from embedlog.client.consumer.fetcher import Fetcher
-    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.positions import Positions
     from embedlog.client.waiting import Waiter
@@ -35,6 +36,7 @@ class ConsumerDriver:
     ) -> None:
         self._transport = parts.transport
         self._clock = parts.transport.runtime.clock
+        self._metadata = parts.metadata
         self._subscription = parts.subscription
         self._api_timeout_ms: int = parts.settings["default.api.timeout.ms"]
         self._waiter = waiter
@@ -153,6 +155,36 @@ class ConsumerDriver:
             steps = (coordinator.keep_alive, *steps)
         limit = self._api_timeout_ms if timeout_ms is None else timeout_ms
         return self._waiter.until(is_over, limit, *steps)
+
+    def describe(self, topic: str, timeout_ms: int | None) -> bool:
+        """Request metadata unless the topic is known, and wait for the answer; False on timeout.
+
+        The answer to an earlier request may be outdated: the driver waits for it and asks again.
+        """
+        metadata = self._metadata
+        earlier = metadata.pending
+
+        def ask() -> None:
+            metadata.unlearn([topic])
+            metadata.want_now()
+            metadata.request_update()
+
+        def is_described() -> bool:
+            nonlocal earlier
+            if topic in metadata.topics:
+                return True
+            if earlier is not None:
+                if metadata.pending is not earlier:
+                    earlier = None
+                    ask()
+                return False
+            error = metadata.errors.get(topic)
+            # A topic without a leader is being created.
+            return error is not None and error.code != ErrorCode.LEADER_NOT_AVAILABLE
+
+        if topic not in metadata.topics and earlier is None:
+            ask()
+        return self.drive(is_described, timeout_ms)
 
     # Waking
 

@@ -2,8 +2,8 @@
 
 Each node has at most one open fetch request. Answers are buffered until the application polls them;
 over a network the next fetch is open meanwhile. A node is not fetched from while one of its
-partitions has two buffered answers, or an answer that reaches the end of the log. Such a fetch would wait
-for new records of the other partitions, and the buffered partition would wait with them.
+partitions has two buffered answers, or an answer that reaches the end of the log. Such a fetch
+would wait for new records of the other partitions, and the buffered partition would wait with them.
 """
 
 from __future__ import annotations

@@ -16,22 +16,13 @@ from embedlog.client.errors import NoOffsetForPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from embedlog.client.consumer.epoch_lookup import EpochLookup
     from embedlog.client.consumer.group.committed_offsets import CommittedLookup
-    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.leader_lookup import LeaderLookup
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
     from embedlog.common import TopicPartition
-
-    class Lookup(Protocol):
-        """A question about several partitions."""
-
-        @property
-        def is_done(self) -> bool: ...
-
-        def advance(self, now_ms: int) -> int | None: ...
 
 
 class Positions:
@@ -67,7 +58,7 @@ class Positions:
         if not self._asked and not self._is_something_open():
             return None
         delay = self._ask(now_ms)
-        under_way: list[Lookup] = [*self._resets, *self._epochs]
+        under_way: list[LeaderLookup] = [*self._resets, *self._epochs]
         for lookup in under_way:
             later = lookup.advance(now_ms)
             if later is not None and (delay is None or later < delay):

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from embedlog.common import TopicPartition
+
+LISTENER_METHODS = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
 
 
 class ConsumerRebalanceListener:
@@ -34,3 +40,16 @@ class ConsumerRebalanceListener:
         The default calls `on_partitions_revoked`.
         """
         self.on_partitions_revoked(partitions)
+
+
+def check_listener(listener: Any) -> None:
+    """Raise TypeError unless `listener` is None or an object with one of the methods."""
+    if listener is None:
+        return
+    is_class = isinstance(listener, type)
+    if is_class or not any(hasattr(listener, name) for name in LISTENER_METHODS):
+        kind = "a class" if is_class else type(listener).__name__
+        raise arguments.WrongType(
+            f"subscribe(listener={arguments.shown(listener)}): expected an object with methods as "
+            f"ConsumerRebalanceListener has, got {kind}"
+        )

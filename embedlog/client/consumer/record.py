@@ -300,9 +300,12 @@ class PolledColumns:
         Keys and values are binary views. With `copy` they are plain binary columns, for software
         that does not support views. Needs pyarrow.
         """
-        from embedlog.client.consumer.arrow import record_batch
+        from embedlog.client.consumer.arrow import record_batch, views
 
-        return record_batch(self, copy=copy)
+        buffer = self.buffer
+        keys = views(buffer, self.key_positions, self.key_sizes)
+        values = views(buffer, self.value_positions, self.value_sizes)
+        return record_batch(self.offsets, self.timestamps, keys, values, copy=copy)
 
     def __repr__(self) -> str:
         return f"<PolledColumns {self.topic_partition} {len(self)} records>"

@@ -15,16 +15,10 @@ from embedlog.errors import ConfigError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Protocol
+    from re import Pattern
 
     from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
     from embedlog.common import TopicPartition
-
-    class Pattern(Protocol):
-        """A compiled regular expression, as of `re`."""
-
-        def fullmatch(self, string: str, /) -> object | None: ...
-
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
@@ -218,7 +212,7 @@ class SubscriptionState:
         self.type = SubscriptionType.NONE
         self.topics: frozenset[str] = frozenset()
         """The subscribed topics: named, or matched by the pattern."""
-        self.pattern: Pattern | None = None
+        self.pattern: Pattern[str] | None = None
         self.server_pattern: str | None = None
         self.listener: ConsumerRebalanceListener | None = None
         self.group_topics: frozenset[str] = frozenset()
@@ -239,7 +233,7 @@ class SubscriptionState:
         self.listener = listener
 
     def subscribe_pattern(
-        self, pattern: Pattern, listener: ConsumerRebalanceListener | None
+        self, pattern: Pattern[str], listener: ConsumerRebalanceListener | None
     ) -> None:
         """Subscribe to the topics that `match` finds. Raises as `subscribe`."""
         self._become(SubscriptionType.PATTERN)

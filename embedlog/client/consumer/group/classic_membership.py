@@ -28,7 +28,7 @@ _log = Logger("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.consumer.group.classic_round import Rounds
+    from embedlog.client.consumer.group.classic_rebalance import ClassicRebalance
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.consumer.parts import ConsumerParts
@@ -42,17 +42,21 @@ _MEMBERS_SINCE = 3
 class ClassicMembership:
     """One member. Its thread is the one that holds the consumer."""
 
-    __slots__ = ("_lookup", "_me", "_parts", "_round", "_rounds", "error", "heartbeats")
+    __slots__ = ("_lookup", "_me", "_parts", "_rebalance", "_round", "error", "heartbeats")
 
     def __init__(
-        self, parts: ConsumerParts, lookup: CoordinatorLookup, group_id: str, rounds: Rounds
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        group_id: str,
+        rebalance: ClassicRebalance,
     ) -> None:
         self._parts = parts
         self._lookup = lookup
-        self._rounds = rounds
+        self._rebalance = rebalance
         self._me = ClassicIdentity(group_id, parts.settings["group.instance.id"])
         self.heartbeats = Heartbeats(parts, lookup, self._me, self._heartbeat_refused)
-        self._round = ClassicRound(parts, lookup, self._me, rounds, self.heartbeats)
+        self._round = ClassicRound(parts, lookup, self._me, rebalance, self.heartbeats)
         self.error: KafkaError | None = None
         """What the next poll raises; the member is no longer one, or may not be."""
 
@@ -94,7 +98,7 @@ class ClassicMembership:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        reason = self._rounds.rejoin_reason()
+        reason = self._rebalance.rejoin_reason()
         if reason:
             self.request_rejoin(reason)
         if not self._round.is_wanted and not self._round.is_under_way:
@@ -176,7 +180,7 @@ class ClassicMembership:
 
     def depart(self, reason: str, operation: int) -> Pending[LeaveGroupResponse] | None:
         """The user leaves: give everything up, and tell the coordinator; its answer, then."""
-        self._rounds.give_up_all(is_member=self._me.generation_id != NO_GENERATION)
+        self._rebalance.give_up_all(is_member=self._me.generation_id != NO_GENERATION)
         if operation != CloseOptions.REMAIN_IN_GROUP:
             return self.leave(reason, even_static=operation == CloseOptions.LEAVE_GROUP)
         self._round.abandon()

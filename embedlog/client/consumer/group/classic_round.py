@@ -23,9 +23,10 @@ _log = Logger("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any
 
     from embedlog.client.consumer.group.classic_identity import ClassicIdentity
+    from embedlog.client.consumer.group.classic_rebalance import ClassicRebalance
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.heartbeats import Heartbeats
     from embedlog.client.consumer.parts import ConsumerParts
@@ -33,29 +34,6 @@ if TYPE_CHECKING:
     from embedlog.runtime.pending import Pending
     from wire.schemas.join_group import JoinGroupResponse
     from wire.schemas.sync_group import SyncGroupResponse
-
-    class Rounds(Protocol):
-        """What a member does in a rebalance besides talking to the coordinator."""
-
-        def rejoin_reason(self) -> str:
-            """Why the group should rebalance; empty for no reason."""
-
-        def prepare(self, now_ms: int, *, is_member: bool) -> int | None:
-            """Give up what must be given up before joining. Milliseconds until it can go on;
-            None when it is done.
-            """
-
-        def protocols(self, generation_id: int) -> list[tuple[str, bytes]]:
-            """The assignors, each with this member's subscription."""
-
-        def elect(self, answer: JoinGroupResponse) -> dict[str, bytes] | None:
-            """This member is the leader: who reads what; None while metadata is missing."""
-
-        def complete(self, generation_id: int, protocol: str, assignment: bytes) -> None:
-            """This is our part of it. May ask for another round."""
-
-        def give_up_all(self, *, is_member: bool) -> None:
-            """The user leaves the group: tell the listener."""
 
 
 JOIN_EXTRA_MS = 5_000
@@ -107,9 +85,9 @@ class ClassicRound:
         "_parts",
         "_pending",
         "_reason",
+        "_rebalance",
         "_rebalance_timeout_ms",
         "_retry",
-        "_rounds",
         "_session_timeout_ms",
         "is_wanted",
         "state",
@@ -120,14 +98,14 @@ class ClassicRound:
         parts: ConsumerParts,
         lookup: CoordinatorLookup,
         me: ClassicIdentity,
-        rounds: Rounds,
+        rebalance: ClassicRebalance,
         heartbeats: Heartbeats,
     ) -> None:
         settings = parts.settings
         self._parts = parts
         self._lookup = lookup
         self._me = me
-        self._rounds = rounds
+        self._rebalance = rebalance
         self._heartbeats = heartbeats
         self._session_timeout_ms: int = settings["session.timeout.ms"]
         self._rebalance_timeout_ms: int = settings["max.poll.interval.ms"]
@@ -170,7 +148,7 @@ class ClassicRound:
         """
         if not self.is_under_way:
             if not self._is_prepared:
-                delay = self._rounds.prepare(now_ms, is_member=self._me.is_member)
+                delay = self._rebalance.prepare(now_ms, is_member=self._me.is_member)
                 if delay is not None:
                     return delay
                 self._is_prepared = True
@@ -201,7 +179,7 @@ class ClassicRound:
             protocol_type=PROTOCOL_TYPE,
             protocols=[
                 JoinGroupRequestProtocol(name=name, metadata=metadata)
-                for name, metadata in self._rounds.protocols(me.generation_id)
+                for name, metadata in self._rebalance.protocols(me.generation_id)
             ],
             reason=self._reason[:REASON_SIZE_MAX],
         )
@@ -231,7 +209,7 @@ class ClassicRound:
 
     def _elect(self, node_id: int, now_ms: int) -> int | None:
         assert self._election is not None, self
-        assignments = self._rounds.elect(self._election)
+        assignments = self._rebalance.elect(self._election)
         if assignments is None:
             return None
         self._election = None
@@ -278,7 +256,7 @@ class ClassicRound:
         _log.info(
             "member %s is in generation %d of group %s", me.member_id, me.generation_id, me.group_id
         )
-        self._rounds.complete(me.generation_id, me.protocol, answer.assignment)
+        self._rebalance.complete(me.generation_id, me.protocol, answer.assignment, self.want)
 
     def _failed(self, error: KafkaError, now_ms: int) -> None:
         """Back to the start; at once, after a pause, or never."""

@@ -15,7 +15,6 @@ from embedlog.client.backoff import Backoff, Retry
 from embedlog.client.consumer.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.consumer.group.group_offsets import CloseOptions, ConsumerGroupMetadata
 from embedlog.client.consumer.group.heartbeat_news import HeartbeatNews
-from embedlog.client.consumer.group.reconciliation import Reconciliation
 from embedlog.client.errors import CommitFailed
 from embedlog.client.metadata import as_kafka_error
 from embedlog.common import uuid_to_text
@@ -28,7 +27,11 @@ _log = Logger("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.consumer.group.member import Group
+    from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
+    from embedlog.client.consumer.group.listener_calls import ListenerCalls
+    from embedlog.client.consumer.group.membership_duty import MembershipDuty
+    from embedlog.client.consumer.group.reconciliation import Reconciliation
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -83,10 +86,20 @@ _ACTIVE = frozenset(
 class ConsumerMembership:
     """One member. Its thread is the one that holds the consumer."""
 
-    def __init__(self, group: Group) -> None:
-        parts = group.parts
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        calls: ListenerCalls,
+        reconciliation: Reconciliation,
+        duty: MembershipDuty,
+    ) -> None:
         settings = parts.settings
-        self._group = group
+        self._parts = parts
+        self._lookup = lookup
+        self._calls = calls
+        self._duty = duty
+        self._group_id: str = settings["group.id"]
         self._instance_id: str | None = settings["group.instance.id"]
         self._poll_interval_ms: int = settings["max.poll.interval.ms"]
         self._retry = Retry(Backoff.of_retries(settings, parts.transport.runtime.random))
@@ -101,7 +114,7 @@ class ConsumerMembership:
         self._polled_ms = 0
         self._pending: Pending[ConsumerGroupHeartbeatResponse] | None = None
         self._news = HeartbeatNews(parts)
-        self._reconciliation = Reconciliation(group)
+        self._reconciliation = reconciliation
 
     @property
     def is_joined(self) -> bool:
@@ -166,8 +179,8 @@ class ConsumerMembership:
 
     def _give_up_lost(self) -> None:
         self._reconciliation.abandon()
-        self._group.calls.lost(self._group.parts.subscription.partitions)
-        self._group.parts.subscription.assign_from_group([])
+        self._calls.lost(self._parts.subscription.partitions)
+        self._parts.subscription.assign_from_group([])
 
     # Heartbeats
 
@@ -193,9 +206,9 @@ class ConsumerMembership:
         left = self._retry.left_ms(now_ms)
         is_due = self._news.is_urgent or now_ms >= self._next_ms
         if self._pending is None and is_due and not left:
-            node_id = self._group.lookup.node_id
+            node_id = self._lookup.node_id
             if node_id is None:
-                self._group.lookup.need()
+                self._lookup.need()
                 return self._interval_ms
             self._send(node_id, now_ms)
             self._take_arrived(now_ms)
@@ -206,15 +219,15 @@ class ConsumerMembership:
     def _send(self, node_id: int, now_ms: int) -> None:
         self.heartbeat_sent_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
-        self._group.parts.counts["heartbeat-total"] += 1
+        self._parts.counts["heartbeat-total"] += 1
         request = ConsumerGroupHeartbeatRequest(
-            group_id=self._group.group_id,
+            group_id=self._group_id,
             member_id=self.member_id,
             member_epoch=self.member_epoch,
             instance_id=self._instance_id,
             **self._news.take(owns=self.member_epoch != _JOIN_EPOCH),
         )
-        self._pending = self._group.parts.send(node_id, request)
+        self._pending = self._parts.send(node_id, request)
 
     def _take_arrived(self, now_ms: int) -> None:
         if self._pending is None or not self._pending.done():
@@ -232,7 +245,7 @@ class ConsumerMembership:
         self._news.answered()
         self.member_epoch = answer.member_epoch
         self._interval_ms = answer.heartbeat_interval_ms
-        self._group.duty.beat_every(self._interval_ms)
+        self._duty.beat_every(self._interval_ms)
         self._next_ms = now_ms + self._interval_ms
         if answer.assignment is not None:
             self._reconciliation.begin(answer.assignment)
@@ -243,13 +256,12 @@ class ConsumerMembership:
     def _refused(self, error: KafkaError, now_ms: int) -> None:
         self._news.doubt()
         if error.code in _FENCED:
-            group_id = self._group.group_id
-            _log.warning("member %s was removed from group %s", self.member_id, group_id)
+            _log.warning("member %s was removed from group %s", self.member_id, self._group_id)
             self.transition_to(ConsumerMemberState.FENCED)
         elif error.retriable or error.code in LOST_COORDINATOR:
             self._retry.failed(now_ms)
             if error.code in LOST_COORDINATOR:
-                self._group.lookup.lost()
+                self._lookup.lost()
         else:
             self.transition_to(ConsumerMemberState.FENCED)
             self.error = error
@@ -261,10 +273,10 @@ class ConsumerMembership:
         if self.state == ConsumerMemberState.FENCED or self.member_epoch == _JOIN_EPOCH:
             self._give_up_lost()
         else:
-            owned = list(self._group.parts.subscription.partitions)
+            owned = list(self._parts.subscription.partitions)
             if owned:
-                self._group.calls.revoked(owned)
-            self._group.parts.subscription.assign_from_group([])
+                self._calls.revoked(owned)
+            self._parts.subscription.assign_from_group([])
         is_static = self._instance_id is not None
         answer = None
         if self.is_joined and (is_static or operation != CloseOptions.REMAIN_IN_GROUP):
@@ -274,15 +286,15 @@ class ConsumerMembership:
         return answer
 
     def _send_leave(self, *, is_final: bool) -> Pending[ConsumerGroupHeartbeatResponse] | None:
-        node_id = self._group.lookup.node_id
+        node_id = self._lookup.node_id
         self._pending = None
         self._reconciliation.abandon()
         if node_id is None or (self.member_epoch == _JOIN_EPOCH and not self._news.telling):
             return None
-        return self._group.parts.send(
+        return self._parts.send(
             node_id,
             ConsumerGroupHeartbeatRequest(
-                group_id=self._group.group_id,
+                group_id=self._group_id,
                 member_id=self.member_id,
                 member_epoch=_LEAVE_EPOCH if is_final else _STATIC_LEAVE_EPOCH,
                 instance_id=self._instance_id,
@@ -295,7 +307,7 @@ class ConsumerMembership:
         """Who this is to the group; outside it, -1 in place of the epoch."""
         is_member = self.state in (ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
         return ConsumerGroupMetadata(
-            self._group.group_id,
+            self._group_id,
             self.member_epoch if is_member else -1,
             self.member_id if is_member else "",
             self._instance_id,

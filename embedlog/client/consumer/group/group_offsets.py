@@ -8,10 +8,15 @@ from embedlog.client import arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from embedlog.common import TopicPartition
 
+    GivenOffsets = (
+        Mapping[TopicPartition, "OffsetAndMetadata | int"]
+        | Mapping[tuple[str, int], "OffsetAndMetadata | int"]
+    )
     _OffsetBase = tuple[int, str, int]
     _GroupBase = tuple[str, int, str, str | None]
 else:

@@ -26,7 +26,6 @@ from wire.schemas.offset_commit import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Protocol
 
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
@@ -37,15 +36,6 @@ if TYPE_CHECKING:
 
     Offsets = Mapping[TopicPartition, OffsetAndMetadata]
     Callback = Callable[[dict[TopicPartition, OffsetAndMetadata], Exception | None], object]
-
-    class Membership(Protocol):
-        """Who commits, and what a refusal means to it."""
-
-        def identity(self) -> ConsumerGroupMetadata:
-            """Raises CommitFailed or RebalanceInProgress when it may not commit now."""
-
-        def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-            """What a refusal means that trying again would not change."""
 
 
 _TOPIC_IDS_SINCE = 10
@@ -95,11 +85,20 @@ class OffsetCommits:
     """The commits of one consumer."""
 
     def __init__(
-        self, parts: ConsumerParts, lookup: CoordinatorLookup, membership: Membership
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        identity: Callable[[], ConsumerGroupMetadata],
+        refused: Callable[[KafkaError, ConsumerGroupMetadata], Exception],
     ) -> None:
+        """`identity()` returns the committing member, or raises if it must not commit now.
+
+        `refused(error, sent_by)` returns the exception for a refusal that concerns the member.
+        """
         self._parts = parts
         self._lookup = lookup
-        self._membership = membership
+        self._identity = identity
+        self._refused = refused
         self._backoff_ms: int = parts.settings["retry.backoff.ms"]
         self._open: list[Commit] = []
         self._to_tell: deque[Commit] = deque()
@@ -164,7 +163,7 @@ class OffsetCommits:
         if now_ms < commit.not_before_ms:
             return
         try:
-            commit.sent_by = self._membership.identity()
+            commit.sent_by = self._identity()
         except EmbedlogError as error:
             self._finish(commit, error)
             return
@@ -216,7 +215,7 @@ class OffsetCommits:
             self._lookup.lost()
         if refusal.code in _CONCERNS_THE_MEMBER:
             assert commit.sent_by is not None, commit
-            meaning: Exception = self._membership.commit_refused(refusal, commit.sent_by)
+            meaning: Exception = self._refused(refusal, commit.sent_by)
             is_retriable = False
         else:
             meaning = refusal

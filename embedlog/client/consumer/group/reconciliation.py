@@ -6,20 +6,28 @@ from embedlog.common import TopicPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.consumer.group.member import Group
-    from embedlog.client.consumer.group.offset_commits import Commit
+    from embedlog.client.consumer.group.auto_commit import AutoCommit
+    from embedlog.client.consumer.group.listener_calls import ListenerCalls
+    from embedlog.client.consumer.group.offset_commits import Commit, OffsetCommits
+    from embedlog.client.consumer.parts import ConsumerParts
     from wire.schemas.consumer_group_heartbeat import Assignment
 
 
 class Reconciliation:
     """The way to the newest target. Used by the user's thread: it calls the listener."""
 
-    __slots__ = ("_commit", "_commit_deadline", "_group", "_parts", "_subscription", "_target")
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-        self._parts = group.parts
-        self._subscription = group.parts.subscription
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        calls: ListenerCalls,
+        commits: OffsetCommits,
+        auto_commit: AutoCommit,
+    ) -> None:
+        self._parts = parts
+        self._subscription = parts.subscription
+        self._calls = calls
+        self._commits = commits
+        self._auto_commit = auto_commit
         self._target: dict[bytes, list[int]] | None = None
         """The assignment to go to; None when it is reached."""
         self._commit: Commit | None = None
@@ -65,11 +73,11 @@ class Reconciliation:
             return left
         added = [each for each in target if each not in set(owned)]
         if revoked:
-            self._group.calls.revoked(revoked)
+            self._calls.revoked(revoked)
         self._subscription.assign_from_group(target)
         if added or revoked:
             self._parts.counts["rebalance-total"] += 1
-            self._group.calls.assigned(added)
+            self._calls.assigned(added)
         if not unknown:
             self._target = None
         return None
@@ -79,14 +87,13 @@ class Reconciliation:
         if not revoked:
             self._abandon_commit()
             return None
-        commits = self._group.commits
         if self._commit is None:
             self._subscription.mark_revoking(revoked)
-            if not self._group.auto_commit.is_on:
+            if not self._auto_commit.is_on:
                 return None
-            self._commit = self._group.auto_commit.begin(retries=True)
+            self._commit = self._auto_commit.begin(retries=True)
             self._commit_deadline = now_ms + self._parts.settings["max.poll.interval.ms"]
-            commits.advance(now_ms)
+            self._commits.advance(now_ms)
         if not self._commit.is_done and now_ms < self._commit_deadline:
             return self._commit_deadline - now_ms
         self._abandon_commit()
@@ -95,4 +102,4 @@ class Reconciliation:
     def _abandon_commit(self) -> None:
         commit, self._commit = self._commit, None
         if commit is not None:
-            self._group.commits.give_up(commit)
+            self._commits.give_up(commit)

@@ -43,8 +43,7 @@ class ConsumerCoordinator:
         self.calls = ListenerCalls(parts.subscription)
         self.lookup = CoordinatorLookup(parts, self.group_id)
         self.is_classic = settings["group.protocol"] == "classic"
-        self.member = self._member()
-        self.commits = OffsetCommits(parts, self.lookup, self)
+        self.commits = OffsetCommits(parts, self.lookup, self._identity, self._commit_refused)
         self.auto_commit = AutoCommit(parts, self.commits)
         self._lookups: list[CommittedLookup] = []
         self._matched_answers = 0
@@ -55,21 +54,20 @@ class ConsumerCoordinator:
         )
         interval_ms: int = parts.heartbeat_interval_ms
         self.duty = MembershipDuty(parts.transport, self.keep_alive, interval_ms)
+        self.member = self._member()
 
     def _member(self) -> GroupMember:
         if self.is_classic:
             from embedlog.client.consumer.group.classic_membership import ClassicMembership
-            from embedlog.client.consumer.group.classic_rounds import ClassicRounds
+            from embedlog.client.consumer.group.classic_rebalance import ClassicRebalance
 
-            return ClassicMembership(self._parts, self.lookup, self.group_id, ClassicRounds(self))
+            rebalance = ClassicRebalance(self._parts, self.calls, self.commits, self.auto_commit)
+            return ClassicMembership(self._parts, self.lookup, self.group_id, rebalance)
         from embedlog.client.consumer.group.consumer_membership import ConsumerMembership
+        from embedlog.client.consumer.group.reconciliation import Reconciliation
 
-        return ConsumerMembership(self)
-
-    @property
-    def parts(self) -> ConsumerParts:
-        """What the consumer's parts share."""
-        return self._parts
+        reconciliation = Reconciliation(self._parts, self.calls, self.commits, self.auto_commit)
+        return ConsumerMembership(self._parts, self.lookup, self.calls, reconciliation, self.duty)
 
     # Passes
 
@@ -170,14 +168,13 @@ class ConsumerCoordinator:
 
     # Offsets
 
-    def identity(self) -> ConsumerGroupMetadata:
+    def _identity(self) -> ConsumerGroupMetadata:
         """Who commits: the member, or a name of the group alone when the user assigned."""
         if self._subscription.is_automatic:
             return self.member.identity()
         return ConsumerGroupMetadata(self.group_id)
 
-    def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-        """What the refusal means."""
+    def _commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
         return self.member.commit_refused(error, sent_by)
 
     def fetch_committed(self, partitions: Iterable[TopicPartition]) -> CommittedLookup:

@@ -24,26 +24,34 @@ from embedlog.common import TopicPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from embedlog.client.assignors.assignor import Racks
-    from embedlog.client.consumer.group.member import Group
-    from embedlog.client.consumer.group.offset_commits import Commit
+    from embedlog.client.consumer.group.auto_commit import AutoCommit
+    from embedlog.client.consumer.group.listener_calls import ListenerCalls
+    from embedlog.client.consumer.group.offset_commits import Commit, OffsetCommits
+    from embedlog.client.consumer.parts import ConsumerParts
     from wire.schemas.join_group import JoinGroupResponse
 
 _KNOWN_TO_BE_COOPERATIVE = "cooperative-sticky"
 
 
-class ClassicRounds:
+class ClassicRebalance:
     """What `ClassicMembership` asks of the consumer in each round."""
 
-    def __init__(self, group: Group) -> None:
-        parts = group.parts
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        calls: ListenerCalls,
+        commits: OffsetCommits,
+        auto_commit: AutoCommit,
+    ) -> None:
         settings = parts.settings
-        self._group = group
         self._parts = parts
         self._subscription = parts.subscription
-        self._calls = group.calls
+        self._calls = calls
+        self._commits = commits
+        self._auto_commit = auto_commit
         self._rack: str | None = settings["client.rack"] or None
         self._assignors = resolve(settings["partition.assignment.strategy"])
         self.protocol = rebalance_protocol(self._assignors)
@@ -82,15 +90,15 @@ class ClassicRounds:
         if self._prepare_deadline is None:
             self._prepare_deadline = now_ms + self._prepare_max_ms
             subscription.mark_revoking(self._to_give_up())
-            if self._group.auto_commit.is_on and is_member:
-                self._commit = self._group.auto_commit.begin(retries=True)
-                self._group.commits.advance(now_ms)
+            if self._auto_commit.is_on and is_member:
+                self._commit = self._auto_commit.begin(retries=True)
+                self._commits.advance(now_ms)
         commit = self._commit
         if commit is not None and not commit.is_done:
             left = self._prepare_deadline - now_ms
             if left > 0:
                 return left
-            self._group.commits.give_up(commit)
+            self._commits.give_up(commit)
         self._commit = self._prepare_deadline = None
         self.give_up(is_member=is_member)
         return None
@@ -215,12 +223,18 @@ class ClassicRounds:
 
     # After the round
 
-    def complete(self, generation_id: int, protocol: str, assignment: bytes) -> None:
+    def complete(
+        self,
+        generation_id: int,
+        protocol: str,
+        assignment: bytes,
+        request_rejoin: Callable[[str], None],
+    ) -> None:
         """Take the assignment over: revoke what it lacks, add what is new, tell the listener."""
         subscription = self._subscription
         given = decode_assignment(assignment)
         if not all(subscription.is_asked_for(topic) for topic, _ in given.partitions):
-            self._group.member.request_rejoin("the assignment has topics that are not subscribed")
+            request_rejoin("the assignment has topics that are not subscribed")
             return
         (assignor,) = (each for each in self._assignors if each.name == protocol)
         owned = list(subscription.partitions)
@@ -229,7 +243,7 @@ class ClassicRounds:
             revoked = [each for each in owned if each not in assigned]
             if revoked:
                 self._calls.revoked(revoked)
-                self._group.member.request_rejoin("partitions were revoked and can be handed over")
+                request_rejoin("partitions were revoked and can be handed over")
         # Members whose metadata is older see topics of their pattern here first.
         subscription.topics |= {topic for topic, _ in assigned}
         self._joined_topics = subscription.topics
@@ -237,7 +251,7 @@ class ClassicRounds:
         if remember is not None:
             remember(given, generation_id)
         subscription.assign_from_group(given.partitions)
-        self._group.auto_commit.restart(self._parts.transport.runtime.clock.monotonic_ms())
+        self._auto_commit.restart(self._parts.transport.runtime.clock.monotonic_ms())
         self._calls.assigned(each for each in given.partitions if each not in owned)
 
 
