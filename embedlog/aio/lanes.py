@@ -8,7 +8,7 @@ and go the ordinary way once it is through. Other topics are not held up.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.threads import attempt
 from embedlog.errors import ClosedError, TimedOut
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
     Send = Callable[[], Sent]
 
-    class InThread(Protocol):
-        """Makes a call that waits in a thread."""
-
-        def __call__(self, name: str, call: Send) -> asyncio.Future[Sent]: ...
-
 
 _THREAD_NAME = "embedlog-aio-send"
 
@@ -38,7 +33,7 @@ class Lanes:
         self,
         client: SharedProducer,
         outcomes: Outcomes,
-        in_thread: InThread,
+        in_thread: Callable[[str, Send], asyncio.Future[Sent]],
         sent: Callable[[], None],
     ) -> None:
         """`sent` is called after records have got through."""
