@@ -1,8 +1,8 @@
-"""Records that would have to wait, for metadata or for room in buffer.memory.
+"""`Lanes`: records that must wait for metadata or for room in buffer.memory.
 
-An event loop must not wait with them. The first record of a topic waits in a thread, inside the
-synchronous `send`, with its limit and its errors; the next ones of that topic queue up behind it,
-and go the ordinary way once it is through. Other topics are not held up.
+The event loop must not wait. The first such record of a topic waits in a thread, inside the
+synchronous `send`, with the time limit and errors of that call. Later records of the topic queue up
+behind it and are sent as usual afterwards. Other topics are not delayed.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ class Lanes:
         in_thread: Callable[[str, Send], asyncio.Future[Sent]],
         sent: Callable[[], None],
     ) -> None:
-        """`sent` is called after records have got through."""
+        """`in_thread(name, call)` makes a call in a new thread. `sent` is called after a lane has
+        sent records.
+        """
         self._client = client
         self._outcomes = outcomes
         self._in_thread = in_thread
         self._sent = sent
         self._lanes: dict[str, deque[_Waiting]] = {}
         self.topics = self._lanes.keys()
-        """Of which a record waits, so that the next one waits too."""
+        """The topics whose records wait: later records of them must wait as well."""
 
     def add(
         self, send: Send, topic: str, partition: int | None, given: Columns, *, is_bulk: bool
     ) -> asyncio.Future[Any]:
-        """Queue a call up; its future."""
+        """Queue a call and return its future."""
         waiting = _Waiting(send, topic, partition, given, is_bulk, self._outcomes.new())
         lane = self._lanes.get(topic)
         if lane is None:
@@ -59,18 +61,18 @@ class Lanes:
         return waiting.future
 
     def _wait(self, first: _Waiting) -> None:
-        """Let the first record of a lane wait in a thread."""
+        """Send the first record of a lane in a thread."""
         sent = self._in_thread(_THREAD_NAME, first.send)
         sent.add_done_callback(lambda done: self._move(first, done))
 
     def _move(self, first: _Waiting, sent: asyncio.Future[Sent]) -> None:
-        """The first of a lane is through, or never will be; so are those behind it that may."""
+        """The first record of a lane was sent or has failed: go on with the records behind it."""
         lane = self._lanes[first.topic]
         lane.popleft()
         error = sent.exception() or _refusal(sent.result())
         self._take(first, sent.result)
         if isinstance(error, TimedOut | ClosedError) or (error and self._client.lacks(first.topic)):
-            # What is behind it has waited for the same thing.
+            # The records behind it have waited for the same thing: they fail with it.
             while lane:
                 self._outcomes.settle(lane.popleft().future, None, error)
         while lane and not self._would_wait(lane[0]):
@@ -118,5 +120,5 @@ class _Waiting:
 
 
 def _refusal(sent: Sent) -> Exception | None:
-    """The error that the client gave a record at once, without sending it."""
+    """Return the error of a record that the client has refused at once."""
     return sent.exception() if sent.done() else None

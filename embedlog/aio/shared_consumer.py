@@ -1,4 +1,4 @@
-"""The synchronous consumer, and what the one for asyncio needs of it beyond its calls."""
+"""`SharedConsumer`: the synchronous consumer with the extra calls that asyncio needs."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 class SharedConsumer:
-    """Used by one thread at a time, but not always the same."""
+    """Used by one thread at a time, not always by the same one."""
 
     def __init__(
         self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
     ) -> None:
         self.sync, parts, driver = shared(target, config, settings)
-        """The synchronous one."""
+        """The synchronous consumer."""
         self._subscription = parts.subscription
         self._guard = driver.guard
         self.forget_wakeup = driver.forget_wakeup
         self.scheduler = parts.transport.runtime.scheduler
         self.in_process = parts.transport.in_process
         self.never_calls_back = self.in_process and driver.coordinator is None
-        """Does poll(0) neither wait nor call rebalance listeners?"""
+        """True if poll(0) neither waits nor calls rebalance listeners."""
 
     def give_back(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Records from these offsets on were not read after all, where they are assigned still."""
+        """Seek back to these offsets, in the partitions that are still assigned."""
         with self._guard:
             for key, offset in offsets.items():
                 if key in self._subscription.partitions:
@@ -47,7 +47,7 @@ class SharedConsumer:
         offsets: GivenOffsets | None,
         timeout_ms: int | None,
     ) -> None:
-        """`commit`, by default of the positions; of `unread` partitions what is before a record."""
+        """Commit `offsets`, by default the positions; but for `unread`, the record's own offset."""
         if offsets is None and unread:
             with self._guard:
                 read = consumed_offsets(self._subscription)
@@ -59,7 +59,7 @@ class SharedConsumer:
 
 
 def first_offsets(found: Any) -> dict[TopicPartition, int]:
-    """The first offset of each partition in what a poll of any kind has returned."""
+    """Return the first offset of each partition in the result of a poll of any kind."""
     offsets: dict[TopicPartition, int] = {}
     if isinstance(found, ConsumerRecords):
         for key, records in found.items():
