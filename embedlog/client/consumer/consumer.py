@@ -491,7 +491,7 @@ class Consumer:
     def commit(self, offsets: GivenOffsets | None = None, timeout_ms: int | None = None) -> None:
         """Store offsets for the group, by default the positions, and wait until they are stored.
 
-        The offset of a partition is that of the next record to read. Earlier calls of
+        A committed offset is the one of the next record to read. Earlier calls of
         `commit_async` have their outcome when this returns.
 
         Raises:

@@ -1,7 +1,7 @@
-"""A classic rebalance, seen from the consumer: give up, ask, decide if elected, take over.
+"""`ClassicRebalance`: the consumer's part in a classic rebalance, without the requests.
 
-Eager: everything is given up before the member joins. Cooperative: partitions are given up when
-the new assignment lacks them, and then one more round hands them over (KIP-429).
+Eager: the consumer gives up all partitions before it joins. Cooperative: it gives up the partitions
+that the new assignment lacks, and one more round assigns them to other members (KIP-429).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KNOWN_TO_BE_COOPERATIVE = "cooperative-sticky"
 
 
 class ClassicRebalance:
-    """What `ClassicMembership` asks of the consumer in each round."""
+    """Gives up, subscribes, assigns (as leader) and takes over partitions in each round."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class ClassicRebalance:
         self._prepare_deadline: int | None = None
         self._joined_topics: frozenset[str] | None = None
         self._watched: dict[str, int] | None = None
-        """The leader's: partition counts that the present assignment was made for."""
+        """Partition counts that the leader based the present assignment on; None if not leader."""
         self._watched_racks: Racks = {}
-        """As `_watched`: racks of replicas, if this member has one."""
+        """The racks of replicas that the leader based the assignment on."""
         self._election_answers: int | None = None
-        """Answers of metadata that had come when it was found to lack a topic."""
+        """Number of metadata answers at the time when a topic was found missing."""
         self._seen_answers = 0
 
     def rejoin_reason(self) -> str:
-        """Why the group should rebalance, as far as this member can see; empty for no reason."""
+        """Return why the group should rebalance; empty if it need not."""
         if self._joined_topics is None:
             return ""
         if self._joined_topics != self._subscription.topics:
@@ -85,7 +85,7 @@ class ClassicRebalance:
     # Before joining
 
     def prepare(self, now_ms: int, *, is_member: bool) -> int | None:
-        """Commit, then give up. Milliseconds it may still take; None when it is done."""
+        """Commit, then give up partitions; milliseconds it may still take, None when done."""
         subscription = self._subscription
         if self._prepare_deadline is None:
             self._prepare_deadline = now_ms + self._prepare_max_ms
@@ -104,7 +104,7 @@ class ClassicRebalance:
         return None
 
     def give_up(self, *, is_member: bool) -> None:
-        """Tell the listener what is revoked, or lost, and keep the rest."""
+        """Give up partitions, as revoked or as lost, and keep the rest."""
         subscription = self._subscription
         owned = list(subscription.partitions)
         going = self._to_give_up() if is_member else owned
@@ -118,7 +118,7 @@ class ClassicRebalance:
         self._stop_watching()
 
     def give_up_all(self, *, is_member: bool) -> None:
-        """As `give_up`, of everything: the consumer leaves the group."""
+        """Give up all partitions, because the consumer leaves the group."""
         owned = list(self._subscription.partitions)
         if is_member and owned:
             self._calls.revoked(owned)
@@ -145,7 +145,7 @@ class ClassicRebalance:
     # Joining
 
     def protocols(self, generation_id: int) -> list[tuple[str, bytes]]:
-        """The assignors in the user's order, each with what this member asks for."""
+        """Return the assignors in the user's order, each with this member's subscription."""
         subscription = self._subscription
         self._joined_topics = subscription.topics
         topics = sorted(subscription.topics)
@@ -163,7 +163,7 @@ class ClassicRebalance:
         return offers
 
     def elect(self, answer: JoinGroupResponse) -> dict[str, bytes] | None:
-        """Decide who reads what; None while metadata lacks a topic that somebody asks for."""
+        """Assign the partitions as leader; None while metadata lacks a subscribed topic."""
         members = {
             each.member_id: decode_subscription(each.metadata, each.group_instance_id)
             for each in answer.members
@@ -230,7 +230,7 @@ class ClassicRebalance:
         assignment: bytes,
         request_rejoin: Callable[[str], None],
     ) -> None:
-        """Take the assignment over: revoke what it lacks, add what is new, tell the listener."""
+        """Revoke the partitions that the assignment lacks, add the new ones, tell the listener."""
         subscription = self._subscription
         given = decode_assignment(assignment)
         if not all(subscription.is_asked_for(topic) for topic, _ in given.partitions):
@@ -244,7 +244,7 @@ class ClassicRebalance:
             if revoked:
                 self._calls.revoked(revoked)
                 request_rejoin("partitions were revoked and can be handed over")
-        # Members whose metadata is older see topics of their pattern here first.
+        # With older metadata, a member learns here of new topics that match its pattern.
         subscription.topics |= {topic for topic, _ in assigned}
         self._joined_topics = subscription.topics
         remember = getattr(assignor, "on_assignment", None)
@@ -258,7 +258,7 @@ class ClassicRebalance:
 def _check_cooperative(
     name: str, given: Mapping[str, Assignment], members: Mapping[str, MemberSubscription]
 ) -> None:
-    """Raise IllegalState for an assignor that hands over what another member still holds."""
+    """Raise IllegalState if an assignor moved a partition that another member still owns."""
     added: set[TopicPartition] = set()
     revoked: set[TopicPartition] = set()
     for member_id, member in members.items():
@@ -270,5 +270,5 @@ def _check_cooperative(
     if moved:
         raise IllegalState(
             f"assignor {name!r} gives {', '.join(map(str, moved))} to a member while another "
-            f"holds it: a cooperative one must wait for the next round"
+            f"holds it: a cooperative assignor must wait for the next round"
         )

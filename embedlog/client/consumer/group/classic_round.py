@@ -1,10 +1,10 @@
-"""A rebalance of a classic group, as one member goes through it: join, then sync.
+"""`ClassicRound`: one member's requests in a rebalance of a classic group, JoinGroup and SyncGroup.
 
     UNJOINED -> JOINING -> SYNCING -> STABLE, and from each back to UNJOINED or JOINING
 
-A round begins when the member is new or somebody wants a rebalance. Before it joins, the consumer
-prepares (commits, gives partitions up); the broker answers when all members have joined; the one
-it calls leader decides who reads what; SyncGroup tells each its part.
+A round begins when the member is new or a member wants a rebalance. The consumer first prepares: it
+commits and gives up partitions. The broker answers JoinGroup when all members have joined, and
+names a leader. The leader assigns the partitions; SyncGroup brings each member its own.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 
 JOIN_EXTRA_MS = 5_000
-"""How much longer than the rebalance may take its answer is waited for."""
+"""Added to the rebalance timeout, this is the timeout of JoinGroup and SyncGroup."""
 REASON_SIZE_MAX = 255
 
 
 class MemberState:
-    """How far a member is."""
+    """The states of a classic member."""
 
     UNJOINED = 0
     JOINING = 1
-    """JoinGroup is sent. The broker answers when every member has joined."""
+    """JoinGroup was sent. The broker answers when every member has joined."""
     SYNCING = 2
-    """The round has its members; the assignment is being made or waited for."""
+    """All members have joined; the leader computes the assignment, the others wait for it."""
     STABLE = 3
 
 
@@ -70,11 +70,11 @@ _RETRY_AT_ONCE = frozenset(
     )
 )
 EXPELLED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION))
-"""The group goes on without this member."""
+"""Errors which say that the group removed this member."""
 
 
 class ClassicRound:
-    """How far the member `me` is. Used by the thread that holds the consumer."""
+    """The state of the member `me`. Used by the thread that holds the consumer."""
 
     __slots__ = (
         "_election",
@@ -116,35 +116,35 @@ class ClassicRound:
         self._is_prepared = False
         self._pending: Pending[Any] | None = None
         self._election: JoinGroupResponse | None = None
-        """The members of the round, while this one decides and metadata is missing."""
+        """The answer of JoinGroup while this leader waits for metadata of the topics."""
 
     @property
     def is_under_way(self) -> bool:
-        """Has it begun, and is not over?"""
+        """Whether a round is running."""
         return self.state in (MemberState.JOINING, MemberState.SYNCING)
 
     def want(self, reason: str) -> None:
-        """Begin one; `reason` is for whoever reads the broker's log."""
+        """Request a round; the broker logs the reason."""
         self.is_wanted = True
         self._reason = reason
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. Nothing else assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     def abandon(self) -> None:
-        """Whatever is still answered to it is not for the member we will be."""
+        """End the round and ignore open answers: they are for a member that has gone."""
         self._pending = self._election = None
         self.transition_to(MemberState.UNJOINED)
         self._is_prepared = False
 
     def advance(self, node_id: int, now_ms: int) -> int | None:
-        """Go on with it, or begin it; milliseconds until time makes more possible.
+        """Begin or continue the round; milliseconds until the next pass is useful, if known.
 
         Raises:
-            KafkaError: the coordinator refuses this member for good.
-            Exception: a rebalance listener's; the round is over.
+            KafkaError: the coordinator refused this member, and a retry cannot help.
+            Exception: a rebalance listener raised it; the round is over.
         """
         if not self.is_under_way:
             if not self._is_prepared:
@@ -259,7 +259,7 @@ class ClassicRound:
         self._rebalance.complete(me.generation_id, me.protocol, answer.assignment, self.want)
 
     def _failed(self, error: KafkaError, now_ms: int) -> None:
-        """Back to the start; at once, after a pause, or never."""
+        """Return to UNJOINED, and retry at once or after a pause; raise if a retry cannot help."""
         code = error.code
         self._election = None
         was_joined = self.state == MemberState.SYNCING

@@ -1,12 +1,13 @@
-"""Membership of a group of the consumer protocol (KIP-848): the heartbeat does it all.
+"""`ConsumerMembership`: a member of the consumer protocol (KIP-848), which has heartbeats only.
 
     LEFT -> JOINING -> MEMBER <-> RECONCILING        any -> FENCED -> JOINING, any -> LEFT
 
-The broker assigns. An answer that carries an assignment sets the target; the user's thread goes
-there inside poll (commits, gives up, takes over, calls the listener), and the next heartbeat says
-what is owned. Only what has changed since the last answered heartbeat is sent.
+The broker assigns the partitions. An answer with an assignment sets the target. The user's thread
+reconciles inside poll: it commits, gives up and takes over partitions, and calls the listener. The
+next heartbeat reports the owned partitions. A heartbeat has only the fields that changed since the
+last answered one.
 
-`advance` is called by the user's thread, `keep_alive` by whoever is at hand meanwhile.
+The user's thread calls `advance`; the membership duty calls `keep_alive` between the user's calls.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ if TYPE_CHECKING:
 _JOIN_EPOCH = 0
 _LEAVE_EPOCH = -1
 _STATIC_LEAVE_EPOCH = -2
-"""A static member goes and will be back: its partitions wait for it."""
+"""A static member leaves for a while: its partitions stay reserved."""
 
 
 class ConsumerMemberState:
-    """How far a member is."""
+    """The states of a member of the consumer protocol."""
 
     LEFT = 0
     JOINING = 1
-    """The next heartbeat, or the one under way, is the first."""
+    """The first heartbeat was not answered yet."""
     MEMBER = 2
     RECONCILING = 3
-    """The target differs from what is read."""
+    """The assigned partitions differ from the target."""
     FENCED = 4
-    """The group went on without this member: everything is lost, and it joins anew."""
+    """The group removed this member: it loses all partitions and joins again."""
 
 
 VALID_PREVIOUS = {
@@ -84,7 +85,7 @@ _ACTIVE = frozenset(
 
 
 class ConsumerMembership:
-    """One member. Its thread is the one that holds the consumer."""
+    """One member of the consumer protocol. Used by the thread that holds the consumer."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class ConsumerMembership:
         self.member_id = uuid_to_text(parts.transport.runtime.random.uuid())
         self.member_epoch = _JOIN_EPOCH
         self.error: KafkaError | None = None
-        """What the next poll raises."""
+        """The error that the next poll raises."""
         self.heartbeat_sent_ms: int | None = None
         self._interval_ms: int = parts.heartbeat_interval_ms
         self._next_ms = 0
@@ -118,39 +119,39 @@ class ConsumerMembership:
 
     @property
     def is_joined(self) -> bool:
-        """Is it, or is it becoming, a member?"""
+        """Whether this consumer is a member or is joining."""
         return self.state in _ACTIVE
 
     @property
     def is_waiting(self) -> bool:
-        """Is the answer to a heartbeat on its way?"""
+        """Whether the answer to a heartbeat is open."""
         return self._pending is not None
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. Nothing else assigns it."""
         if state == self.state:
             return
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     def subscription_changed(self) -> None:
-        """Tell the coordinator soon."""
+        """Report the new subscription in a heartbeat now."""
         self._news.is_urgent = True
 
     def request_rejoin(self, reason: str) -> None:
-        """In this protocol the broker alone decides when to rebalance."""
+        """Do nothing: in this protocol only the broker decides when to rebalance."""
 
     # In the user's thread
 
     def polled(self, now_ms: int) -> None:
-        """The user polls."""
+        """Note that the user polls."""
         self._polled_ms = now_ms
 
     def advance(self, now_ms: int) -> int | None:
-        """Join if need be, go to the target; milliseconds until time makes more possible.
+        """Join if necessary and reconcile; milliseconds until the next pass is useful, if known.
 
         Raises:
-            KafkaError: the coordinator refuses this member for good.
+            KafkaError: the coordinator refused this member, and a retry cannot help.
         """
         if self.error is not None:
             error, self.error = self.error, None
@@ -185,9 +186,9 @@ class ConsumerMembership:
     # Heartbeats
 
     def keep_alive(self, now_ms: int) -> int | None:
-        """Send the heartbeat that is due; leave when the user did not poll for too long.
+        """Send a heartbeat if it is due; leave if the user has not polled for too long.
 
-        Milliseconds until it must be called again, None when this is no member; never raises.
+        Milliseconds until the next call is due, None if this is no member. Never raises.
         """
         if not self.is_joined:
             return None
@@ -199,7 +200,7 @@ class ConsumerMembership:
         return min(self._beat(now_ms), 1 - overdue_ms)
 
     def _beat(self, now_ms: int) -> int:
-        """Take the answer, send what is due; milliseconds to the next step."""
+        """Take the answer and send a heartbeat if it is due; milliseconds to the next step."""
         self._take_arrived(now_ms)
         if not self.is_joined:
             return 0
@@ -269,7 +270,7 @@ class ConsumerMembership:
     # Leaving
 
     def depart(self, reason: str, operation: int) -> Pending[ConsumerGroupHeartbeatResponse] | None:
-        """The user leaves: give everything up, and tell the coordinator; its answer, then."""
+        """Give up all partitions and leave the group; return the coordinator's answer, if any."""
         if self.state == ConsumerMemberState.FENCED or self.member_epoch == _JOIN_EPOCH:
             self._give_up_lost()
         else:
@@ -304,7 +305,7 @@ class ConsumerMembership:
     # For commits
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """Who this is to the group; outside it, -1 in place of the epoch."""
+        """Return the member's identity; outside the group the epoch is -1."""
         is_member = self.state in (ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
         return ConsumerGroupMetadata(
             self._group_id,
@@ -314,14 +315,14 @@ class ConsumerMembership:
         )
 
     def identity(self) -> ConsumerGroupMetadata:
-        """As `metadata`; raises CommitFailed outside the group."""
+        """Return the identity for a commit; raise CommitFailed outside the group."""
         found = self.metadata()
         if found.generation_id < 0:
             raise CommitFailed("the consumer is not a member of the group: the next polls join")
         return found
 
     def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-        """What a refused commit means; the next heartbeat will tell what became of the member."""
+        """Return the exception for a refused commit. The next heartbeat updates the membership."""
         if error.code == ErrorCode.FENCED_INSTANCE_ID:
             return error
         return CommitFailed(

@@ -1,8 +1,8 @@
-"""Commits on their way to the coordinator: sent in order, answered once, retried or not.
+"""`OffsetCommits`: the open commits of a consumer, sent in order.
 
-A commit of the user's that waits is retried until its time is over; one that does not wait is not
-retried, as a later one may have been stored meanwhile. What became of a commit is told in the
-user's thread, by `settle`: interceptors first, then the callback.
+A commit that the user waits for is retried until its time is over. An asynchronous commit is not
+retried, because a later commit may have been stored meanwhile. `settle` reports outcomes in the
+user's thread: to the interceptors first, then to the callback.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CONCERNS_THE_MEMBER = frozenset(
 
 
 class Commit:
-    """One commit. `error` tells, once `is_done`, why it was not stored."""
+    """One commit. Once `is_done`, `error` is the reason why it was not stored, or None."""
 
     __slots__ = (
         "callback",
@@ -73,12 +73,12 @@ class Commit:
         self.pending: Pending[OffsetCommitResponse] | None = None
         self.sent_by: ConsumerGroupMetadata | None = None
         self.seen_failures = 0
-        """How often the coordinator had not been found when this one began to wait for it."""
+        """Number of failed coordinator look-ups when the commit began."""
         self.not_before_ms = 0
         self.is_done = False
         self.error: Exception | None = None
         self.last_refusal: KafkaError | None = None
-        """Why it was sent again."""
+        """The error that caused the last retry."""
 
 
 class OffsetCommits:
@@ -108,7 +108,7 @@ class OffsetCommits:
         return list(self._open)
 
     def begin(self, offsets: Offsets, *, retries: bool, callback: Callback | None = None) -> Commit:
-        """A commit that `advance` sends; nothing to send makes it done at once."""
+        """Begin a commit for `advance` to send; without offsets it is done at once."""
         commit = Commit(offsets, retries=retries, callback=callback)
         commit.seen_failures = self._lookup.failure_count
         if commit.offsets:
@@ -118,17 +118,17 @@ class OffsetCommits:
         return commit
 
     def give_up(self, commit: Commit) -> None:
-        """Its time is over; an answer that still comes is not taken."""
+        """Forget a commit whose time is over, and a late answer to it."""
         if commit in self._open:
             self._open.remove(commit)
 
     def fail_all(self, error: KafkaError) -> None:
-        """The group's coordinator will not be known: none of them can be stored."""
+        """End all open commits with an error: there is no coordinator to store them."""
         for commit in list(self._open):
             self._finish(commit, error)
 
     def advance(self, now_ms: int) -> int | None:
-        """Send what may be sent, take what arrived; milliseconds until time makes more possible."""
+        """Send commits and take answers; milliseconds until the next retry, if any."""
         delay: int | None = None
         for commit in list(self._open):
             if commit.pending is None:
@@ -141,7 +141,7 @@ class OffsetCommits:
         return delay
 
     def settle(self) -> None:
-        """Tell what became of commits, in their order; in the user's thread."""
+        """Report the outcomes of commits in order. Requires: the user's thread."""
         while self._to_tell:
             commit = self._to_tell.popleft()
             interceptors = self._parts.interceptors
@@ -219,7 +219,7 @@ class OffsetCommits:
             is_retriable = False
         else:
             meaning = refusal
-            # A stale epoch: the next heartbeat brings the new one.
+            # The next heartbeat replaces a stale epoch.
             is_retriable = refusal.retriable or refusal.code == ErrorCode.STALE_MEMBER_EPOCH
         if refusal.code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             self._parts.metadata.request_update()
@@ -232,7 +232,7 @@ class OffsetCommits:
             self._finish(commit, RetriableCommitFailed(str(meaning)))
 
     def _refusal(self, response: OffsetCommitResponse) -> KafkaError | None:
-        """The first error of a partition; one that stays before one that passes."""
+        """Return the first error of a partition, preferring errors that a retry cannot cure."""
         refusal: KafkaError | None = None
         for topic in response.topics:
             name = topic.name or self._parts.metadata.names_by_id.get(topic.topic_id, "")

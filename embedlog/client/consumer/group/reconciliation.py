@@ -1,4 +1,4 @@
-"""From what a member of the consumer protocol reads to what the broker has assigned to it."""
+"""`Reconciliation`: from a member's present partitions to the broker's target (KIP-848)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Reconciliation:
-    """The way to the newest target. Used by the user's thread: it calls the listener."""
+    """Reaches the newest target. Used by the user's thread, because it calls the listener."""
 
     def __init__(
         self,
@@ -29,30 +29,30 @@ class Reconciliation:
         self._commits = commits
         self._auto_commit = auto_commit
         self._target: dict[bytes, list[int]] | None = None
-        """The assignment to go to; None when it is reached."""
+        """The assignment to reach; None if it is reached."""
         self._commit: Commit | None = None
         self._commit_deadline = 0
 
     @property
     def is_over(self) -> bool:
-        """Is the target reached?"""
+        """Whether the target is reached."""
         return self._target is None
 
     def begin(self, assignment: Assignment) -> None:
-        """There is a new target."""
+        """Set a new target."""
         self._target = {
             each.topic_id: list(each.partitions) for each in assignment.topic_partitions
         }
 
     def abandon(self) -> None:
-        """There is no target any more."""
+        """Drop the target."""
         self._target = None
         self._abandon_commit()
 
     def advance(self, now_ms: int) -> int | None:
-        """Go to the target, or as far as its topics are known; then what is owned is to be told.
+        """Take over the target, as far as its topics are known; the next heartbeat reports it.
 
-        None when it went there; milliseconds that the commit before may still take.
+        None if that is done; else the milliseconds that the preceding commit may still take.
         """
         assert self._target is not None, self
         metadata = self._parts.metadata
@@ -83,7 +83,7 @@ class Reconciliation:
         return None
 
     def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
-        """Auto commit what is about to go; milliseconds it may still take, None when done."""
+        """Commit revoked partitions if auto commit is on; milliseconds left, None when done."""
         if not revoked:
             self._abandon_commit()
             return None
