@@ -1,4 +1,4 @@
-"""Assignors: how the members of a classic group share the partitions. `resolve` finds them."""
+"""Assignors: how the members of a classic group share partitions. `resolve` finds them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _JAVA_PREFIX = "org.apache.kafka.clients.consumer."
 
 
 def resolve(given: Iterable[Any]) -> list[Assignor]:
-    """The assignors behind names, Kafka's class names, classes and objects, in their order.
+    """Return the assignors for names, Kafka's class names, classes and objects, in order.
 
     Raises:
-        ConfigError: a name is unknown, two have the same, or there is none.
+        ConfigError: the list is empty, a name is unknown, or two assignors have one name.
     """
     found = [_resolve(each) for each in given]
     names = [each.name for each in found]
@@ -36,10 +36,10 @@ def resolve(given: Iterable[Any]) -> list[Assignor]:
 
 
 def rebalance_protocol(assignors: Iterable[Assignor]) -> int:
-    """The highest protocol that all of them know: EAGER or COOPERATIVE.
+    """Return the highest protocol that all assignors know: EAGER or COOPERATIVE.
 
     Raises:
-        ConfigError: they have none in common.
+        ConfigError: the assignors have no protocol in common.
     """
     common = set.intersection(*(set(_protocols(each)) for each in assignors))
     if not common:
