@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.admin.value import Value
+from embedlog.client.admin.value import AdminValue
 from embedlog.errors import error_for
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wire.schemas.describe_quorum import DescribeQuorumResponse, ReplicaState
 
 
-class QuorumReplica(Value):
+class QuorumReplica(AdminValue):
     """One that has the metadata log: a controller that votes, or who only reads it.
 
     The times (ms since 1970) are those of its last fetch, and of the last that reached the end of
@@ -19,55 +19,26 @@ class QuorumReplica(Value):
     3.9 does not tell it.
     """
 
-    __slots__ = (
-        "directory_id",
-        "last_caught_up_timestamp_ms",
-        "last_fetch_timestamp_ms",
-        "log_end_offset",
-        "replica_id",
-    )
-
-    def __init__(
-        self,
-        replica_id: int,
-        *,
-        directory_id: bytes,
-        log_end_offset: int,
-        last_fetch_timestamp_ms: int,
-        last_caught_up_timestamp_ms: int,
-    ) -> None:
-        self.replica_id = replica_id
-        self.directory_id = directory_id
-        self.log_end_offset = log_end_offset
-        self.last_fetch_timestamp_ms = last_fetch_timestamp_ms
-        self.last_caught_up_timestamp_ms = last_caught_up_timestamp_ms
+    replica_id: int
+    directory_id: bytes
+    log_end_offset: int
+    last_fetch_timestamp_ms: int
+    last_caught_up_timestamp_ms: int
 
 
-class QuorumInfo(Value):
+class QuorumInfo(AdminValue):
     """The controllers and who follows them.
 
     `nodes` are where controllers listen, (host, port) by node id and listener's name; empty where a
     broker older than 3.9 does not tell it.
     """
 
-    __slots__ = ("high_watermark", "leader_epoch", "leader_id", "nodes", "observers", "voters")
-
-    def __init__(
-        self,
-        leader_id: int,
-        leader_epoch: int,
-        high_watermark: int,
-        *,
-        voters: list[QuorumReplica],
-        observers: list[QuorumReplica],
-        nodes: dict[int, dict[str, tuple[str, int]]],
-    ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.high_watermark = high_watermark
-        self.voters = voters
-        self.observers = observers
-        self.nodes = nodes
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[QuorumReplica]
+    observers: list[QuorumReplica]
+    nodes: dict[int, dict[str, tuple[str, int]]]
 
 
 def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:

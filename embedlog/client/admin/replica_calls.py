@@ -189,13 +189,12 @@ def _directories(
         for topic in directory.topics:
             for each in topic.partitions:
                 key = TopicPartition(topic.name, each.partition_index)
-                place = found.setdefault(key, ReplicaLogDirectories())
+                place = found.get(key, ReplicaLogDirectories())
+                path, lag = directory.log_dir, each.offset_lag
                 if each.is_future_key:
-                    place.future_path = directory.log_dir
-                    place.future_offset_lag = each.offset_lag
+                    found[key] = place.replace(future_path=path, future_offset_lag=lag)
                 else:
-                    place.path = directory.log_dir
-                    place.offset_lag = each.offset_lag
+                    found[key] = place.replace(path=path, offset_lag=lag)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _operator import itemgetter
 
-from embedlog.client.admin.value import Value
+from embedlog.client.admin.value import AdminValue
 
 TYPE_CHECKING = False
 
@@ -54,23 +54,15 @@ class TopicPartitionReplica(tuple[str, int, int]):
         return f"TopicPartitionReplica({self[0]!r}, {self[1]}, {self[2]})"
 
 
-class PartitionReassignment(Value):
+class PartitionReassignment(AdminValue):
     """A move under way. `replicas` are all of the partition's, also those that come or go."""
 
-    __slots__ = ("adding_replicas", "removing_replicas", "replicas")
-
-    def __init__(
-        self,
-        replicas: tuple[int, ...],
-        adding_replicas: tuple[int, ...],
-        removing_replicas: tuple[int, ...],
-    ) -> None:
-        self.replicas = replicas
-        self.adding_replicas = adding_replicas
-        self.removing_replicas = removing_replicas
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
 
 
-class ReplicaLogDirectories(Value):
+class ReplicaLogDirectories(AdminValue):
     """The directory that a replica is in, and the one that it is on its way to, if it is.
 
     The path is None where the broker has no such replica. `offset_lag` is how far the replica is
@@ -78,17 +70,7 @@ class ReplicaLogDirectories(Value):
     where there is none.
     """
 
-    __slots__ = ("future_offset_lag", "future_path", "offset_lag", "path")
-
-    def __init__(
-        self,
-        path: str | None = None,
-        offset_lag: int = -1,
-        *,
-        future_path: str | None = None,
-        future_offset_lag: int = -1,
-    ) -> None:
-        self.path = path
-        self.offset_lag = offset_lag
-        self.future_path = future_path
-        self.future_offset_lag = future_offset_lag
+    path: str | None = None
+    offset_lag: int = -1
+    future_path: str | None = None
+    future_offset_lag: int = -1

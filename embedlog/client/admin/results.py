@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.client import arguments
-from embedlog.client.admin.value import Value
+from embedlog.client.admin.value import AdminValue
 from embedlog.common import Generic
 from embedlog.errors import error_for
 
@@ -156,10 +156,11 @@ class ResourceType:
     GROUP = 32
 
 
-class ConfigResource(Value):
+class ConfigResource(AdminValue):
     """Something with configuration: `ConfigResource(ResourceType.TOPIC, "events")`."""
 
-    __slots__ = ("name", "resource_type")
+    resource_type: int
+    name: str
 
     def __init__(self, resource_type: int | str, name: str) -> None:
         """`resource_type` is a `ResourceType`, or its name: "topic", "BROKER", ..."""
@@ -171,10 +172,10 @@ class ConfigResource(Value):
                     "ResourceType"
                 )
             resource_type = found
-        self.resource_type: int = arguments.number(
+        number = arguments.number(
             resource_type, "ConfigResource", "resource_type", "a ResourceType", lowest=0
         )
-        self.name = arguments.name(name, "ConfigResource", "name")
+        super().__init__(number, arguments.name(name, "ConfigResource", "name"))
 
 
 class ConfigSource:
@@ -187,43 +188,20 @@ class ConfigSource:
     DEFAULT = 5
 
 
-class ConfigEntry(Value):
+class ConfigEntry(AdminValue):
     """One setting. `value` is None when it is unset, or a secret (`is_sensitive`).
 
     `synonyms` are (name, value, source) of everything that could set it, what counts first.
     """
 
-    __slots__ = (
-        "config_type",
-        "documentation",
-        "is_read_only",
-        "is_sensitive",
-        "name",
-        "source",
-        "synonyms",
-        "value",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        value: str | None,
-        *,
-        source: int,
-        is_read_only: bool,
-        is_sensitive: bool,
-        synonyms: tuple[tuple[str, str | None, int], ...] = (),
-        config_type: int = 0,
-        documentation: str | None = None,
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.source = source
-        self.is_read_only = is_read_only
-        self.is_sensitive = is_sensitive
-        self.synonyms = synonyms
-        self.config_type = config_type
-        self.documentation = documentation
+    name: str
+    value: str | None
+    source: int
+    is_read_only: bool
+    is_sensitive: bool
+    synonyms: tuple[tuple[str, str | None, int], ...] = ()
+    config_type: int = 0
+    documentation: str | None = None
 
     @property
     def is_default(self) -> bool:
@@ -240,85 +218,48 @@ class AlterOperation:
     SUBTRACT = 3
 
 
-class ClusterDescription(Value):
+class ClusterDescription(AdminValue):
     """The cluster: its id, its controller's node id (-1: none), its brokers by id."""
 
-    __slots__ = ("cluster_id", "controller_id", "nodes")
-
-    def __init__(self, cluster_id: str, controller_id: int, nodes: dict[int, Node]) -> None:
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.nodes = nodes
+    cluster_id: str
+    controller_id: int
+    nodes: dict[int, Node]
 
 
-class ReplicaInLogDirectory(Value):
+class ReplicaInLogDirectory(AdminValue):
     """One partition's bytes in a log directory, and how far it is behind."""
 
-    __slots__ = ("is_future", "offset_lag", "size")
-
-    def __init__(self, size: int, offset_lag: int, is_future: bool) -> None:
-        self.size = size
-        self.offset_lag = offset_lag
-        self.is_future = is_future
+    size: int
+    offset_lag: int
+    is_future: bool
 
 
-class LogDirectory(Value):
+class LogDirectory(AdminValue):
     """A broker's data directory. Sizes are -1 where the broker does not say.
 
     No new partition is put into one that `is_cordoned` (KIP-1066).
     """
 
-    __slots__ = ("error", "is_cordoned", "path", "replicas", "total_size", "usable_size")
-
-    def __init__(
-        self,
-        path: str,
-        error: KafkaError | None,
-        replicas: dict[TopicPartition, ReplicaInLogDirectory],
-        total_size: int,
-        usable_size: int,
-        *,
-        is_cordoned: bool = False,
-    ) -> None:
-        self.path = path
-        self.error = error
-        self.replicas = replicas
-        self.total_size = total_size
-        self.usable_size = usable_size
-        self.is_cordoned = is_cordoned
+    path: str
+    error: KafkaError | None
+    replicas: dict[TopicPartition, ReplicaInLogDirectory]
+    total_size: int
+    usable_size: int
+    is_cordoned: bool = False
 
 
-class ProducerState(Value):
+class ProducerState(AdminValue):
     """A producer that a partition remembers. -1 stands for what is not known or not there.
 
     `current_transaction_start_offset` is where its open transaction began in this partition.
     """
 
-    __slots__ = (
-        "coordinator_epoch",
-        "current_transaction_start_offset",
-        "last_sequence",
-        "last_timestamp_ms",
-        "producer_epoch",
-        "producer_id",
-    )
-
-    def __init__(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        *,
-        last_sequence: int,
-        last_timestamp_ms: int,
-        coordinator_epoch: int,
-        current_transaction_start_offset: int,
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.last_sequence = last_sequence
-        self.last_timestamp_ms = last_timestamp_ms
-        self.coordinator_epoch = coordinator_epoch
-        self.current_transaction_start_offset = current_transaction_start_offset
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    current_transaction_start_offset: int
 
 
 class OffsetSpec:

@@ -1,4 +1,4 @@
-"""Sticky balance for members with equal subscriptions: keep what fits, then deal the rest.
+"""Sticky balance for members with equal subscriptions: keep partitions that fit, deal the rest.
 
 Each member gets `quota` partitions, some get one more. Members near a partition come first. The
 steps are Kafka's, so that the result does not depend on which client is the leader.

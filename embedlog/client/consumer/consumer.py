@@ -371,6 +371,7 @@ class Consumer:
                 state.is_paused = False
 
     def paused(self) -> set[TopicPartition]:
+        """Return the paused partitions."""
         with self._guard:
             return {key for key, state in self._subscription.partitions.items() if state.is_paused}
 
