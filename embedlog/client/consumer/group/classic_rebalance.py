@@ -55,7 +55,6 @@ class ClassicRebalance:
         self._rack: str | None = settings["client.rack"] or None
         self._assignors = resolve(settings["partition.assignment.strategy"])
         self.protocol = rebalance_protocol(self._assignors)
-        self._prepare_max_ms: int = settings["max.poll.interval.ms"]
         self._commit: Commit | None = None
         self._prepare_deadline: int | None = None
         self._joined_topics: frozenset[str] | None = None
@@ -88,7 +87,7 @@ class ClassicRebalance:
         """Commit, then give up partitions; milliseconds it may still take, None when done."""
         subscription = self._subscription
         if self._prepare_deadline is None:
-            self._prepare_deadline = now_ms + self._prepare_max_ms
+            self._prepare_deadline = now_ms + self._parts.settings["max.poll.interval.ms"]
             subscription.mark_revoking(self._to_give_up())
             if self._auto_commit.is_on and is_member:
                 self._commit = self._auto_commit.begin(retries=True)

@@ -28,8 +28,9 @@ _log = Logger("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
-    from embedlog.client.consumer.group.listener_calls import ListenerCalls
     from embedlog.client.consumer.group.membership_duty import MembershipDuty
     from embedlog.client.consumer.group.reconciliation import Reconciliation
     from embedlog.client.consumer.parts import ConsumerParts
@@ -91,18 +92,13 @@ class ConsumerMembership:
         self,
         parts: ConsumerParts,
         lookup: CoordinatorLookup,
-        calls: ListenerCalls,
         reconciliation: Reconciliation,
         duty: MembershipDuty,
     ) -> None:
         settings = parts.settings
         self._parts = parts
         self._lookup = lookup
-        self._calls = calls
         self._duty = duty
-        self._group_id: str = settings["group.id"]
-        self._instance_id: str | None = settings["group.instance.id"]
-        self._poll_interval_ms: int = settings["max.poll.interval.ms"]
         self._retry = Retry(Backoff.of_retries(settings, parts.transport.runtime.random))
         self.state = ConsumerMemberState.LEFT
         self.member_id = uuid_to_text(parts.transport.runtime.random.uuid())
@@ -157,7 +153,7 @@ class ConsumerMembership:
             error, self.error = self.error, None
             raise error
         if self.state == ConsumerMemberState.FENCED:
-            self._give_up_lost()
+            self._reconciliation.give_up_all(is_member=False)
         if self.state in (ConsumerMemberState.LEFT, ConsumerMemberState.FENCED):
             self._begin()
         delay = self._beat(now_ms)
@@ -178,11 +174,6 @@ class ConsumerMembership:
         self._reconciliation.abandon()
         self._news.doubt()
 
-    def _give_up_lost(self) -> None:
-        self._reconciliation.abandon()
-        self._calls.lost(self._parts.subscription.partitions)
-        self._parts.subscription.assign_from_group([])
-
     # Heartbeats
 
     def keep_alive(self, now_ms: int) -> int | None:
@@ -192,9 +183,10 @@ class ConsumerMembership:
         """
         if not self.is_joined:
             return None
-        overdue_ms = now_ms - self._polled_ms - self._poll_interval_ms
+        settings = self._parts.settings
+        overdue_ms: int = now_ms - self._polled_ms - settings["max.poll.interval.ms"]
         if overdue_ms > 0:
-            self._send_leave(is_final=self._instance_id is None)
+            self._send_leave(is_final=settings["group.instance.id"] is None)
             self.transition_to(ConsumerMemberState.FENCED)
             return None
         return min(self._beat(now_ms), 1 - overdue_ms)
@@ -221,13 +213,8 @@ class ConsumerMembership:
         self.heartbeat_sent_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
         self._parts.counts["heartbeat-total"] += 1
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self._group_id,
-            member_id=self.member_id,
-            member_epoch=self.member_epoch,
-            instance_id=self._instance_id,
-            **self._news.take(owns=self.member_epoch != _JOIN_EPOCH),
-        )
+        news = self._news.take(owns=self.member_epoch != _JOIN_EPOCH)
+        request = self._request(self.member_epoch, news)
         self._pending = self._parts.send(node_id, request)
 
     def _take_arrived(self, now_ms: int) -> None:
@@ -257,7 +244,8 @@ class ConsumerMembership:
     def _refused(self, error: KafkaError, now_ms: int) -> None:
         self._news.doubt()
         if error.code in _FENCED:
-            _log.warning("member %s was removed from group %s", self.member_id, self._group_id)
+            group_id = self._parts.settings["group.id"]
+            _log.warning("member %s was removed from group %s", self.member_id, group_id)
             self.transition_to(ConsumerMemberState.FENCED)
         elif error.retriable or error.code in LOST_COORDINATOR:
             self._retry.failed(now_ms)
@@ -271,14 +259,9 @@ class ConsumerMembership:
 
     def depart(self, reason: str, operation: int) -> Pending[ConsumerGroupHeartbeatResponse] | None:
         """Give up all partitions and leave the group; return the coordinator's answer, if any."""
-        if self.state == ConsumerMemberState.FENCED or self.member_epoch == _JOIN_EPOCH:
-            self._give_up_lost()
-        else:
-            owned = list(self._parts.subscription.partitions)
-            if owned:
-                self._calls.revoked(owned)
-            self._parts.subscription.assign_from_group([])
-        is_static = self._instance_id is not None
+        is_member = self.state != ConsumerMemberState.FENCED and self.member_epoch != _JOIN_EPOCH
+        self._reconciliation.give_up_all(is_member=is_member)
+        is_static = self._parts.settings["group.instance.id"] is not None
         answer = None
         if self.is_joined and (is_static or operation != CloseOptions.REMAIN_IN_GROUP):
             is_final = not is_static or operation == CloseOptions.LEAVE_GROUP
@@ -292,14 +275,17 @@ class ConsumerMembership:
         self._reconciliation.abandon()
         if node_id is None or (self.member_epoch == _JOIN_EPOCH and not self._news.telling):
             return None
-        return self._parts.send(
-            node_id,
-            ConsumerGroupHeartbeatRequest(
-                group_id=self._group_id,
-                member_id=self.member_id,
-                member_epoch=_LEAVE_EPOCH if is_final else _STATIC_LEAVE_EPOCH,
-                instance_id=self._instance_id,
-            ),
+        request = self._request(_LEAVE_EPOCH if is_final else _STATIC_LEAVE_EPOCH, {})
+        return self._parts.send(node_id, request)
+
+    def _request(self, member_epoch: int, news: dict[str, Any]) -> ConsumerGroupHeartbeatRequest:
+        settings = self._parts.settings
+        return ConsumerGroupHeartbeatRequest(
+            group_id=settings["group.id"],
+            member_id=self.member_id,
+            member_epoch=member_epoch,
+            instance_id=settings["group.instance.id"],
+            **news,
         )
 
     # For commits
@@ -307,11 +293,12 @@ class ConsumerMembership:
     def metadata(self) -> ConsumerGroupMetadata:
         """Return the member's identity; outside the group the epoch is -1."""
         is_member = self.state in (ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
+        settings = self._parts.settings
         return ConsumerGroupMetadata(
-            self._group_id,
+            settings["group.id"],
             self.member_epoch if is_member else -1,
             self.member_id if is_member else "",
-            self._instance_id,
+            settings["group.instance.id"],
         )
 
     def identity(self) -> ConsumerGroupMetadata:

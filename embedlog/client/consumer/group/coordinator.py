@@ -67,7 +67,7 @@ class ConsumerCoordinator:
         from embedlog.client.consumer.group.reconciliation import Reconciliation
 
         reconciliation = Reconciliation(self._parts, self.calls, self.commits, self.auto_commit)
-        return ConsumerMembership(self._parts, self.lookup, self.calls, reconciliation, self.duty)
+        return ConsumerMembership(self._parts, self.lookup, reconciliation, self.duty)
 
     # Passes
 

@@ -49,6 +49,16 @@ class Reconciliation:
         self._target = None
         self._abandon_commit()
 
+    def give_up_all(self, *, is_member: bool) -> None:
+        """Give up all partitions as revoked; outside the group as lost, with the target."""
+        owned = list(self._subscription.partitions)
+        if not is_member:
+            self.abandon()
+            self._calls.lost(owned)
+        elif owned:
+            self._calls.revoked(owned)
+        self._subscription.assign_from_group([])
+
     def advance(self, now_ms: int) -> int | None:
         """Take over the target, as far as its topics are known; the next heartbeat reports it.
 
