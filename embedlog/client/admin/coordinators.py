@@ -12,8 +12,8 @@ from wire.schemas.find_coordinator import FindCoordinatorRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import TypeVar
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, TypeVar
 
     from embedlog.client.admin.calls import AdminCalls
     from wire.schema import R, Request
@@ -28,6 +28,7 @@ GROUP_KEY = 0
 TRANSACTION_KEY = 1
 """What kind of id the coordinator is asked for."""
 _SEVERAL_KEYS_SINCE = 4
+_LOADING = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 _LOST = LOST_COORDINATOR | {ErrorCode.BROKER_NOT_AVAILABLE}
 _ASK_AGAIN = _LOST | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -35,6 +36,31 @@ _ASK_AGAIN = _LOST | {
     ErrorCode.CONCURRENT_TRANSACTIONS,
 }
 _SILENCE = "the coordinator's answer leaves the group out"
+
+
+def ask_all_coordinators(
+    calls: AdminCalls,
+    request: Request[Any],
+    failures: dict[Any, KafkaError],
+    timeout_ms: int | None,
+) -> Iterator[Any]:
+    """Yield the answer of each broker about all groups or ids that it coordinates.
+
+    Asks a broker again while its coordinator loads. Puts errors into `failures` by node id.
+    """
+    deadline = calls.deadline(timeout_ms)
+    for node_id in calls.node_ids(timeout_ms):
+        try:
+            response = calls.call(node_id, request, calls.left_ms(deadline))
+            while response.error_code in _LOADING and calls.left_ms(deadline):
+                calls.sleep(deadline)
+                response = calls.call(node_id, request, calls.left_ms(deadline))
+        except KafkaError as error:
+            failures[node_id] = error
+            continue
+        if response.error_code:
+            failures[node_id] = error_for(response.error_code)
+        yield response
 
 
 class CoordinatorCalls:

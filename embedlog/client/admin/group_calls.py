@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.admin.coordinators import CoordinatorCalls
+from embedlog.client.admin.coordinators import CoordinatorCalls, ask_all_coordinators
 from embedlog.client.admin.group_results import (
     GroupDescription,
     GroupListing,
     MemberDescription,
 )
-from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.results import ItemResults, results_of
 from embedlog.client.consumer.group.embedded_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
     decode_subscription,
 )
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage
 from wire.schemas.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from wire.schemas.delete_groups import DeleteGroupsResponse
     from wire.schemas.describe_groups import DescribedGroupMember, DescribeGroupsResponse
 
-_LISTED_LATER = frozenset(
-    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-)
 _NOT_OF_THE_CONSUMER_PROTOCOL = frozenset(
     (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 )
@@ -51,20 +48,9 @@ def list_groups(
     calls: AdminCalls, states: list[str], types: list[str], timeout_ms: int | None
 ) -> ItemResults[str | int, GroupListing]:
     """Ask every broker; each lists the groups that it coordinates."""
-    deadline = calls.deadline(timeout_ms)
     results: ItemResults[str | int, GroupListing] = ItemResults()
-    for node_id in calls.node_ids(timeout_ms):
-        request = ListGroupsRequest(states_filter=states, types_filter=types)
-        try:
-            response = calls.call(node_id, request, calls.left_ms(deadline))
-            while response.error_code in _LISTED_LATER and calls.left_ms(deadline):
-                calls.sleep(deadline)
-                response = calls.call(node_id, request, calls.left_ms(deadline))
-        except KafkaError as error:
-            results.failures[node_id] = error
-            continue
-        if response.error_code:
-            results.failures[node_id] = error_for(response.error_code)
+    request = ListGroupsRequest(states_filter=states, types_filter=types)
+    for response in ask_all_coordinators(calls, request, results.failures, timeout_ms):
         for each in response.groups:
             results.values[each.group_id] = GroupListing(
                 each.group_id, each.protocol_type, each.group_state, each.group_type
@@ -129,13 +115,7 @@ def delete_groups(
         lambda groups, _version: DeleteGroupsRequest(groups_names=groups),
         take,
     )
-    results: ItemResults[str, None] = ItemResults()
-    for group, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[group] = outcome
-        else:
-            results.values[group] = None
-    return results
+    return results_of(outcomes)
 
 
 def remove_members(

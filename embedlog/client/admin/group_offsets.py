@@ -6,10 +6,9 @@ Topics go by name here (up to version 9): a group may hold offsets of topics tha
 from __future__ import annotations
 
 from embedlog.client.admin.coordinators import CoordinatorCalls
-from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.results import ItemResults, results_of
 from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_commit import (
     OffsetCommitRequest,
@@ -100,13 +99,7 @@ def list_group_offsets(
         version_max=_NAMES_UNTIL,
         several_since=_GROUPS_SINCE,
     )
-    results: ItemResults[str, StoredOffsets] = ItemResults()
-    for group, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[group] = outcome
-        else:
-            results.values[group] = outcome
-    return results
+    return results_of(outcomes)
 
 
 def alter_group_offsets(

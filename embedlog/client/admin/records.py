@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
-from embedlog.client.admin.results import ItemResults, ProducerState
+from embedlog.client.admin.results import ItemResults, ProducerState, results_of
 from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import TypeVar
 
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
     from wire.schemas.delete_records import DeleteRecordsResponse
     from wire.schemas.describe_producers import DescribeProducersResponse
     from wire.schemas.describe_producers import ProducerState as DescribedProducer
-
-    V = TypeVar("V")
-
 
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _LOWEST_SPEC = -128
@@ -72,7 +67,7 @@ class RecordAdmin(AdminPart):
             }
 
         outcomes = self._calls.to_leaders(wanted, request_for, take, timeout_ms)
-        return _results(outcomes)
+        return results_of(outcomes)
 
     @in_turn
     def describe_producers(
@@ -105,7 +100,7 @@ class RecordAdmin(AdminPart):
 
         wanted = arguments.partitions(partitions, "describe_producers")
         outcomes = self._calls.to_leaders(wanted, request_for, take, timeout_ms)
-        return _results(outcomes)
+        return results_of(outcomes)
 
     @in_turn
     def list_offsets(
@@ -135,16 +130,6 @@ class RecordAdmin(AdminPart):
         results.values.update(lookup.found)
         results.failures.update(lookup.failed)
         return results
-
-
-def _results(outcomes: Mapping[TopicPartition, V | KafkaError]) -> ItemResults[TopicPartition, V]:
-    results: ItemResults[TopicPartition, V] = ItemResults()
-    for key, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[key] = outcome
-        else:
-            results.values[key] = outcome
-    return results
 
 
 def _producer_state(described: DescribedProducer) -> ProducerState:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from embedlog.client import arguments
 from embedlog.client.admin.value import AdminValue
 from embedlog.common import Generic
-from embedlog.errors import error_for
+from embedlog.errors import KafkaError, error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, TypeVar
 
     from embedlog.client.cluster_nodes import Node
     from embedlog.common import TopicPartition
-    from embedlog.errors import KafkaError
     from embedlog.user_warnings import Line
 
     K = TypeVar("K")
@@ -124,6 +123,17 @@ class ItemResults(Generic[K, V]):
             RuntimeWarning,
             line=self._line,
         )
+
+
+def results_of(outcomes: Mapping[K, V | KafkaError]) -> ItemResults[K, V]:
+    """Return the values and errors of `outcomes` as results."""
+    results: ItemResults[K, V] = ItemResults()
+    for item, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            results.failures[item] = outcome
+        else:
+            results.values[item] = outcome
+    return results
 
 
 def handed_out(found: T, call: str) -> T:

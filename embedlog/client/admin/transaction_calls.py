@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.coordinators import TRANSACTION_KEY, CoordinatorCalls
-from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.coordinators import (
+    TRANSACTION_KEY,
+    CoordinatorCalls,
+    ask_all_coordinators,
+)
+from embedlog.client.admin.results import ItemResults, results_of
 from embedlog.client.admin.transaction_results import (
     FencedProducer,
     TransactionDescription,
     TransactionListing,
 )
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError, error_for
-from wire.error_codes import ErrorCode
+from embedlog.errors import KafkaError
 from wire.schemas.describe_transactions import DescribeTransactionsRequest
 from wire.schemas.init_producer_id import InitProducerIdRequest
 from wire.schemas.list_transactions import ListTransactionsRequest
@@ -24,7 +27,7 @@ from wire.schemas.write_txn_markers import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, TypeVar
+    from typing import Any
 
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.admin.coordinators import Answer
@@ -32,11 +35,6 @@ if TYPE_CHECKING:
     from wire.schemas.init_producer_id import InitProducerIdResponse
     from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
 
-    V = TypeVar("V")
-
-_LISTED_LATER = frozenset(
-    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-)
 _SEVERAL = 0
 """DescribeTransactions takes several ids in every version, InitProducerId in none."""
 _ONE_BY_ONE = 32_767
@@ -62,7 +60,7 @@ def describe_transactions(
         take,
         several_since=_SEVERAL,
     )
-    return _results(outcomes)
+    return results_of(outcomes)
 
 
 def list_transactions(
@@ -75,25 +73,14 @@ def list_transactions(
     timeout_ms: int | None,
 ) -> ItemResults[str | int, TransactionListing]:
     """Ask every broker; each lists the ids that it coordinates."""
-    deadline = calls.deadline(timeout_ms)
     results: ItemResults[str | int, TransactionListing] = ItemResults()
-    for node_id in calls.node_ids(timeout_ms):
-        request = ListTransactionsRequest(
-            state_filters=states,
-            producer_id_filters=producer_ids,
-            duration_filter=-1 if longer_than_ms is None else longer_than_ms,
-            transactional_id_pattern=pattern,
-        )
-        try:
-            response = calls.call(node_id, request, calls.left_ms(deadline))
-            while response.error_code in _LISTED_LATER and calls.left_ms(deadline):
-                calls.sleep(deadline)
-                response = calls.call(node_id, request, calls.left_ms(deadline))
-        except KafkaError as error:
-            results.failures[node_id] = error
-            continue
-        if response.error_code:
-            results.failures[node_id] = error_for(response.error_code)
+    request = ListTransactionsRequest(
+        state_filters=states,
+        producer_id_filters=producer_ids,
+        duration_filter=-1 if longer_than_ms is None else longer_than_ms,
+        transactional_id_pattern=pattern,
+    )
+    for response in ask_all_coordinators(calls, request, results.failures, timeout_ms):
         for each in response.transaction_states:
             results.values[each.transactional_id] = TransactionListing(
                 each.transactional_id, each.producer_id, each.transaction_state
@@ -120,7 +107,7 @@ def fence_producers(
     outcomes = CoordinatorCalls(calls, timeout_ms, TRANSACTION_KEY).ask(
         ids, InitProducerIdRequest, request_for, take, several_since=_ONE_BY_ONE
     )
-    return _results(outcomes)
+    return results_of(outcomes)
 
 
 def abort_transaction(
@@ -174,13 +161,3 @@ def _description(state: Any) -> TransactionDescription:
             for index in topic.partitions
         ],
     )
-
-
-def _results(outcomes: Mapping[str, V | KafkaError]) -> ItemResults[str, V]:
-    results: ItemResults[str, V] = ItemResults()
-    for key, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[key] = outcome
-        else:
-            results.values[key] = outcome
-    return results
