@@ -1,4 +1,4 @@
-"""Groups and their members: ListGroups, the two describing APIs, DeleteGroups, LeaveGroup."""
+"""The work of `groups`: ListGroups, both describing APIs, DeleteGroups and LeaveGroup."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DEAD = "Dead"
 def list_groups(
     calls: AdminCalls, states: list[str], types: list[str], timeout_ms: int | None
 ) -> ItemResults[str | int, GroupListing]:
-    """Ask every broker; each lists the groups that it coordinates."""
+    """List the groups of all brokers; each broker lists the groups that it coordinates."""
     results: ItemResults[str | int, GroupListing] = ItemResults()
     request = ListGroupsRequest(states_filter=states, types_filter=types)
     for response in ask_all_coordinators(calls, request, results.failures, timeout_ms):
@@ -61,7 +61,7 @@ def list_groups(
 def describe_groups(
     calls: AdminCalls, group_ids: list[str], with_operations: bool, timeout_ms: int | None
 ) -> ItemResults[str, GroupDescription]:
-    """Ask for groups of the consumer protocol, then for what is none as classic groups."""
+    """Describe all groups as consumer groups, then the groups that are none as classic ones."""
     coordinators = CoordinatorCalls(calls, timeout_ms)
     outcomes = coordinators.ask(
         group_ids,
@@ -90,7 +90,7 @@ def describe_groups(
         if isinstance(found, KafkaError):
             results.failures[group] = found
         elif found.group_state == _DEAD:
-            # Before version 6 a group that is not there is described as dead.
+            # Before version 6, brokers describe an unknown group as dead.
             results.failures[group] = errors.GroupIdNotFound(f"group {group!r}")
         elif isinstance(found, ClassicGroup):
             results.values[group] = _classic_group(found, coordinators.coordinators[group])
@@ -127,7 +127,7 @@ def remove_members(
     reason: str | None,
     timeout_ms: int | None,
 ) -> ItemResults[str, None]:
-    """Make members leave; all of them when neither list is given."""
+    """Remove members from a group; all members if neither list is given."""
     deadline = calls.deadline(timeout_ms)
     if member_ids is None and instance_ids is None:
         described = describe_groups(calls, [group_id], False, timeout_ms)[group_id]
@@ -164,7 +164,7 @@ def _remove_one(
     leaving: MemberIdentity,
     results: ItemResults[str, None],
 ) -> None:
-    """With an old broker each member leaves by a request of its own, and only by member id."""
+    """Remove a member at an old broker, which accepts one member id for each request."""
     instance_id = leaving.group_instance_id
     if instance_id is not None:
         too_old = f"the broker cannot remove the static member {instance_id!r}"
@@ -240,7 +240,7 @@ def _classic_group(described: ClassicGroup, coordinator: Node) -> GroupDescripti
 
 
 def _classic_member(described: DescribedGroupMember, protocol_type: str) -> MemberDescription:
-    """A member, with what it has and wants if members of this type say it in Kafka's way."""
+    """Return a member; decode its subscription and assignment if the type is "consumer"."""
     metadata, assigned = bytes(described.member_metadata), bytes(described.member_assignment)
     assignment: list[TopicPartition] = []
     topics: list[str] = []
@@ -249,7 +249,7 @@ def _classic_member(described: DescribedGroupMember, protocol_type: str) -> Memb
             assignment = sorted(decode_assignment(assigned).partitions)
             topics = sorted(decode_subscription(metadata).topics) if metadata else []
         except MalformedMessage:
-            pass  # the bytes are the members' own affair, and stay there to be looked at
+            pass  # members may use a format of their own; the result has the bytes
     return MemberDescription(
         described.member_id,
         described.group_instance_id,

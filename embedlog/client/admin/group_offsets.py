@@ -1,6 +1,6 @@
-"""The offsets of groups: OffsetFetch, OffsetCommit and OffsetDelete from outside a group.
+"""The offsets of groups: OffsetFetch, OffsetCommit and OffsetDelete by a client outside the group.
 
-Topics go by name here (up to version 9): a group may hold offsets of topics that are gone.
+Topics are named (versions up to 9), because a group may hold offsets of deleted topics.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OF_THE_GROUP = frozenset(
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     )
 )
-"""Errors that OffsetCommit repeats for every partition, but that are the whole group's."""
+"""Errors of the whole group that OffsetCommit repeats for every partition."""
 
 
 def list_group_offsets(
@@ -65,7 +65,7 @@ def list_group_offsets(
     require_stable: bool,
     timeout_ms: int | None,
 ) -> ItemResults[str, StoredOffsets]:
-    """What groups have stored for some partitions, or (None) for all they have."""
+    """List the offsets of groups, for some partitions of each or (None) for all."""
 
     def request_for(asked: list[str], version: int) -> OffsetFetchRequest:
         if version >= _GROUPS_SINCE:
@@ -139,7 +139,7 @@ def alter_group_offsets(
 def delete_group_offsets(
     calls: AdminCalls, group_id: str, partitions: Keys, timeout_ms: int | None
 ) -> ItemResults[TopicPartition, None]:
-    """Forget what a group has stored for partitions."""
+    """Delete a group's offsets of partitions."""
     topics: dict[str, OffsetDeleteRequestTopic] = {}
     for name, number in partitions:
         topic = topics.setdefault(name, OffsetDeleteRequestTopic(name=name))

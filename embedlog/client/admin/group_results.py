@@ -1,4 +1,4 @@
-"""What the admin client says about groups."""
+"""The admin client's values about groups."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class GroupListing(AdminValue):
-    """A group in brief.
+    """A group in a listing.
 
-    `state` and `group_type` ("classic", "consumer", ...) are empty when the broker is too old to
-    tell (before 2.6 and 3.8).
+    `state` is empty from brokers before 2.6, `group_type` ("classic", "consumer", ...) from brokers
+    before 3.8.
     """
 
     group_id: str
@@ -26,11 +26,11 @@ class GroupListing(AdminValue):
 class MemberDescription(AdminValue):
     """A member of a group.
 
-    `assignment` is what it has, `target_assignment` what it shall have (None in a classic group,
-    where it is the same). `member_epoch` is -1 in a classic group. `uses_consumer_protocol` is None
-    when the broker does not say. `metadata` and `assignment_data` are what the members of a
-    classic group exchange; they hold what `assignment` shows only if the group's protocol type is
-    "consumer".
+    `assignment` has the present partitions, `target_assignment` the intended ones (None in a
+    classic group, where both are equal). `member_epoch` is -1 in a classic group.
+    `uses_consumer_protocol` is None if the broker does not report it. `metadata` and
+    `assignment_data` are the bytes that members of a classic group exchange; `assignment` is
+    decoded from them if the group's protocol type is "consumer".
     """
 
     member_id: str

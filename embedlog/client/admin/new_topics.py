@@ -1,6 +1,6 @@
-"""Topics to make, and what was made of them.
+"""`NewTopic` and `CreatedTopic`, with their requests and answers.
 
-Apart from the results of other calls, as the first thing that most programs do is to make a topic.
+They lie apart from the other values because most programs create a topic first: that loads little.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NewTopic(AdminValue):
-    """A topic to make. -1 leaves a count to the broker; or name the brokers of each partition."""
+    """A topic to create. The broker replaces counts of -1; `assignments` name brokers instead."""
 
     name: str
     partition_count: int
@@ -54,7 +54,7 @@ class NewTopic(AdminValue):
 
 
 class CreatedTopic(AdminValue):
-    """A topic that was made (or would have been): its id and what the broker filled in."""
+    """A created (or validated) topic: its id and the broker's choices."""
 
     name: str
     topic_id: bytes
@@ -64,12 +64,12 @@ class CreatedTopic(AdminValue):
 
     @property
     def topic_id_text(self) -> str:
-        """The id as Kafka's tools print it."""
+        """The topic id in the format of Kafka's tools."""
         return uuid_to_text(self.topic_id)
 
 
 def creatable(topic: NewTopic) -> CreatableTopic:
-    """The topic as a CreateTopics request asks for it."""
+    """Return the topic for a CreateTopics request."""
     from wire.schemas.create_topics import (
         CreatableReplicaAssignment,
         CreatableTopic,
@@ -92,7 +92,7 @@ def creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def created(made: CreatableTopicResult) -> CreatedTopic:
-    """What the response says of a topic; raises the `KafkaError` of one that was refused."""
+    """Return the created topic from a response; raise its error if it was refused."""
     if made.error_code:
         raise error_for(made.error_code, made.error_message)
     return CreatedTopic(

@@ -1,4 +1,4 @@
-"""DescribeQuorum: the controllers, as they replicate the metadata log among themselves (KRaft)."""
+"""DescribeQuorum: the controllers and their replicas of the metadata log (KRaft)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class QuorumReplica(AdminValue):
-    """One that has the metadata log: a controller that votes, or who only reads it.
+    """A replica of the metadata log: a voting controller or an observer.
 
-    The times (ms since 1970) are those of its last fetch, and of the last that reached the end of
-    the log; -1 where the leader does not know. `directory_id` is 16 zeros where a broker older than
-    3.9 does not tell it.
+    The times (ms since 1970) are of its last fetch and of its last fetch that reached the end of
+    the log; -1 if the leader does not know them. `directory_id` is 16 zero bytes from brokers
+    before 3.9.
     """
 
     replica_id: int
@@ -27,10 +27,10 @@ class QuorumReplica(AdminValue):
 
 
 class QuorumInfo(AdminValue):
-    """The controllers and who follows them.
+    """The controllers (voters) and the observers of the metadata log.
 
-    `nodes` are where controllers listen, (host, port) by node id and listener's name; empty where a
-    broker older than 3.9 does not tell it.
+    `nodes` has the addresses of controllers, (host, port) by node id and listener name; empty from
+    brokers before 3.9.
     """
 
     leader_id: int
@@ -42,10 +42,10 @@ class QuorumInfo(AdminValue):
 
 
 def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
-    """What a response tells of the one partition that the metadata log has.
+    """Return the quorum from a response about the one partition of the metadata log.
 
     Raises:
-        KafkaError: it is refused.
+        KafkaError: the request was refused.
     """
     if response.error_code:
         raise error_for(response.error_code, response.error_message)

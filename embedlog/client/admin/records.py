@@ -1,4 +1,4 @@
-"""The admin client's calls about what partitions hold: records, offsets, producers."""
+"""Admin calls about the records, offsets and producers of partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _LOWEST_SPEC = -128
-"""What Kafka may come to mean by another negative number is for the broker to say."""
+"""Lower bound for specs: the broker checks negative numbers, whose meaning Kafka may extend."""
 
 
 class RecordAdmin(AdminPart):
@@ -32,7 +32,7 @@ class RecordAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, int]:
-        """Delete the records before an offset of each partition (-1: all); the new first offset."""
+        """Delete records before an offset (-1: all); return each partition's new first offset."""
         from wire.schemas.delete_records import (
             DeleteRecordsPartition,
             DeleteRecordsRequest,
@@ -76,7 +76,7 @@ class RecordAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, list[ProducerState]]:
-        """The active producers of partitions, as their leaders remember them."""
+        """Return the active producers of partitions from the leaders' state."""
         from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
 
         def request_for(keys: list[TopicPartition]) -> DescribeProducersRequest:
@@ -110,7 +110,7 @@ class RecordAdmin(AdminPart):
         isolation_level: str = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, OffsetAndTimestamp | None]:
-        """Offsets by `OffsetSpec` or timestamp (ms); None where no record is that young."""
+        """Return offsets by `OffsetSpec` or timestamp (ms); None if no record is that recent."""
         given = arguments.by_partition(specs, "list_offsets", "specs", "OffsetSpec or timestamp")
         wanted = {
             key: arguments.timestamp_ms(stamp, "list_offsets", f"specs: {key}", lowest=_LOWEST_SPEC)

@@ -1,4 +1,4 @@
-"""The work of `replicas`: ElectLeaders, the reassignments, and directories of replicas."""
+"""The work of `replicas`: ElectLeaders, reassignments and log directories of replicas."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def elect_leaders(
     partitions: list[TopicPartition] | None,
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
-    """Raises KafkaError: the whole request is refused."""
+    """Raise KafkaError if the whole request is refused."""
     request = ElectLeadersRequest(
         election_type=election_type, timeout_ms=calls.timeout(timeout_ms), topic_partitions=None
     )
@@ -76,7 +76,7 @@ def alter_partition_reassignments(
     allow_replication_factor_change: bool,
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
-    """Raises KafkaError: the whole request is refused."""
+    """Raise KafkaError if the whole request is refused."""
     topics: dict[str, ReassignableTopic] = {}
     for key, replicas in wanted.items():
         topic = topics.setdefault(key.topic, ReassignableTopic(name=key.topic))
@@ -103,7 +103,7 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     calls: AdminCalls, partitions: list[TopicPartition] | None, timeout_ms: int | None
 ) -> dict[TopicPartition, PartitionReassignment]:
-    """Raises KafkaError: the request is refused."""
+    """Raise KafkaError if the request is refused."""
     request = ListPartitionReassignmentsRequest(timeout_ms=calls.timeout(timeout_ms), topics=None)
     if partitions is not None:
         request.topics = [
@@ -125,7 +125,7 @@ def list_partition_reassignments(
 def alter_replica_log_dirs(
     calls: AdminCalls, paths: Mapping[TopicPartitionReplica, str], timeout_ms: int | None
 ) -> ItemResults[TopicPartitionReplica, None]:
-    """Each broker is asked for its own replicas."""
+    """Send each broker the request for its own replicas."""
     requests: dict[int, AlterReplicaLogDirsRequest] = {}
     for (topic, partition, node_id), path in paths.items():
         request = requests.setdefault(node_id, AlterReplicaLogDirsRequest())
@@ -154,7 +154,7 @@ def alter_replica_log_dirs(
 def describe_replica_log_dirs(
     calls: AdminCalls, replicas: list[TopicPartitionReplica], timeout_ms: int | None
 ) -> ItemResults[TopicPartitionReplica, ReplicaLogDirectories]:
-    """Each broker is asked for its own replicas; a directory that failed has none."""
+    """Ask each broker about its own replicas. A failed directory has no replicas."""
     by_node: dict[int, list[TopicPartition]] = {}
     for topic, partition, node_id in dict.fromkeys(replicas):
         by_node.setdefault(node_id, []).append(TopicPartition(topic, partition))
@@ -215,7 +215,7 @@ def _fail(
 
 
 def _fail_silent(results: ItemResults[K, None], asked: Iterable[K]) -> None:
-    """What was asked about and is in no response has an error, too."""
+    """Give an error to items that no response mentions."""
     for each in asked:
         if each not in results.values and each not in results.failures:
             results.failures[each] = errors.UnknownServerError(_SILENCE)

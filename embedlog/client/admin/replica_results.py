@@ -1,4 +1,4 @@
-"""What goes into the calls about replicas and comes out of them."""
+"""Arguments and results of the calls about replicas."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ REPLICA_SIZE = 3
 
 
 class ElectionType:
-    """Which replica shall lead."""
+    """The kind of leader election."""
 
     PREFERRED = 0
-    """The first of a partition's replicas, if it is in sync."""
+    """Elect the first replica, if it is in sync."""
     UNCLEAN = 1
-    """Any that is there, of a partition without a leader: what only the others have is lost."""
+    """Elect any running replica of a partition without a leader; records it lacks are lost."""
 
 
 class TopicPartitionReplica(tuple[str, int, int]):
@@ -55,7 +55,7 @@ class TopicPartitionReplica(tuple[str, int, int]):
 
 
 class PartitionReassignment(AdminValue):
-    """A move under way. `replicas` are all of the partition's, also those that come or go."""
+    """A running move. `replicas` includes the replicas that are being added or removed."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
@@ -63,11 +63,10 @@ class PartitionReassignment(AdminValue):
 
 
 class ReplicaLogDirectories(AdminValue):
-    """The directory that a replica is in, and the one that it is on its way to, if it is.
+    """The directory of a replica, and the directory it is being moved to, if any.
 
-    The path is None where the broker has no such replica. `offset_lag` is how far the replica is
-    behind the high watermark, `future_offset_lag` how far its copy is behind the replica; -1
-    where there is none.
+    `path` is None if the broker has no such replica. `offset_lag` is the replica's lag behind the
+    high watermark, `future_offset_lag` the lag of its copy behind the replica; -1 if there is none.
     """
 
     path: str | None = None

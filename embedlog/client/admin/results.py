@@ -1,4 +1,4 @@
-"""What goes into the admin client and comes out of it."""
+"""Arguments and results of the admin client: `ItemResults`, settings, directories, offsets."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SHOWN_MAX = 3
 
 
 class ItemResults(Generic[K, V]):
-    """The outcome of a call about many items: for each a value or an error.
+    """The results of a call about many items: a value or an error for each.
 
-    `results[item]` is the value, or raises the item's error. `check()` raises the first error of
-    all, so that a caller who wants all or nothing says it in one word. Errors that nobody has
-    looked at when the results are dropped are a RuntimeWarning: `check`, `errors`, `items`, `get`,
-    `results[item]`, iterating and counting look at them, `values` does not.
+    `results[item]` returns the value or raises the item's error. `check()` returns all values or
+    raises the first error. If the results are dropped before the errors were looked at, there is a
+    RuntimeWarning. `check`, `errors`, `items`, `get`, `results[item]`, iteration and `len` count as
+    looking; `values` does not.
 
     >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
     ...     made = admin.create_topics({"events": 1, "no blanks": 1})
@@ -44,21 +44,21 @@ class ItemResults(Generic[K, V]):
 
     def __init__(self) -> None:
         self.values: dict[K, V] = {}
-        """What succeeded."""
+        """The values of the items that succeeded."""
         self.failures: dict[K, KafkaError] = {}
-        """As `errors`, for the client that fills them in: reading it is not looking at them."""
+        """Like `errors`, for the client's own use: reading it does not count as looking."""
         self._call = ""
         self._is_unseen = False
         self._line: Line | None = None
 
     @property
     def errors(self) -> dict[K, KafkaError]:
-        """What did not succeed, and why."""
+        """The errors of the items that failed."""
         self._is_unseen = False
         return self.failures
 
     def __getitem__(self, item: K) -> V:
-        """The item's value. Raises its error; KeyError for what was not asked about."""
+        """Return the item's value or raise its error. KeyError: the call had no such item."""
         error = self.errors.get(item)
         if error is not None:
             raise error
@@ -70,27 +70,27 @@ class ItemResults(Generic[K, V]):
             raise KeyError(f"{call} was not asked about {item!r}; there is {there}") from None
 
     def get(self, item: K, default: Any = None) -> V | Any:
-        """The item's value; `default` if it failed, or was not asked about."""
+        """Return the item's value; `default` if it failed or the call had no such item."""
         self._is_unseen = False
         return self.values.get(item, default)
 
     def items(self) -> list[tuple[K, V | KafkaError]]:
-        """Each item with its value, or with its error."""
+        """Return each item with its value or its error."""
         return [*self.values.items(), *self.errors.items()]
 
     def keys(self) -> list[K]:
-        """Each item, those that failed last."""
+        """Return all items, failed ones last."""
         return [*self.values, *self.errors]
 
     def put(self, item: K, value: V, error_code: int, error_message: str | None = None) -> None:
-        """Take what a broker answered about one item."""
+        """Take a broker's answer about one item."""
         if error_code:
             self.failures[item] = error_for(error_code, error_message)
         else:
             self.values[item] = value
 
     def check(self) -> dict[K, V]:
-        """All values; raises the first error there is."""
+        """Return all values, or raise the first error."""
         for error in self.errors.values():
             raise error
         return self.values
@@ -137,10 +137,10 @@ def results_of(outcomes: Mapping[K, V | KafkaError]) -> ItemResults[K, V]:
 
 
 def handed_out(found: T, call: str) -> T:
-    """What the user gets of what a call has found: results that know whether they were looked at.
+    """Return a call's result for the user; `ItemResults` warn from now on if nobody looks.
 
-    They are new objects, which nothing but the user refers to: an error of a broker in this process
-    may hold on to the frames of the call, and what is in them, until the garbage is collected.
+    `ItemResults` are copied, so that only the user refers to them. The frames of the call may live
+    until the next garbage collection, because an error of a broker in this process refers to them.
     """
     if not isinstance(found, ItemResults):
         return found
@@ -157,7 +157,7 @@ def handed_out(found: T, call: str) -> T:
 
 
 class ResourceType:
-    """Kinds of things that have configuration."""
+    """The kinds of resources that have settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -167,13 +167,13 @@ class ResourceType:
 
 
 class ConfigResource(AdminValue):
-    """Something with configuration: `ConfigResource(ResourceType.TOPIC, "events")`."""
+    """A resource with settings: `ConfigResource(ResourceType.TOPIC, "events")`."""
 
     resource_type: int
     name: str
 
     def __init__(self, resource_type: int | str, name: str) -> None:
-        """`resource_type` is a `ResourceType`, or its name: "topic", "BROKER", ..."""
+        """`resource_type` is a `ResourceType` or its name: "topic", "BROKER", ..."""
         if isinstance(resource_type, str):
             found = getattr(ResourceType, resource_type.upper(), None)
             if found is None:
@@ -189,7 +189,7 @@ class ConfigResource(AdminValue):
 
 
 class ConfigSource:
-    """Where a value was set."""
+    """The origin of a setting's value."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -199,9 +199,9 @@ class ConfigSource:
 
 
 class ConfigEntry(AdminValue):
-    """One setting. `value` is None when it is unset, or a secret (`is_sensitive`).
+    """One setting. `value` is None if it is unset or secret (`is_sensitive`).
 
-    `synonyms` are (name, value, source) of everything that could set it, what counts first.
+    `synonyms` are (name, value, source) of all values for the setting, by precedence.
     """
 
     name: str
@@ -215,12 +215,12 @@ class ConfigEntry(AdminValue):
 
     @property
     def is_default(self) -> bool:
-        """Has nobody set it?"""
+        """Whether the value is the default."""
         return self.source == ConfigSource.DEFAULT
 
 
 class AlterOperation:
-    """What to do to one setting."""
+    """Operations on one setting."""
 
     SET = 0
     DELETE = 1
@@ -229,7 +229,7 @@ class AlterOperation:
 
 
 class ClusterDescription(AdminValue):
-    """The cluster: its id, its controller's node id (-1: none), its brokers by id."""
+    """The cluster's id, its controller's node id (-1: none) and its brokers by id."""
 
     cluster_id: str
     controller_id: int
@@ -237,7 +237,7 @@ class ClusterDescription(AdminValue):
 
 
 class ReplicaInLogDirectory(AdminValue):
-    """One partition's bytes in a log directory, and how far it is behind."""
+    """One partition's size in bytes in a log directory, and its lag."""
 
     size: int
     offset_lag: int
@@ -245,9 +245,9 @@ class ReplicaInLogDirectory(AdminValue):
 
 
 class LogDirectory(AdminValue):
-    """A broker's data directory. Sizes are -1 where the broker does not say.
+    """A broker's data directory. Sizes are -1 if the broker does not report them.
 
-    No new partition is put into one that `is_cordoned` (KIP-1066).
+    A broker creates no partition in a cordoned directory (KIP-1066).
     """
 
     path: str
@@ -259,9 +259,9 @@ class LogDirectory(AdminValue):
 
 
 class ProducerState(AdminValue):
-    """A producer that a partition remembers. -1 stands for what is not known or not there.
+    """The state of a producer in a partition. -1 means unknown or none.
 
-    `current_transaction_start_offset` is where its open transaction began in this partition.
+    `current_transaction_start_offset` is the start of its open transaction in this partition.
     """
 
     producer_id: int
@@ -273,7 +273,7 @@ class ProducerState(AdminValue):
 
 
 class OffsetSpec:
-    """What `list_offsets` looks for; any other number is a timestamp in ms."""
+    """Special arguments of `list_offsets`; any other number is a timestamp in ms."""
 
     LATEST = -1
     EARLIEST = -2

@@ -1,4 +1,4 @@
-"""Transactions for an administrator: DescribeTransactions, ListTransactions, fences, markers."""
+"""The work of `transactions`: listing, describing, fencing producers, aborting."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
 
 _SEVERAL = 0
-"""DescribeTransactions takes several ids in every version, InitProducerId in none."""
+"""All versions of DescribeTransactions take several ids, no version of InitProducerId does."""
 _ONE_BY_ONE = 32_767
 
 
 def describe_transactions(
     calls: AdminCalls, ids: list[str], timeout_ms: int | None
 ) -> ItemResults[str, TransactionDescription]:
-    """Ask each id's coordinator."""
+    """Ask the coordinator of each transactional id."""
 
     def take(
         response: DescribeTransactionsResponse, _ids: list[str]
@@ -72,7 +72,7 @@ def list_transactions(
     pattern: str | None,
     timeout_ms: int | None,
 ) -> ItemResults[str | int, TransactionListing]:
-    """Ask every broker; each lists the ids that it coordinates."""
+    """List the ids of all brokers; each broker lists the ids that it coordinates."""
     results: ItemResults[str | int, TransactionListing] = ItemResults()
     request = ListTransactionsRequest(
         state_filters=states,
@@ -91,7 +91,7 @@ def list_transactions(
 def fence_producers(
     calls: AdminCalls, ids: list[str], timeout_ms: int | None
 ) -> ItemResults[str, FencedProducer]:
-    """Take each id over, as its next producer would."""
+    """Take over each id like a new producer with that id."""
 
     def request_for(some: list[str], _version: int) -> InitProducerIdRequest:
         return InitProducerIdRequest(
@@ -119,7 +119,7 @@ def abort_transaction(
     coordinator_epoch: int,
     timeout_ms: int | None,
 ) -> None:
-    """Write the marker to the partition's leader, past the coordinator."""
+    """Send an abort marker to the partition's leader, without the coordinator."""
 
     def request_for(keys: list[TopicPartition]) -> WriteTxnMarkersRequest:
         topics = [

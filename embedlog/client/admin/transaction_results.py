@@ -1,4 +1,4 @@
-"""What the admin client says about transactions."""
+"""The admin client's values about transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class TransactionListing(AdminValue):
-    """A transactional id in brief. `state` is Kafka's name: "Empty", "Ongoing", ..."""
+    """A transactional id in a listing. `state` is Kafka's name: "Empty", "Ongoing", ..."""
 
     transactional_id: str
     producer_id: int
@@ -20,8 +20,8 @@ class TransactionListing(AdminValue):
 class TransactionDescription(AdminValue):
     """A transactional id.
 
-    `start_ms` is when its last transaction began, in ms since the epoch, None when it never had
-    one; `partitions` are those of the transaction that is open or being ended.
+    `start_ms` is the start of its last transaction in ms since 1970; None before the first.
+    `partitions` has the partitions of the transaction that is open or ending.
     """
 
     transactional_id: str
@@ -34,7 +34,7 @@ class TransactionDescription(AdminValue):
 
 
 class FencedProducer(AdminValue):
-    """What a transactional id has after those who had it were fenced."""
+    """The producer id and epoch of a transactional id after its producers were fenced."""
 
     producer_id: int
     producer_epoch: int
