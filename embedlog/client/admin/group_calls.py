@@ -28,6 +28,8 @@ from wire.schemas.list_groups import ListGroupsRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.admin.coordinators import Answer
     from embedlog.client.cluster_nodes import Node
@@ -82,7 +84,7 @@ def describe_groups(
         lambda groups, _version: DescribeGroupsRequest(
             groups=groups, include_authorized_operations=with_operations
         ),
-        _classic_described,
+        _described,
     )
     results: ItemResults[str, GroupDescription] = ItemResults()
     for group in outcomes:
@@ -183,14 +185,8 @@ def _remove_one(
 
 
 def _described(
-    response: ConsumerGroupDescribeResponse, _groups: list[str]
-) -> dict[str, Answer[ConsumerGroup]]:
-    return {each.group_id: (each.error_code, each.error_message, each) for each in response.groups}
-
-
-def _classic_described(
-    response: DescribeGroupsResponse, _groups: list[str]
-) -> dict[str, Answer[ClassicGroup]]:
+    response: ConsumerGroupDescribeResponse | DescribeGroupsResponse, _groups: list[str]
+) -> dict[str, Answer[Any]]:
     return {each.group_id: (each.error_code, each.error_message, each) for each in response.groups}
 
 

@@ -22,8 +22,6 @@ _CLOSE_TIMEOUT_S = 30.0
 class Closing:
     """Closes one consumer once."""
 
-    __slots__ = ("_clock", "_driver", "_fetcher", "_guard", "_hand_out", "_parts", "_transport")
-
     def __init__(
         self, parts: ConsumerParts, driver: ConsumerDriver, fetcher: Fetcher, hand_out: HandOut
     ) -> None:

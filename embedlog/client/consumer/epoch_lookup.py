@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.client.consumer.leader_lookup import LeaderLookup
 from embedlog.errors import LogTruncation
+from embedlog.value import Value
 from wire.api_keys import ApiKey
 from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -26,14 +27,11 @@ _FOR_CONSUMERS_SINCE = 3
 _CONSUMER = -1
 
 
-class EndOffset:
+class EndOffset(Value):
     """The offset after the last record of a leader epoch; -1 if the log does not know the epoch."""
 
-    __slots__ = ("leader_epoch", "offset")
-
-    def __init__(self, offset: int, leader_epoch: int) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
+    offset: int
+    leader_epoch: int
 
 
 class EpochLookup(LeaderLookup):

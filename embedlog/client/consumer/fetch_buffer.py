@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 class FetchBuffer:
     """Answers to hand out and errors to raise."""
 
-    __slots__ = ("_in_process", "_subscription", "ahead", "errors", "first", "is_committed_only")
-
     def __init__(self, parts: ConsumerParts) -> None:
         self._subscription = parts.subscription
         self._in_process = parts.transport.in_process

@@ -5,9 +5,10 @@ Control batches are skipped; with read_committed, batches of aborted transaction
 
 from __future__ import annotations
 
-from embedlog.client.consumer.aborted_transactions import AbortedTransactions
+from _heapq import heapify, heappop
+
 from embedlog.client.errors import RecordUnreadable
-from wire.records import RecordBatch, RecordsError, iter_batches
+from wire.records import RecordBatch, RecordsError, iter_batches, tuples
 from wire.records.decode.choose import rows
 from wire.records.decode.rows import rows_of
 from wire.records.format import CONTROL_BIT, ENTRY_HEAD, LOG_OVERHEAD, TRANSACTIONAL_BIT
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.subscription_state import PartitionState
     from wire.records.decode.rows import Rows
     from wire.records.legacy import LegacyBatch
-    from wire.schemas.fetch import PartitionData
+    from wire.schemas.fetch import AbortedTransaction, PartitionData
 
 _SPECIAL = TRANSACTIONAL_BIT | CONTROL_BIT
 _LENGTH_START = 8
 _ALIKE_MAX = 64
+_ABORT_KEY = b"\x00\x00\x00\x00"
+"""Version 0, type 0; a commit marker has type 1."""
 
 
 class FetchedBatches:
@@ -157,3 +160,36 @@ def _end_offset(view: memoryview) -> int:
     except (RecordsError, ValueError):  # the last batch is malformed, or there is none
         return -1
     return batch.next_offset
+
+
+class AbortedTransactions:
+    """The aborted transactions of one fetched partition. Ask about each batch, in log order."""
+
+    __slots__ = ("_by_first_offset", "_open")
+
+    def __init__(self, aborted: list[AbortedTransaction]) -> None:
+        # (first offset, producer id): a transaction begins with its first batch.
+        self._by_first_offset = [(each.first_offset, each.producer_id) for each in aborted]
+        heapify(self._by_first_offset)
+        self._open: set[int] = set()
+        """Producers inside an aborted transaction: it ends with its marker."""
+
+    def has(self, batch: RecordBatch) -> bool:
+        """Return whether an aborted transaction wrote the batch. An abort marker ends it."""
+        producer_id = batch.producer_id
+        if producer_id < 0:
+            return False
+        while self._by_first_offset and self._by_first_offset[0][0] <= batch.last_offset:
+            self._open.add(heappop(self._by_first_offset)[1])
+        if batch.is_control:
+            if producer_id in self._open and _is_abort(batch):
+                self._open.discard(producer_id)
+            return False
+        return batch.is_transactional and producer_id in self._open
+
+
+def _is_abort(batch: RecordBatch) -> bool:
+    for record in tuples(batch):
+        key = record[2]
+        return key is not None and key[2:4] == _ABORT_KEY[2:4]
+    return False

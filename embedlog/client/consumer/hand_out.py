@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 class HandOut:
     """Takes records from the buffer and moves positions past them. Used by one thread at a time."""
 
-    __slots__ = ("_buffer", "_counts", "_current", "_key_of", "_moved", "_value_of")
-
     def __init__(self, parts: ConsumerParts, buffer: FetchBuffer) -> None:
         self._buffer = buffer
         self._counts = parts.counts

@@ -37,16 +37,6 @@ if TYPE_CHECKING:
 class ConsumerParts:
     """Given to each part; none of the objects is replaced during the consumer's life."""
 
-    __slots__ = (
-        "arrived",
-        "counts",
-        "interceptors",
-        "metadata",
-        "settings",
-        "subscription",
-        "transport",
-    )
-
     def __init__(
         self,
         transport: Transport,

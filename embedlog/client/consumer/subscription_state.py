@@ -36,24 +36,11 @@ class FetchState:
     """The leader is being asked whether its log has the position."""
 
 
+_ANY = frozenset(range(4))
 VALID_PREVIOUS = {
     FetchState.INITIALIZING: frozenset(),
-    FetchState.AWAIT_RESET: frozenset(
-        (
-            FetchState.INITIALIZING,
-            FetchState.FETCHING,
-            FetchState.AWAIT_RESET,
-            FetchState.AWAIT_VALIDATION,
-        )
-    ),
-    FetchState.FETCHING: frozenset(
-        (
-            FetchState.INITIALIZING,
-            FetchState.AWAIT_RESET,
-            FetchState.FETCHING,
-            FetchState.AWAIT_VALIDATION,
-        )
-    ),
+    FetchState.AWAIT_RESET: _ANY,
+    FetchState.FETCHING: _ANY,
     FetchState.AWAIT_VALIDATION: frozenset((FetchState.FETCHING, FetchState.AWAIT_VALIDATION)),
 }
 

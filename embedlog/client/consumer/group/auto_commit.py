@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 class AutoCommit:
     """Times the automatic commits of one consumer; at most one is open."""
 
-    __slots__ = (
-        "_backoff_ms",
-        "_commit",
-        "_commits",
-        "_interval_ms",
-        "_next_ms",
-        "_parts",
-        "is_on",
-    )
-
     def __init__(self, parts: ConsumerParts, commits: OffsetCommits) -> None:
         settings = parts.settings
         self._parts = parts

@@ -14,8 +14,6 @@ NO_GENERATION = -1
 class ClassicIdentity:
     """The member id and generation from the coordinator, with the user's group and instance ids."""
 
-    __slots__ = ("generation_id", "group_id", "group_instance_id", "member_id", "protocol")
-
     def __init__(self, group_id: str, group_instance_id: str | None) -> None:
         self.group_id = group_id
         self.group_instance_id = group_instance_id

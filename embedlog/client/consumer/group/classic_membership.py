@@ -42,8 +42,6 @@ _MEMBERS_SINCE = 3
 class ClassicMembership:
     """One member of a classic group. Used by the thread that holds the consumer."""
 
-    __slots__ = ("_lookup", "_me", "_parts", "_rebalance", "_round", "error", "heartbeats")
-
     def __init__(
         self,
         parts: ConsumerParts,

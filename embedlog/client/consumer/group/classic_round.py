@@ -53,9 +53,7 @@ class MemberState:
 
 
 VALID_PREVIOUS = {
-    MemberState.UNJOINED: frozenset(
-        (MemberState.UNJOINED, MemberState.JOINING, MemberState.SYNCING, MemberState.STABLE)
-    ),
+    MemberState.UNJOINED: frozenset(range(4)),
     MemberState.JOINING: frozenset((MemberState.UNJOINED, MemberState.STABLE)),
     MemberState.SYNCING: frozenset((MemberState.JOINING,)),
     MemberState.STABLE: frozenset((MemberState.SYNCING,)),
@@ -75,23 +73,6 @@ EXPELLED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
 
 class ClassicRound:
     """The state of the member `me`. Used by the thread that holds the consumer."""
-
-    __slots__ = (
-        "_election",
-        "_heartbeats",
-        "_is_prepared",
-        "_lookup",
-        "_me",
-        "_parts",
-        "_pending",
-        "_reason",
-        "_rebalance",
-        "_rebalance_timeout_ms",
-        "_retry",
-        "_session_timeout_ms",
-        "is_wanted",
-        "state",
-    )
 
     def __init__(
         self,

@@ -57,6 +57,9 @@ class ConsumerMemberState:
     """The group removed this member: it loses all partitions and joins again."""
 
 
+_ACTIVE = frozenset(
+    (ConsumerMemberState.JOINING, ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
+)
 VALID_PREVIOUS = {
     ConsumerMemberState.LEFT: frozenset(range(5)),
     ConsumerMemberState.JOINING: frozenset((ConsumerMemberState.LEFT, ConsumerMemberState.FENCED)),
@@ -66,23 +69,10 @@ VALID_PREVIOUS = {
     ConsumerMemberState.RECONCILING: frozenset(
         (ConsumerMemberState.JOINING, ConsumerMemberState.MEMBER)
     ),
-    ConsumerMemberState.FENCED: frozenset(
-        (
-            ConsumerMemberState.JOINING,
-            ConsumerMemberState.MEMBER,
-            ConsumerMemberState.RECONCILING,
-        )
-    ),
+    ConsumerMemberState.FENCED: _ACTIVE,
 }
 
 _FENCED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
-_ACTIVE = frozenset(
-    (
-        ConsumerMemberState.JOINING,
-        ConsumerMemberState.MEMBER,
-        ConsumerMemberState.RECONCILING,
-    )
-)
 
 
 class ConsumerMembership:

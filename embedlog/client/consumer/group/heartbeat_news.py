@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 class HeartbeatNews:
     """Tracks the fields that the coordinator knows from answered heartbeats."""
 
-    __slots__ = ("_parts", "_subscription", "_told", "is_urgent", "telling")
-
     def __init__(self, parts: ConsumerParts) -> None:
         self._parts = parts
         self._subscription = parts.subscription

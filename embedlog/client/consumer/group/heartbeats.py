@@ -27,23 +27,6 @@ if TYPE_CHECKING:
 class Heartbeats:
     """Sends the heartbeats; at most one is open. Times are monotonic milliseconds."""
 
-    __slots__ = (
-        "_backoff_ms",
-        "_generation_id",
-        "_heard_ms",
-        "_interval_ms",
-        "_lookup",
-        "_me",
-        "_next_ms",
-        "_parts",
-        "_pending",
-        "_poll_interval_ms",
-        "_polled_ms",
-        "_refused",
-        "_session_timeout_ms",
-        "sent_ms",
-    )
-
     def __init__(
         self,
         parts: ConsumerParts,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 class ListenerCalls:
     """Calls the listener of the present subscription, and keeps its first exception."""
 
-    __slots__ = ("_first_error", "_subscription", "is_calling")
-
     def __init__(self, subscription: SubscriptionState) -> None:
         self._subscription = subscription
         self._first_error: Exception | None = None
