@@ -16,14 +16,14 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin
-    from embedlog.client.admin.group_results import (
+    from embedlog.client.admin.group_calls import (
         GroupDescription,
         GroupListing,
         MemberDescription,
     )
     from embedlog.client.admin.new_topics import CreatedTopic, NewTopic
     from embedlog.client.admin.quorum import QuorumInfo, QuorumReplica
-    from embedlog.client.admin.replica_results import (
+    from embedlog.client.admin.replica_calls import (
         ElectionType,
         PartitionReassignment,
         ReplicaLogDirectories,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         ProducerState,
         ResourceType,
     )
-    from embedlog.client.admin.transaction_results import (
+    from embedlog.client.admin.transaction_calls import (
         FencedProducer,
         TransactionDescription,
         TransactionListing,
@@ -224,15 +224,15 @@ _HOMES = {
     "CreatedTopic": "client.admin.new_topics",
     "Degradation": "storage.degradation",
     "DeliveryFuture": "client.producer.batch",
-    "ElectionType": "client.admin.replica_results",
-    "FencedProducer": "client.admin.transaction_results",
-    "GroupDescription": "client.admin.group_results",
-    "GroupListing": "client.admin.group_results",
+    "ElectionType": "client.admin.replica_calls",
+    "FencedProducer": "client.admin.transaction_calls",
+    "GroupDescription": "client.admin.group_calls",
+    "GroupListing": "client.admin.group_calls",
     "IllegalState": "client.errors",
     "ItemResults": "client.admin.results",
     "LogDirectory": "client.admin.results",
     "LogDirectoryReader": "reader.reader",
-    "MemberDescription": "client.admin.group_results",
+    "MemberDescription": "client.admin.group_calls",
     "NewTopic": "client.admin.new_topics",
     "NoOffsetForPartition": "client.errors",
     "Node": "client.cluster_nodes",
@@ -242,7 +242,7 @@ _HOMES = {
     "PartitionInfo": "client.metadata",
     "PartitionRange": "reader.partition_range",
     "PartitionReader": "reader.reader",
-    "PartitionReassignment": "client.admin.replica_results",
+    "PartitionReassignment": "client.admin.replica_calls",
     "PolledBatch": "client.consumer.record",
     "PolledColumns": "client.consumer.record",
     "PreparedTransaction": "client.producer.transactions.prepared",
@@ -253,7 +253,7 @@ _HOMES = {
     "QuorumReplica": "client.admin.quorum",
     "RecordMetadata": "client.producer.batch",
     "RecordUnreadable": "client.errors",
-    "ReplicaLogDirectories": "client.admin.replica_results",
+    "ReplicaLogDirectories": "client.admin.replica_calls",
     "ResourceType": "client.admin.results",
     "RetentionPin": "storage.state_files.retention_pins",
     "RetriableCommitFailed": "client.errors",
@@ -262,11 +262,11 @@ _HOMES = {
     "SubscriptionPattern": "client.consumer.subscription_state",
     "TopicInfo": "client.metadata",
     "TopicPartition": "common",
-    "TopicPartitionReplica": "client.admin.replica_results",
+    "TopicPartitionReplica": "client.admin.replica_calls",
     "Transaction": "client.producer.transactions.transaction",
     "TransactionAborted": "client.errors",
-    "TransactionDescription": "client.admin.transaction_results",
-    "TransactionListing": "client.admin.transaction_results",
+    "TransactionDescription": "client.admin.transaction_calls",
+    "TransactionListing": "client.admin.transaction_calls",
     "WakeupError": "client.errors",
     "__version__": "version",
     "open": "cluster.cluster",

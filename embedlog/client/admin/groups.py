@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from embedlog.client.admin.group_results import GroupDescription, GroupListing
+    from embedlog.client.admin.group_calls import GroupDescription, GroupListing
     from embedlog.client.admin.results import ItemResults
     from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
     from embedlog.common import TopicPartition

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from embedlog.client.admin.replica_results import (
+    from embedlog.client.admin.replica_calls import (
         PartitionReassignment,
         ReplicaLogDirectories,
         TopicPartitionReplica,
@@ -126,7 +126,7 @@ class ReplicaAdmin(AdminPart):
 
 
 def _replica(value: object, call: str, argument: str) -> TopicPartitionReplica:
-    from embedlog.client.admin.replica_results import REPLICA_SIZE, TopicPartitionReplica
+    from embedlog.client.admin.replica_calls import REPLICA_SIZE, TopicPartitionReplica
 
     if not isinstance(value, tuple) or len(value) != REPLICA_SIZE:
         raise arguments.WrongType(

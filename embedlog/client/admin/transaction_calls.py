@@ -8,11 +8,7 @@ from embedlog.client.admin.coordinators import (
     ask_all_coordinators,
 )
 from embedlog.client.admin.results import ItemResults, results_of
-from embedlog.client.admin.transaction_results import (
-    FencedProducer,
-    TransactionDescription,
-    TransactionListing,
-)
+from embedlog.client.admin.value import AdminValue
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError
 from wire.schemas.describe_transactions import DescribeTransactionsRequest
@@ -38,6 +34,37 @@ if TYPE_CHECKING:
 _SEVERAL = 0
 """All versions of DescribeTransactions take several ids, no version of InitProducerId does."""
 _ONE_BY_ONE = 32_767
+
+
+class TransactionListing(AdminValue):
+    """A transactional id in a listing. `state` is Kafka's name: "Empty", "Ongoing", ..."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+class TransactionDescription(AdminValue):
+    """A transactional id.
+
+    `start_ms` is the start of its last transaction in ms since 1970; None before the first.
+    `partitions` has the partitions of the transaction that is open or ending.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_ms: int | None
+    partitions: list[TopicPartition]
+
+
+class FencedProducer(AdminValue):
+    """The producer id and epoch of a transactional id after its producers were fenced."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 def describe_transactions(

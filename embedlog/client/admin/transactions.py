@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from embedlog.client.admin.results import ItemResults
-    from embedlog.client.admin.transaction_results import (
+    from embedlog.client.admin.transaction_calls import (
         FencedProducer,
         TransactionDescription,
         TransactionListing,
