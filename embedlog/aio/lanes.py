@@ -50,7 +50,6 @@ class Lanes:
     def add(
         self, send: Send, topic: str, partition: int | None, given: Columns, *, is_bulk: bool
     ) -> asyncio.Future[Any]:
-        """Queue a call and return its future."""
         waiting = _Waiting(send, topic, partition, given, is_bulk, self._outcomes.new())
         lane = self._lanes.get(topic)
         if lane is None:

@@ -81,7 +81,6 @@ class Outcomes:
         settle(future, result, error)
 
     def take_done(self) -> None:
-        """Settle the futures of all batches that are done."""
         self._is_told = False
         while self._done:
             batch = self._done.popleft()
@@ -160,7 +159,6 @@ class Outcomes:
             tell(self._loop, self.take_done)
 
     def _answer_flushes(self) -> None:
-        """End the flushes whose futures all have an outcome."""
         oldest = next(iter(self._open.values()), self._serial + 1)
         for last, settled in self._flushes:
             if last < oldest:

@@ -51,7 +51,6 @@ class SharedProducer:
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether a batch has no outcome yet."""
         return bool(self._parts.accumulator.incomplete)
 
     def lacks(self, topic: str, partition: int | None = None) -> bool:

@@ -69,7 +69,6 @@ class CreatedTopic(AdminValue):
 
 
 def creatable(topic: NewTopic) -> CreatableTopic:
-    """Return the topic for a CreateTopics request."""
     from wire.schemas.create_topics import (
         CreatableReplicaAssignment,
         CreatableTopic,

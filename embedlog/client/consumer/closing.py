@@ -34,7 +34,6 @@ class Closing:
         self._hand_out = hand_out
 
     def close(self, timeout: float | None, membership: int) -> None:
-        """See `Consumer.close`."""
         if self._guard.is_closed or self._driver.is_closing:
             return
         limit = arguments.timeout_s(timeout, "close")

@@ -128,7 +128,6 @@ class CompletedFetch:
 
     @property
     def is_inside_batch(self) -> bool:
-        """Whether the current batch has records left."""
         return self._index < self._end
 
     def take_next(self) -> ConsumerRecord | None:

@@ -189,7 +189,6 @@ class ConsumerDriver:
     # Waking
 
     def wakeup(self) -> None:
-        """See `Consumer.wakeup`."""
         self.is_woken = True
         self._waiter.arrived()
         self._transport.wake()

@@ -50,7 +50,6 @@ class FetchBuffer:
         return 0 <= fetch.batches.end_offset < self.log_end(fetch.state)
 
     def clear(self) -> None:
-        """Drop all answers."""
         self.first.clear()
         self.ahead.clear()
 

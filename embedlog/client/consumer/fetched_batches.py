@@ -76,7 +76,6 @@ class FetchedBatches:
         return self._end_offset
 
     def go_to(self, position: int) -> None:
-        """Continue with the batch at `position`."""
         self.position = position
         self._batches = None
 

@@ -146,7 +146,6 @@ class HandOut:
         return found if found or self._moved else None
 
     def close(self) -> None:
-        """Close the deserializers."""
         self._current = None
         close_converters(self._key_of, self._value_of)
 

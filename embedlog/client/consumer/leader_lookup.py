@@ -44,7 +44,6 @@ class LeaderLookup:
 
     @property
     def is_done(self) -> bool:
-        """Whether every partition has an answer or an error."""
         return not self._left and not self._asked
 
     def advance(self, now_ms: int) -> int | None:

@@ -241,7 +241,6 @@ class SubscriptionState:
         self._assign(topic_partitions)
 
     def unsubscribe(self) -> None:
-        """Read nothing; any kind of subscription may follow."""
         self.type = SubscriptionType.NONE
         self.topics = self.group_topics = frozenset()
         self.pattern = self.server_pattern = self.listener = None
@@ -275,7 +274,6 @@ class SubscriptionState:
             self.partitions[each].is_revoking = True
 
     def positions(self) -> dict[TopicPartition, PartitionState]:
-        """The partitions that have a position."""
         return {key: state for key, state in self.partitions.items() if state.has_position}
 
     def uses(self, topic: str) -> bool:

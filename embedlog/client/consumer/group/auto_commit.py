@@ -31,7 +31,6 @@ class AutoCommit:
         self._commit: Commit | None = None
 
     def restart(self, now_ms: int) -> None:
-        """Start a new interval."""
         self._next_ms = now_ms + self._interval_ms
 
     def advance(self, now_ms: int) -> int | None:
@@ -69,7 +68,6 @@ class AutoCommit:
 def consumed_offsets(
     subscription: SubscriptionState,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the positions as offsets to commit."""
     return {
         key: OffsetAndMetadata(state.offset, "", state.offset_epoch)
         for key, state in subscription.positions().items()

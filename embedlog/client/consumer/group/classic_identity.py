@@ -41,11 +41,9 @@ class ClassicIdentity:
             self.member_id = ""
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """Return the identity that commits carry."""
         return ConsumerGroupMetadata(
             self.group_id, self.generation_id, self.member_id, self.group_instance_id
         )
 
     def has_sent(self, sent_by: ConsumerGroupMetadata) -> bool:
-        """Whether this member sent it in its present generation."""
         return (sent_by.generation_id, sent_by.member_id) == (self.generation_id, self.member_id)

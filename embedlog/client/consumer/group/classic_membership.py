@@ -60,21 +60,17 @@ class ClassicMembership:
 
     @property
     def is_joined(self) -> bool:
-        """Whether this consumer is a member or is joining."""
         return self._round.state != MemberState.UNJOINED
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the answer to a heartbeat is open."""
         return self.heartbeats.is_waiting
 
     @property
     def heartbeat_sent_ms(self) -> int | None:
-        """Time of the last heartbeat; None before the first."""
         return self.heartbeats.sent_ms
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again; the broker logs the reason."""
         self._round.want(reason)
 
     def subscription_changed(self) -> None:
@@ -83,7 +79,6 @@ class ClassicMembership:
     # In the user's thread
 
     def polled(self, now_ms: int) -> None:
-        """Note that the user polls."""
         self.heartbeats.polled(now_ms)
 
     def advance(self, now_ms: int) -> int | None:
@@ -189,7 +184,6 @@ class ClassicMembership:
     # For commits
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """Return the member's identity."""
         return self._me.metadata()
 
     def identity(self) -> ConsumerGroupMetadata:
@@ -208,7 +202,6 @@ class ClassicMembership:
         raise CommitFailed("the consumer is not a member of the group: the next poll joins")
 
     def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-        """Return the exception for a refused commit."""
         is_current = self._me.has_sent(sent_by)
         if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
             if is_current:

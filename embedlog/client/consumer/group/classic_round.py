@@ -101,7 +101,6 @@ class ClassicRound:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a round is running."""
         return self.state in (MemberState.JOINING, MemberState.SYNCING)
 
     def want(self, reason: str) -> None:

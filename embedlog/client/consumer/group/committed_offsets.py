@@ -86,7 +86,6 @@ class CommittedLookup:
         return self._refused(refusal, now_ms)
 
     def fail(self, error: KafkaError) -> None:
-        """End the look-up with an error."""
         self.error = error
         self.is_done = True
 

@@ -105,12 +105,10 @@ class ConsumerMembership:
 
     @property
     def is_joined(self) -> bool:
-        """Whether this consumer is a member or is joining."""
         return self.state in _ACTIVE
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the answer to a heartbeat is open."""
         return self._pending is not None
 
     def transition_to(self, state: int) -> None:
@@ -130,7 +128,6 @@ class ConsumerMembership:
     # In the user's thread
 
     def polled(self, now_ms: int) -> None:
-        """Note that the user polls."""
         self._polled_ms = now_ms
 
     def advance(self, now_ms: int) -> int | None:

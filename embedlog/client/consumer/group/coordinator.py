@@ -144,7 +144,6 @@ class ConsumerCoordinator:
                 raise error
 
     def subscription_changed(self) -> None:
-        """Take note of a new subscription of the user."""
         self._matched_answers = 0
         self.member.subscription_changed()
 

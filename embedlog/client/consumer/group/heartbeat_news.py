@@ -32,7 +32,6 @@ class HeartbeatNews:
         return {key: fact for key, fact in self.telling.items() if self._told.get(key) != fact}
 
     def answered(self) -> None:
-        """Note that the coordinator answered the last heartbeat."""
         self._told = self.telling
 
     def doubt(self) -> None:
@@ -41,7 +40,6 @@ class HeartbeatNews:
         self.is_urgent = True
 
     def _facts(self, owned: list[TopicPartitions]) -> dict[str, object]:
-        """Return the present value of each field."""
         subscription = self._subscription
         settings = self._parts.settings
         facts: dict[str, object] = {

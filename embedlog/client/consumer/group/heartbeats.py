@@ -53,11 +53,9 @@ class Heartbeats:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer is open."""
         return self._pending is not None
 
     def polled(self, now_ms: int) -> None:
-        """Note that the user polls."""
         self._polled_ms = now_ms
 
     def restart(self, now_ms: int) -> None:
@@ -67,11 +65,9 @@ class Heartbeats:
         self._next_ms = now_ms + self._interval_ms
 
     def is_poll_overdue(self, now_ms: int) -> bool:
-        """Whether the user has not polled for max.poll.interval.ms."""
         return now_ms - self._polled_ms > self._poll_interval_ms
 
     def poll_left_ms(self, now_ms: int) -> int:
-        """Milliseconds until `is_poll_overdue`."""
         return max(self._polled_ms + self._poll_interval_ms + 1 - now_ms, 0)
 
     def advance(self, now_ms: int) -> int:

@@ -22,11 +22,9 @@ class ListenerCalls:
         """True while the user's code runs: no rebalance may continue meanwhile."""
 
     def revoked(self, partitions: Iterable[TopicPartition]) -> None:
-        """Call `on_partitions_revoked`."""
         self._call("on_partitions_revoked", partitions)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Call `on_partitions_assigned` with the added partitions."""
         self._call("on_partitions_assigned", partitions)
 
     def lost(self, partitions: Iterable[TopicPartition]) -> None:

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
         """`ClassicMembership` or `ConsumerMembership`."""
 
         @property
-        def is_joined(self) -> bool: ...
+        def is_joined(self) -> bool:
+            """Whether this consumer is a member or is joining."""
 
         @property
-        def is_waiting(self) -> bool: ...
+        def is_waiting(self) -> bool:
+            """Whether the answer to a heartbeat is open."""
 
         @property
-        def heartbeat_sent_ms(self) -> int | None: ...
+        def heartbeat_sent_ms(self) -> int | None:
+            """Time of the last heartbeat; None before the first."""
 
         def polled(self, now_ms: int) -> None:
             """Note that the user polls."""

@@ -35,17 +35,14 @@ class Reconciliation:
 
     @property
     def is_over(self) -> bool:
-        """Whether the target is reached."""
         return self._target is None
 
     def begin(self, assignment: Assignment) -> None:
-        """Set a new target."""
         self._target = {
             each.topic_id: list(each.partitions) for each in assignment.topic_partitions
         }
 
     def abandon(self) -> None:
-        """Drop the target."""
         self._target = None
         self._abandon_commit()
 
