@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.threads import attempt
 from embedlog.errors import ClosedError, TimedOut
+from embedlog.value import Value
 
 if TYPE_CHECKING:
     import asyncio
@@ -96,26 +97,15 @@ class Lanes:
         )
 
 
-class _Waiting:
+class _Waiting(Value):
     """One call of `send` or `send_batch`."""
 
-    __slots__ = ("future", "given", "is_bulk", "partition", "send", "topic")
-
-    def __init__(  # noqa: PLR0917  its fields
-        self,
-        send: Send,
-        topic: str,
-        partition: int | None,
-        given: Columns,
-        is_bulk: bool,
-        future: asyncio.Future[Any],
-    ) -> None:
-        self.send = send
-        self.topic = topic
-        self.partition = partition
-        self.given = given
-        self.is_bulk = is_bulk
-        self.future = future
+    send: Send
+    topic: str
+    partition: int | None
+    given: Columns
+    is_bulk: bool
+    future: asyncio.Future[Any]
 
 
 def _refusal(sent: Sent) -> Exception | None:

@@ -129,7 +129,7 @@ class AdminCalls:
                     last = outcomes.get(node_id)
                     text = f"{error}{because(last) if isinstance(last, KafkaError) else ''}"
                     outcomes[node_id] = errors.RequestTimedOut(text)
-            left = [each for each in sent if _is_worth_another(outcomes[each])]
+            left = [node_id for node_id in sent if _is_retriable(outcomes[node_id])]
             if not left or not self.left_ms(deadline):
                 break
             self.metadata.request_update()
@@ -288,7 +288,7 @@ class AdminCalls:
         self.drive(lambda: self.metadata.full_version > before, timeout_ms)
 
 
-def _is_worth_another(outcome: object) -> bool:
+def _is_retriable(outcome: object) -> bool:
     return isinstance(outcome, KafkaError) and outcome.retriable
 
 

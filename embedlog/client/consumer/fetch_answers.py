@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.consumer.completed_fetch import CompletedFetch
-from embedlog.client.consumer.fetch_session import SentFetch, is_broken_session
+from embedlog.client.consumer.fetch_session import BROKEN_SESSION, SentFetch
 from embedlog.client.metadata import STALE_METADATA
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from wire.error_codes import ErrorCode
@@ -52,7 +52,7 @@ class FetchAnswers:
             return
         response = sent.pending.result()
         if not sent.session.answered(response.error_code, response.session_id):
-            if not is_broken_session(response.error_code):
+            if response.error_code not in BROKEN_SESSION:
                 self._failed(sent, error_for(response.error_code), now_ms)
             elif response.error_code in STALE_METADATA:
                 self._metadata.request_update()
@@ -145,7 +145,6 @@ class FetchAnswers:
         if code == ErrorCode.NONE:
             state.high_watermark = data.high_watermark
             state.last_stable_offset = data.last_stable_offset
-            state.log_start_offset = data.log_start_offset
             state.retry_at_ms = 0
             if data.preferred_read_replica >= 0:
                 state.read_from(data.preferred_read_replica, now_ms + self._replica_max_ms)

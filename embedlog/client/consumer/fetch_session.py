@@ -4,7 +4,7 @@ The first request has epoch 0 and names every partition; the broker answers with
 Later requests name new, moved and forgotten partitions only. Any doubt ends the session, and the
 next request names every partition again.
 
-In process a fetch of one partition has no session (epoch -1) and takes 13 calls fewer. With two
+In process a fetch of one partition has no session (epoch -1) and makes a dozen calls fewer. With two
 partitions both ways cost the same, because the answer to a full fetch has every partition.
 """
 
@@ -28,7 +28,7 @@ _INITIAL_EPOCH = 0
 _FINAL_EPOCH = -1
 _EPOCH_MAX = 2**31 - 1
 
-_BROKEN = frozenset(
+BROKEN_SESSION = frozenset(
     (
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
         ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -53,19 +53,20 @@ class FetchSession:
 
     def request(self, wanted: dict[TopicPartition, Wanted], **limits: Any) -> FetchRequest:
         """Build a request for `wanted`; `limits` are further fields of FetchRequest."""
+        known = self._known
         if self._epoch == _INITIAL_EPOCH:
             named = wanted
             forgotten: list[TopicPartition] = []
         else:
-            known = self._known
             named = {key: want for key, want in wanted.items() if known.get(key) != want}
             forgotten = [key for key in known if key not in wanted]
-        replaced = [key for key in named if key in self._known and self._is_replaced(key, named)]
+        # A topic that was deleted and created again has another id: forget the old one.
+        replaced = [key for key in named if key in known and known[key][0] != named[key][0]]
         request = FetchRequest(
             session_id=self.session_id,
             session_epoch=self._epoch,
             topics=_by_topic(named),
-            forgotten_topics_data=_forgotten([*forgotten, *replaced], self._known),
+            forgotten_topics_data=_forgotten([*forgotten, *replaced], known),
             **limits,
         )
         self._known = dict(wanted)
@@ -112,10 +113,6 @@ class FetchSession:
             session_id=self.session_id, session_epoch=_FINAL_EPOCH, max_wait_ms=0, min_bytes=0
         )
 
-    def _is_replaced(self, key: TopicPartition, named: dict[TopicPartition, Wanted]) -> bool:
-        """Whether the topic was deleted and created again; then the old id must be forgotten."""
-        return self._known[key][0] != named[key][0]
-
 
 class SentFetch:
     """A sent fetch, with the state, generation and offset of each partition at that time."""
@@ -131,11 +128,6 @@ class SentFetch:
         self.session = session
         self.partitions = partitions
         self.pending = pending
-
-
-def is_broken_session(error_code: int) -> bool:
-    """Whether a new session cures the error."""
-    return error_code in _BROKEN
 
 
 def _by_topic(named: dict[TopicPartition, Wanted]) -> list[FetchTopic]:

@@ -27,7 +27,7 @@ class Guard:
     still inside, and may continue.
     """
 
-    __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "told")
+    __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "last_error_type")
 
     def __init__(self) -> None:
         self._owner: dict[str, int] = {}
@@ -37,7 +37,7 @@ class Guard:
         self._held: list[bool] = []
         """Not empty while the thread inside holds the turn."""
         self.is_closed = False
-        self.told: type[BaseException] | None = None
+        self.last_error_type: type[BaseException] | None = None
         """The type of the last error that a call raised."""
 
     def share(self, turn: LockType) -> None:
@@ -63,7 +63,7 @@ class Guard:
         self._depth -= 1
         if not self._depth:
             if kind is not None:
-                self.told = kind
+                self.last_error_type = kind
             self._leave()
 
     def _leave(self) -> None:

@@ -55,7 +55,6 @@ class PartitionState:
         "is_revoking",
         "last_stable_offset",
         "leader",
-        "log_start_offset",
         "offset",
         "offset_epoch",
         "read_replica",
@@ -84,7 +83,6 @@ class PartitionState:
         self.retry_at_ms = 0
         self.high_watermark = -1
         self.last_stable_offset = -1
-        self.log_start_offset = -1
 
     @property
     def is_fetchable(self) -> bool:
