@@ -67,8 +67,7 @@ if TYPE_CHECKING:
     Partition = TopicPartition | tuple[str, int]
 
 _ITERATION_WAIT_MS = 1_000
-_OFFSET_FIELDS = 3
-"""The number of fields of an `OffsetAndMetadata`."""
+_OFFSET_FIELDS = 3  # of an `OffsetAndMetadata`
 
 
 class Consumer:
@@ -89,23 +88,16 @@ class Consumer:
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self._open(target, config, settings)
-
-    def _open(
-        self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
-    ) -> tuple[ConsumerParts, ConsumerDriver]:
         self._settings = complete(parse(CONSUMER, config, settings))
         policy = ResetPolicy(self._settings["auto.offset.reset"])
         transport = connect(self, target, self._settings)
         try:
-            return self._build(transport, policy)
+            self._build(transport, policy)
         except BaseException:
             transport.close()
             raise
 
-    def _build(
-        self, transport: Transport, policy: ResetPolicy
-    ) -> tuple[ConsumerParts, ConsumerDriver]:
+    def _build(self, transport: Transport, policy: ResetPolicy) -> None:
         settings = self._settings
         self._poll_count_max: int = settings["max.poll.records"]
         creates = settings["allow.auto.create.topics"]
@@ -133,7 +125,6 @@ class Consumer:
         self._driver = driver
         self._guard = driver.guard
         self._closing = Closing(parts, driver, fetcher, self._hand_out)
-        return parts, driver
 
     # Subscription
 
@@ -671,9 +662,8 @@ def shared(
     target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
 ) -> tuple[Consumer, ConsumerParts, ConsumerDriver]:
     """Build a consumer and return its parts, for callers that serialise access themselves."""
-    consumer = Consumer.__new__(Consumer)
-    parts, driver = consumer._open(target, config, settings)
-    return consumer, parts, driver
+    consumer = Consumer(target, config, **settings)
+    return consumer, consumer._parts, consumer._driver
 
 
 def _compiled(given: str | Pattern[str] | None) -> Pattern[str] | None:

@@ -4,7 +4,7 @@ The first request has epoch 0 and names every partition; the broker answers with
 Later requests name new, moved and forgotten partitions only. Any doubt ends the session, and the
 next request names every partition again.
 
-In process a fetch of one partition has no session (epoch -1) and makes a dozen calls fewer. With two
+In process a fetch of one partition has no session (epoch -1), which saves a dozen calls. With two
 partitions both ways cost the same, because the answer to a full fetch has every partition.
 """
 

@@ -40,18 +40,15 @@ CONSUMER: Definitions = {
 
 HEARTBEAT_INTERVAL_MS = 3_000
 IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
-"""The default in process: a heartbeat costs next to nothing there, and members learn of a rebalance
-by it, at the next poll or soon after.
-"""
+"""In process a heartbeat costs next to nothing, and members learn of a rebalance by it."""
 
 _CLASSIC_ONLY = {
     "heartbeat.interval.ms": None,
     "partition.assignment.strategy": ("range", "cooperative-sticky"),
     "session.timeout.ms": 45_000,
 }
-"""Settings of the classic protocol with their defaults; brokers set them in the consumer protocol.
-The default of the heartbeat interval depends on the transport.
-"""
+"""Defaults of the classic protocol; in the consumer protocol brokers set these values. The default
+of the heartbeat interval depends on the transport."""
 
 _OF_GROUPS = (
     "auto.commit.interval.ms",
