@@ -8,11 +8,10 @@ behind it and are sent as usual afterwards. Other topics are not delayed.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.aio.threads import attempt
 from embedlog.errors import ClosedError, TimedOut
-from embedlog.value import Value
 
 if TYPE_CHECKING:
     import asyncio
@@ -97,7 +96,7 @@ class Lanes:
         )
 
 
-class _Waiting(Value):
+class _Waiting(NamedTuple):
     """One call of `send` or `send_batch`."""
 
     send: Send

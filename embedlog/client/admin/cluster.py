@@ -79,9 +79,8 @@ class ClusterAdmin(AdminPart):
         request = UnregisterBrokerRequest(broker_id=node_id)
         while True:
             response = self._calls.to_controller(request, self._calls.left_ms(deadline))
-            if response.error_code != ErrorCode.REQUEST_TIMED_OUT or not self._calls.left_ms(
-                deadline
-            ):
+            is_late = response.error_code == ErrorCode.REQUEST_TIMED_OUT
+            if not is_late or not self._calls.left_ms(deadline):
                 break
             self._calls.sleep(deadline)
         if response.error_code:

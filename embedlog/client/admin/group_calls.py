@@ -157,6 +157,8 @@ def describe_groups(
 def delete_groups(
     calls: AdminCalls, group_ids: list[str], timeout_ms: int | None
 ) -> ItemResults[str, None]:
+    """Delete groups without members."""
+
     def take(response: DeleteGroupsResponse, _groups: list[str]) -> dict[str, Answer[None]]:
         return {
             each.group_id: (each.error_code, each.error_message, None) for each in response.results

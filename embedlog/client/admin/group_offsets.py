@@ -108,6 +108,7 @@ def alter_group_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
+    """Store offsets for a group without members."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, number), stored in offsets.items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name))
@@ -138,6 +139,7 @@ def alter_group_offsets(
 def delete_group_offsets(
     calls: AdminCalls, group_id: str, partitions: Keys, timeout_ms: int | None
 ) -> ItemResults[TopicPartition, None]:
+    """Delete a group's offsets of partitions."""
     topics: dict[str, OffsetDeleteRequestTopic] = {}
     for name, number in partitions:
         topic = topics.setdefault(name, OffsetDeleteRequestTopic(name=name))

@@ -69,6 +69,7 @@ class CreatedTopic(AdminValue):
 
 
 def creatable(topic: NewTopic) -> CreatableTopic:
+    """Return the topic for a CreateTopics request."""
     from wire.schemas.create_topics import (
         CreatableReplicaAssignment,
         CreatableTopic,

@@ -126,6 +126,7 @@ class ItemResults(Generic[K, V]):
 
 
 def results_of(outcomes: Mapping[K, V | KafkaError]) -> ItemResults[K, V]:
+    """Return the values and errors of `outcomes` as results."""
     results: ItemResults[K, V] = ItemResults()
     for item, outcome in outcomes.items():
         if isinstance(outcome, KafkaError):

@@ -70,6 +70,8 @@ class FencedProducer(AdminValue):
 def describe_transactions(
     calls: AdminCalls, ids: list[str], timeout_ms: int | None
 ) -> ItemResults[str, TransactionDescription]:
+    """Ask the coordinator of each transactional id."""
+
     def take(
         response: DescribeTransactionsResponse, _ids: list[str]
     ) -> Mapping[str, Answer[TransactionDescription]]:

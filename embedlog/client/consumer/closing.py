@@ -84,10 +84,7 @@ class Closing:
             raise refusal
 
     def _wait(self, pending: Pending[Any], deadline: int) -> None:
-        while not pending.done():
-            left = deadline - self._now_ms()
-            if left <= 0:
-                break
+        while not pending.done() and (left := deadline - self._now_ms()) > 0:
             self._parts.transport.wait(pending, left)
 
     def _now_ms(self) -> int:

@@ -653,9 +653,8 @@ class Consumer:
         self.close()
 
     def _count_max(self, max_records: int | None) -> int:
-        if max_records is None:
-            return self._poll_count_max
-        return arguments.count(max_records, "poll", "max_records")
+        given = self._poll_count_max if max_records is None else max_records
+        return arguments.count(given, "poll", "max_records")
 
 
 def shared(

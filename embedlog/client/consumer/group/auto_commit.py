@@ -68,6 +68,7 @@ class AutoCommit:
 def consumed_offsets(
     subscription: SubscriptionState,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return the positions as offsets to commit."""
     return {
         key: OffsetAndMetadata(state.offset, "", state.offset_epoch)
         for key, state in subscription.positions().items()

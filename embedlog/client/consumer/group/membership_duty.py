@@ -32,10 +32,7 @@ class MembershipDuty:
     def __init__(
         self, transport: Transport, keep_alive: Callable[[int], int | None], interval_ms: int
     ) -> None:
-        """`keep_alive` returns the milliseconds until its next call; None if there is no member.
-
-        `interval_ms` is the time between two heartbeats.
-        """
+        """`keep_alive` returns the milliseconds until its next call; None if there is no member."""
         self._transport = transport
         self._scheduler = transport.runtime.scheduler
         self._keep_alive = keep_alive
