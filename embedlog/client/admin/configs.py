@@ -217,7 +217,7 @@ def _operation_error(settings: Mapping[str, Any]) -> KafkaError | None:
     for name, (operation, _) in settings.items():
         if type(operation) is not int or operation not in _OPERATIONS:
             known = ", ".join(f"AlterOperation.{each}" for each in _OPERATIONS.values())
-            text = f"{name}: {operation!r} is no operation on a setting: give one of {known}"
+            text = f"{name}: {operation!r} is no operation on a setting: use one of {known}"
             return errors.InvalidConfig(text)
     return None
 

@@ -35,7 +35,7 @@ _ASK_AGAIN = _LOST | {
     ErrorCode.REBALANCE_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 }
-_SILENCE = "the coordinator's answer leaves the group out"
+_SILENCE = "the coordinator's answer does not mention the group"
 
 
 def ask_all_coordinators(

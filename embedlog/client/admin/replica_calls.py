@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     K = TypeVar("K")
     V = TypeVar("V")
 
-_SILENCE = "the response leaves it out"
+_SILENCE = "the response does not mention it"
 
 
 REPLICA_SIZE = 3
@@ -78,7 +78,7 @@ class TopicPartitionReplica(tuple[str, int, int]):
     else:
         topic = property(itemgetter(0), doc="The topic's name.")
         partition = property(itemgetter(1), doc="The partition's number, from 0.")
-        node_id = property(itemgetter(2), doc="The broker's.")
+        node_id = property(itemgetter(2), doc="The broker's node id.")
 
     def __str__(self) -> str:
         return f"{self[0]}-{self[1]} on {self[2]}"

@@ -30,7 +30,7 @@ def resolve(given: Iterable[Any]) -> list[Assignor]:
     names = [each.name for each in found]
     if not found or len(set(names)) < len(names) or not all(names):
         raise ConfigError(
-            f"partition.assignment.strategy: names {names} must be there and all differ"
+            f"partition.assignment.strategy: names {names} must differ and not be empty"
         )
     return found
 

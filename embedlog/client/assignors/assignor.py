@@ -107,7 +107,7 @@ class Assignor:
         self, topics: GroupTopics, members: Mapping[str, MemberSubscription]
     ) -> dict[str, Assignment]:
         """Return every member's partitions, by member id. Only the leader's assignor is called."""
-        raise AssertionError(f"{type(self).__name__} does not say who gets what")
+        raise AssertionError(f"{type(self).__name__} has no assign()")
 
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
         """Take note of this member's new `assignment`."""

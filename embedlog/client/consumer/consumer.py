@@ -547,7 +547,7 @@ class Consumer:
             lookup = coordinator.fetch_committed(keys)
             if not self._driver.drive(lambda: lookup.is_done, timeout_ms, coordinator.keep):
                 cause = lookup.last_refusal or coordinator.lookup.last_error
-                text = "the coordinator did not tell the committed offsets in time"
+                text = "the coordinator did not return the committed offsets in time"
                 raise errors.TimedOut(text + because(cause))
             if lookup.error is not None:
                 raise lookup.error
@@ -565,8 +565,8 @@ class Consumer:
         with self._guard:
             if self._driver.group.auto_commit.is_on:
                 raise IllegalState(
-                    "consumed_offsets: enable.auto.commit is on, so that offsets are committed "
-                    "whatever becomes of a transaction; turn it off"
+                    "consumed_offsets: enable.auto.commit is on, so the consumer commits offsets "
+                    "even if a transaction is aborted; turn it off"
                 )
             return self._to_commit(None, "consumed_offsets")
 

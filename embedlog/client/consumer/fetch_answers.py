@@ -195,6 +195,6 @@ class FetchAnswers:
         self._buffer.errors.append(
             errors.OffsetOutOfRange(
                 f"offset {state.offset} of {state.topic_partition} is not in the log, and "
-                f"auto.offset.reset=none: seek to one that is",
+                f"auto.offset.reset=none: seek to another",
             )
         )

@@ -86,7 +86,11 @@ class LeaderLookup:
         for key in asked:
             answer = answers.get((key.topic, key.partition))
             if answer is None:
-                self._refused(key, errors.UnknownServerError("the response leaves it out"), now_ms)
+                self._refused(
+                    key,
+                    errors.UnknownServerError("the response does not mention the partition"),
+                    now_ms,
+                )
             elif answer.error_code:
                 self._refused(key, error_for(answer.error_code, str(key)), now_ms)
             else:

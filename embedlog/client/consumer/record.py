@@ -92,10 +92,9 @@ class ConsumerRecord(_RecordBase):
 
 
 class RecordChunk:
-    """Records that begin alike, made when iterated: then most die at once, and cost little.
+    """Records with equal first fields, created during iteration, so that most die at once.
 
-    Thousands alive together would cost twice as much: fresh memory, and work for the garbage
-    collector.
+    Thousands alive together would cost twice as much, in fresh memory and garbage collection.
     """
 
     __slots__ = ("_parts", "_size", "head")
@@ -122,7 +121,7 @@ class RecordChunk:
 
 
 class ConsumerRecords:
-    """The records of one poll, by partition. Iterating gives the records, partition by partition.
+    """The records of one poll by partition. Iteration yields them partition by partition.
 
     >>> records = ConsumerRecords({})
     >>> len(records), list(records)

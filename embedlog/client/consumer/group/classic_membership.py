@@ -214,6 +214,6 @@ class ClassicMembership:
         if is_current and error.code in EXPELLED:
             self.expelled(keep_id=error.code == ErrorCode.ILLEGAL_GENERATION)
         return CommitFailed(
-            "the group has gone on without this member, and its partitions are others' now: poll "
-            "more often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
+            "the group has gone on without this member and reassigned its partitions: poll more "
+            "often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
         )

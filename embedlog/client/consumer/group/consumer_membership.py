@@ -300,6 +300,6 @@ class ConsumerMembership:
         if error.code == ErrorCode.FENCED_INSTANCE_ID:
             return error
         return CommitFailed(
-            "the group has gone on without this member, and its partitions are others' now: poll "
-            "more often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
+            "the group has gone on without this member and reassigned its partitions: poll more "
+            "often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
         )

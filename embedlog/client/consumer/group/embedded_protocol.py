@@ -83,7 +83,7 @@ def _split(data: Buffer) -> tuple[int, memoryview]:
     from wire.errors import MalformedMessage
 
     if len(data) < _VERSION.size:
-        raise MalformedMessage(f"{len(data)} bytes are no version")
+        raise MalformedMessage(f"{len(data)} bytes are too few for a version")
     (version,) = _VERSION.unpack_from(data)
     if version < 0:
         raise MalformedMessage(f"version {version}")
