@@ -88,7 +88,7 @@ class LeaderLookup:
             if answer is None:
                 self._refused(
                     key,
-                    errors.UnknownServerError("the response does not mention the partition"),
+                    errors.UnknownServerError("the response lacks it"),
                     now_ms,
                 )
             elif answer.error_code:

@@ -62,9 +62,7 @@ class OffsetAndMetadata(_OffsetBase):
     else:
         offset = property(itemgetter(0), doc="The next offset to read.")
         metadata = property(itemgetter(1), doc="The user's text.")
-        leader_epoch = property(
-            itemgetter(2), doc="Leader epoch of the last record read; -1 if unknown."
-        )
+        leader_epoch = property(itemgetter(2), doc="Epoch of the last record read; -1 if unknown.")
 
     def __repr__(self) -> str:
         epoch = f", leader_epoch={self[2]}" if self[2] >= 0 else ""
