@@ -86,11 +86,7 @@ class LeaderLookup:
         for key in asked:
             answer = answers.get((key.topic, key.partition))
             if answer is None:
-                self._refused(
-                    key,
-                    errors.UnknownServerError("the response lacks it"),
-                    now_ms,
-                )
+                self._refused(key, errors.UnknownServerError("the response lacks it"), now_ms)
             elif answer.error_code:
                 self._refused(key, error_for(answer.error_code, str(key)), now_ms)
             else:
