@@ -8,7 +8,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.config import topic_config
 from embedlog.logger import Logger
-from embedlog.replication.partition_state import PartitionState
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.storage.log_config import LogConfig
 
 TYPE_CHECKING = False
@@ -136,12 +136,12 @@ class Hosting:
             # or when a topic of its name is made.
             _log.warning("the log of a deleted topic is still there: %s", error)
 
-    def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> PartitionState:
+    def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> LeaderAndIsr:
         """What the controller decided about a partition that there is."""
         state = image.partition(*topic_partition)
         assert state is not None, topic_partition
         places = state.directories  # of few clusters there are any
-        return PartitionState(
+        return LeaderAndIsr(
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             partition_epoch=state.partition_epoch,

@@ -74,8 +74,8 @@ class MetadataPublisher:
 
     def _throttle(self, image: MetadataImage, topics: Iterable[str]) -> None:
         """Let the replicas that topics name be slowed down (KIP-73)."""
-        joined = self._replica_manager.joined
-        if joined is None:
+        replication = self._replica_manager.replication
+        if replication is None:
             return
         for name in topics:
             texts = image.topic_configs.get(name, {})
@@ -87,7 +87,9 @@ class MetadataPublisher:
             )
             assert isinstance(leader, tuple), leader
             assert isinstance(follower, tuple), follower
-            joined.throttles.configure(name, leader_replicas=leader, follower_replicas=follower)
+            replication.throttles.configure(
+                name, leader_replicas=leader, follower_replicas=follower
+            )
 
     def host_all(self, *, at_once: bool) -> None:
         """Host every replica that is this broker's; give up the logs of those that are not.

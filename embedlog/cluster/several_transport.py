@@ -98,7 +98,7 @@ class SeveralTransport(LocalTransport):
                 continue
             found = node.core.replica_manager.partitions.get((topic, partition))
             if found is not None and found.is_leader:
-                if found.others is not None and node.core.log_manager.is_offline(
+                if found.remote_replicas is not None and node.core.log_manager.is_offline(
                     found.topic_partition
                 ):
                     return None  # another replica takes over

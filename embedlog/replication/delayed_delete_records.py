@@ -63,8 +63,8 @@ class DelayedDeleteRecords(DelayedOperation):
 def _settle(waiting: DeletedPartition) -> bool:
     """Fill in the partition's answer if its fate is known; say whether it is."""
     partition, answer = waiting.partition, waiting.answer
-    if partition.gone:
-        code = partition.gone.code
+    if partition.retired_with:
+        code = partition.retired_with.code
     elif not partition.is_leader:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     elif partition.low_watermark >= waiting.offset:

@@ -35,8 +35,8 @@ def fetch(
     as most do, is parked unread: reading would only find out the same.
     """
     partitions = manager.partitions
-    if params.replica_id >= 0 and manager.joined is not None:
-        manager.joined.note_fetch(params, context, manager.load)
+    if params.replica_id >= 0 and manager.replication is not None:
+        manager.replication.note_fetch(params, context, manager.load)
     may_wait = params.max_wait_ms > 0 and params.min_bytes > 0
     keys = context.keys_at_end(partitions, params) if may_wait else ()
     if not keys:

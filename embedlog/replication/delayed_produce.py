@@ -140,11 +140,11 @@ def commit_state(
 
     `is_local`: under acks=1 the other replicas are not waited for, only this broker's disk.
     """
-    if partition.gone:
-        return partition.gone.code
+    if partition.retired_with:
+        return partition.retired_with.code
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if is_local and partition.others is not None:
+    if is_local and partition.remote_replicas is not None:
         if partition.log.durability.synced_offset >= required_offset:
             return ErrorCode.NONE
     elif partition.log.offsets.high_watermark >= required_offset:

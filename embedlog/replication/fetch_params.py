@@ -6,6 +6,7 @@ from embedlog.replication.partition import Isolation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.replication.throttles import Throttle
     from wire.schemas import fetch
 
 FIRST_WITH_RACKS = 11
@@ -25,6 +26,7 @@ class FetchParams:
 
     __slots__ = (
         "isolation",
+        "leader_throttle",
         "max_bytes",
         "max_wait_ms",
         "may_read_followers",
@@ -53,6 +55,8 @@ class FetchParams:
         """Will a replica that does not lead do? Consumers that know of racks may be sent to one."""
         self.rack_id = ""
         """Where the consumer stands, if a replica near to it is to be preferred."""
+        self.leader_throttle: Throttle | None = None
+        """The limit on what this broker sends to followers; None on the only broker."""
         self.tells_high_watermark = False
         """Is a new high watermark worth an answer to a follower that waits?"""
         self.replica_epoch = NO_BROKER_EPOCH

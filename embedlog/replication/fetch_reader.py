@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_params import FetchParams
     from embedlog.replication.fetch_session import FetchPartition
     from embedlog.replication.partition import Partition
+    from embedlog.replication.throttles import Throttle
 
     Partitions = Mapping[tuple[str, int], Partition]
 
@@ -151,13 +152,14 @@ def read_partition(
         if end is not None:
             found.diverging_epoch = end
             return found
-    if partition.others is not None and _has_none_now(partition, params, found, offset):
+    if partition.remote_replicas is not None and _has_none_now(partition, params, found, offset):
         return found
     # Not above what the answer says: a later one would be news that the session misses.
     read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LOG_END:
-        _count(partition, len(read[0]))
+        if params.leader_throttle is not None:
+            _count(partition, params.leader_throttle, len(read[0]))
     elif isolation == Isolation.LAST_STABLE and read.records:
         found.aborted_transactions = [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -258,11 +260,11 @@ def _unknown(params: FetchParams, asked: FetchPartition) -> errors.KafkaError:
 
 
 def _check_follower(partition: Partition, params: FetchParams) -> None:
-    others = partition.others
+    remote = partition.remote_replicas
     if (
-        others is None
-        or others.find(params.replica_id) is None
-        or others.is_outdated(params.replica_id, params.replica_epoch)
+        remote is None
+        or remote.find(params.replica_id) is None
+        or remote.is_outdated(params.replica_id, params.replica_epoch)
     ):
         raise errors.NotLeaderOrFollower()
 
@@ -273,26 +275,23 @@ def _has_none_now(
     """Shall the reader go to a follower in its rack (noted in `found`), or wait for its turn?"""
     if params.replica_id > _CONSUMER_MAX:
         return is_throttled(partition, params)
-    if params.rack_id and partition.others is not None:
-        found.preferred_read_replica = partition.others.preferred_for(params.rack_id, offset)
+    remote = partition.remote_replicas
+    if params.rack_id and remote is not None:
+        found.preferred_read_replica = remote.preferred_for(params.rack_id, offset)
     return found.preferred_read_replica != UNDEFINED
 
 
 def is_throttled(partition: Partition, params: FetchParams) -> bool:
     """Is the follower one that has to wait, so that others have the network?"""
-    joined = partition.joined
-    if joined is None or params.replica_id in partition.isr:
+    throttle = params.leader_throttle
+    if throttle is None or params.replica_id in partition.isr:
         return False
-    throttle = joined.throttles.leader
     return throttle.covers(partition.topic, partition.index) and throttle.is_exceeded
 
 
-def _count(partition: Partition, size: int) -> None:
-    joined = partition.joined
-    if size and joined is not None:
-        throttle = joined.throttles.leader
-        if throttle.covers(partition.topic, partition.index):
-            throttle.record(size)
+def _count(partition: Partition, throttle: Throttle, size: int) -> None:
+    if size and throttle.covers(partition.topic, partition.index):
+        throttle.record(size)
 
 
 def diverging_epoch(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:

@@ -86,10 +86,10 @@ class FetchPartition:
     def follow(self, source: Partition | None) -> None:
         """Be told of the changes of `source`, and of no other partition's."""
         if self.source is not None:
-            self.source.followers.pop(self, None)
+            self.source.watchers.pop(self.source_changed, None)
         self.source = source
         if source is not None:
-            source.followers[self] = None
+            source.watchers[self.source_changed] = None
 
     def source_changed(self) -> FetchSession | None:
         """The session will look at it again; None when the session has ended."""
@@ -97,6 +97,11 @@ class FetchPartition:
         if session is not None:
             session.active[self] = None
         return session
+
+    def session_used_ms(self) -> int | None:
+        """Return when the session was last used (monotonic), or None without a session."""
+        session = self.session
+        return None if session is None else session.last_used_ms
 
     def has_news(self, data: fetch.PartitionData) -> bool:
         """Is there anything in `data` that the client has not been told?"""

@@ -23,10 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
-    from embedlog.replication.partition_state import PartitionState
-    from embedlog.replication.replicas import Proposal
+    from embedlog.replication.remote_replicas import Proposal
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
 
@@ -83,8 +83,8 @@ class InSync:
 
     def watch(self, partition: Partition) -> None:
         """The partition's state has changed. Callable with any lock held."""
-        others = partition.others
-        if others is not None and not others.is_complete and partition not in self._incomplete:
+        remote = partition.remote_replicas
+        if remote is not None and not remote.is_complete and partition not in self._incomplete:
             with self._lock:
                 self._incomplete[partition] = None
             self._scheduler.notify(self)
@@ -118,8 +118,8 @@ class InSync:
             with self._lock:
                 unanswered, self._unanswered = self._unanswered, []
             for partition, proposal in unanswered:
-                others = partition.others
-                if others is not None and others.proposal is proposal:
+                remote = partition.remote_replicas
+                if remote is not None and remote.proposal is proposal:
                     self.send(partition, proposal)
         if self._incomplete and now_ms >= self._return_ms:
             self._return_ms = now_ms + RETURN_MS
@@ -128,7 +128,7 @@ class InSync:
         if now_ms >= self._shrink_ms:
             self._shrink_ms = now_ms + self._shrink_interval_ms
             for partition in list(self._partitions.values()):
-                if partition.others is not None:
+                if partition.remote_replicas is not None:
                     self._shrink(partition)
         next_ms = self._shrink_ms
         if self._unanswered:
@@ -139,13 +139,13 @@ class InSync:
 
     def _let_return(self, partition: Partition, now_ms: int) -> None:
         with partition.lock:
-            others = partition.others
-            if others is None or others.is_complete:
+            remote = partition.remote_replicas
+            if remote is None or remote.is_complete:
                 with self._lock:
                     self._incomplete.pop(partition, None)
                 return
             wait_ms: int = self._membership.config.replica_fetch_wait_max_ms
-            proposal = others.propose_seen(
+            proposal = remote.propose_seen(
                 now_ms - wait_ms - RETURN_MS, partition.log.offsets.high_watermark
             )
         if proposal is not None:
@@ -153,15 +153,15 @@ class InSync:
 
     def _shrink(self, partition: Partition) -> None:
         with partition.lock:
-            others = partition.others
-            if others is None:
+            remote = partition.remote_replicas
+            if remote is None:
                 return
-            proposal = others.propose_without_lagging(partition.log.log_end_offset)
+            proposal = remote.propose_without_lagging(partition.log.log_end_offset)
         if proposal is not None:
             self.send(partition, proposal)
 
     def _answered(
-        self, partition: Partition, proposal: Proposal, pending: Pending[PartitionState]
+        self, partition: Partition, proposal: Proposal, pending: Pending[LeaderAndIsr]
     ) -> None:
         error = pending.error()
         if error is not None:
@@ -170,8 +170,8 @@ class InSync:
             self._refused(partition, proposal, error)
             return
         state = pending.result()
-        others = partition.others
-        if others is None or others.proposal is not proposal:
+        remote = partition.remote_replicas
+        if remote is None or remote.proposal is not proposal:
             return  # the metadata was faster
         if state.leader_epoch != proposal.leader_epoch:
             return  # and it will tell of the new leader
@@ -184,12 +184,12 @@ class InSync:
         if error.code in _FINAL or self._is_closed:
             return
         with partition.lock:
-            others = partition.others
-            if others is None or others.proposal is not proposal:
+            remote = partition.remote_replicas
+            if remote is None or remote.proposal is not proposal:
                 return
             is_forgotten = error.code in _FORGOTTEN
             if is_forgotten:
-                others.proposal = None
+                remote.proposal = None
                 partition.commit()
         if is_forgotten:
             self._wake(partition)

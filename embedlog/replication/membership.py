@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from embedlog.config import BrokerConfig
-    from embedlog.replication.partition_state import PartitionState
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.runtime.pending import Pending
     from wire.schema import R, Request
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
             partition_epoch: int,
             isr: Sequence[tuple[int, int]],
             is_recovering: bool,
-        ) -> Pending[PartitionState]:
+        ) -> Pending[LeaderAndIsr]:
             """Ask the controller for another set of (node id, broker epoch) in sync.
 
             Fails with the controller's refusal, or as `send` does.

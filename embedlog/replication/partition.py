@@ -15,53 +15,22 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import ZERO_UUID
-from embedlog.replication.partition_state import NOBODY, NOTHING_DECIDED
-from wire.error_codes import ErrorCode
+from embedlog.replication.leader_and_isr import NOBODY, NOTHING_DECIDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-    from typing import Protocol
+    from collections.abc import Callable, Hashable
 
     from embedlog.common import Buffer, TopicPartition
-    from embedlog.replication.partition_state import PartitionState
-    from embedlog.replication.replicas import Replicas
-    from embedlog.replication.throttles import Throttles
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
+    from embedlog.replication.remote_replicas import RemoteReplicas
     from embedlog.storage.log.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producers.entry import ProducerStateEntry, VerificationState
     from wire.records.encode.built import BuiltBatch
 
-    class Follower(Protocol):
-        """A partition of a fetch session, which wants to know when this one has changed."""
-
-        def source_changed(self) -> Hashable | None:
-            """Look again. What a parked fetch waits for; None when the session has ended."""
-
-    class Joined(Protocol):
-        """What this broker has where there are others."""
-
-        def begin_term(self, partition: Partition, state: PartitionState) -> Replicas:
-            """The other replicas, of a partition that this broker leads from here on."""
-
-        def applied(self, partition: Partition) -> None:
-            """Follow the partition's leader, or nobody. Requires: no partition lock."""
-
-        @property
-        def throttles(self) -> Throttles:
-            """How fast replicas may be moved."""
-
-
 NO_LEADER = NOBODY
 NO_EPOCH = -1
-
-_TOLD_WITH_LOG_START = (
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.INVALID_TXN_STATE,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-)
-"""A producer that missed records may find by the log start that they were deleted."""
 
 
 class Isolation:
@@ -76,21 +45,22 @@ class Partition:
     """A hosted partition. `lock` guards the log and every attribute; one writer at a time."""
 
     __slots__ = (
-        "followers",
-        "gone",
+        "_begin_term",
+        "_on_change",
         "is_leader",
         "isr",
-        "joined",
         "leader_epoch",
         "lock",
         "log",
         "min_isr",
-        "others",
+        "remote_replicas",
+        "retired_with",
         "state",
         "syncs",
         "topic",
         "topic_id",
         "topic_partition",
+        "watchers",
     )
 
     def __init__(
@@ -99,8 +69,15 @@ class Partition:
         log: Log,
         *,
         topic_id: bytes = ZERO_UUID,
-        joined: Joined | None = None,
+        begin_term: Callable[[Partition, LeaderAndIsr], RemoteReplicas] | None = None,
+        on_change: Callable[[Partition], None] | None = None,
     ) -> None:
+        """Hold a partition that has no leader yet.
+
+        A cluster of several brokers hands in two functions. `begin_term` returns the other replicas
+        of a partition that this broker begins to lead; the partition lock is held. `on_change` is
+        called without a lock after each change of the leader or of the ISR.
+        """
         self.topic_partition = topic_partition
         self.topic = topic_partition.topic
         self.topic_id = topic_id
@@ -110,9 +87,9 @@ class Partition:
         """What the controller decided last."""
         self.leader_epoch = NO_EPOCH
         self.is_leader = False
-        self.joined = joined
-        """None where this broker is the only one."""
-        self.others: Replicas | None = None
+        self._begin_term = begin_term
+        self._on_change = on_change
+        self.remote_replicas: RemoteReplicas | None = None
         """The other replicas; None on a follower, and where there are none."""
         self.isr: tuple[int, ...] = ()
         """The replicas in sync, as the controller has decided."""
@@ -120,15 +97,16 @@ class Partition:
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
         """Does the high watermark wait for the disk?"""
-        self.gone: type[errors.KafkaError] | None = None
+        self.retired_with: type[errors.KafkaError] | None = None
         """Why nobody is served any more: it was deleted, or its directory is offline."""
-        self.followers: dict[Follower, None] = {}
-        """The partitions of fetch sessions that want to know of changes. Any thread adds its own;
-        iterate over a copy."""
+        self.watchers: dict[Callable[[], Hashable | None], None] = {}
+        """Called when the partition has changed: each returns the purgatory key of the fetches to
+        try, or None once its fetch session has ended. Any thread adds its own; iterate over a copy.
+        """
 
     # Leadership
 
-    def apply(self, state: PartitionState, node_id: int) -> None:
+    def apply(self, state: LeaderAndIsr, node_id: int) -> None:
         """Take over what the controller decided: become leader or follower.
 
         A new term of this broker's begins at the log's end. What is older than the present state is
@@ -140,13 +118,13 @@ class Partition:
                 over.
         """
         with self.lock:
-            if self.gone or state.partition_epoch < self.state.partition_epoch:
+            if self.retired_with or state.partition_epoch < self.state.partition_epoch:
                 return
             self._take(state, node_id)
-        if self.joined is not None:
-            self.joined.applied(self)
+        if self._on_change is not None:
+            self._on_change(self)
 
-    def _take(self, state: PartitionState, node_id: int) -> None:
+    def _take(self, state: LeaderAndIsr, node_id: int) -> None:
         is_leader = state.leader == node_id
         is_new_term = state.leader_epoch > self.leader_epoch
         if is_new_term and is_leader and state.leader_epoch > self.log.epochs.latest:
@@ -158,14 +136,14 @@ class Partition:
         if is_new_term:
             self.leader_epoch = state.leader_epoch
         if not self.is_leader:
-            self.others = None
+            self.remote_replicas = None
             return
-        if self.joined is None or len(state.replicas) < 2:
-            self.others = None
-        elif self.others is None or is_new_term:
-            self.others = self.joined.begin_term(self, state)
+        if self._begin_term is None or len(state.replicas) < 2:
+            self.remote_replicas = None
+        elif self.remote_replicas is None or is_new_term:
+            self.remote_replicas = self._begin_term(self, state)
         else:
-            self.others.take(state)
+            self.remote_replicas.take(state)
         self.commit()
 
     def _begin_epoch(self, epoch: int) -> None:
@@ -179,14 +157,14 @@ class Partition:
 
     def commit(self) -> None:
         """Raise the high watermark to what counts as committed now. Requires: the lock."""
-        offsets, others = self.log.offsets, self.others
-        if others is None:
+        offsets, remote = self.log.offsets, self.remote_replicas
+        if remote is None:
             offsets.commit(self.syncs)
             return
         end = own = self.log.log_end_offset
         if self.syncs:
             own = min(own, self.log.durability.synced_offset)
-        offsets.commit_to(others.committed_offset(own, end))
+        offsets.commit_to(remote.committed_offset(own, end))
 
     def configure(self, *, min_insync_replicas: int) -> None:
         """Obey other settings from the next append on; the log has them already."""
@@ -194,20 +172,20 @@ class Partition:
             self.state = self.state.replaced(min_insync_replicas=min_insync_replicas)
             self.min_isr = self.state.min_isr
             self.syncs = self.log.config.durability == "fsync"
-            if self.others is not None:
-                self.others.state = self.state
+            if self.remote_replicas is not None:
+                self.remote_replicas.state = self.state
             if self.is_leader:
                 self.commit()
 
     def retire(self, reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition) -> None:
         """Nothing is appended or read from here on: the topic is gone, or what `reason` says."""
         with self.lock:
-            self.gone = reason
+            self.retired_with = reason
             self.is_leader = False
-            self.others = None
+            self.remote_replicas = None
             self.state = self.state.replaced(leader=NO_LEADER)
-        if self.joined is not None:
-            self.joined.applied(self)
+        if self._on_change is not None:
+            self._on_change(self)
 
     @property
     def index(self) -> int:
@@ -238,13 +216,13 @@ class Partition:
             FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
             UnknownLeaderEpoch: the client knows a newer leader than this broker does.
         """
-        if self.gone:
-            raise self.gone()
+        if self.retired_with:
+            raise self.retired_with()
         if current_leader_epoch not in (self.leader_epoch, NO_EPOCH):
             if current_leader_epoch < self.leader_epoch:
                 raise errors.FencedLeaderEpoch()
             raise errors.UnknownLeaderEpoch()
-        if not self.is_leader and (self.joined is None or not may_follow):
+        if not self.is_leader and (self._begin_term is None or not may_follow):
             raise errors.NotLeaderOrFollower()
 
     def _too_few_in_sync(self) -> errors.KafkaError:
@@ -284,25 +262,20 @@ class Partition:
                 self.check_leader(current_leader_epoch)
             if acks == -1 and len(self.isr) < self.min_isr:
                 raise self._too_few_in_sync()
-            try:
-                info = log.append_as_leader(
-                    records,
-                    leader_epoch=self.leader_epoch,
-                    origin=origin,
-                    now_ms=now_ms,
-                    magic_limits=magic_limits,
-                    verification=verification,
-                    transaction_version=transaction_version,
-                )
-            except errors.KafkaError as error:
-                if error.code in _TOLD_WITH_LOG_START:
-                    error.log_start_offset = log.offsets.log_start_offset
-                raise
-            if self.others is None:
+            info = log.append_as_leader(
+                records,
+                leader_epoch=self.leader_epoch,
+                origin=origin,
+                now_ms=now_ms,
+                magic_limits=magic_limits,
+                verification=verification,
+                transaction_version=transaction_version,
+            )
+            if self.remote_replicas is None:
                 log.offsets.commit(self.syncs)
             else:
                 if not info.duplicate:
-                    self.others.appended(info.first_offset)
+                    self.remote_replicas.appended(info.first_offset)
                 self.commit()
         return info
 
@@ -372,11 +345,11 @@ class Partition:
     def low_watermark(self) -> int:
         """The offset below which no live replica holds records; -1 while that is not known."""
         start = self.log.offsets.log_start_offset
-        others = self.others
-        if others is None:
+        remote = self.remote_replicas
+        if remote is None:
             return start
         with self.lock:
-            return others.low_watermark(start)
+            return remote.low_watermark(start)
 
     def end_offset(self, isolation: int) -> int:
         """The offset that a reader of this isolation may not reach; see `Isolation`."""
@@ -401,6 +374,6 @@ class Partition:
             UnknownTopicOrPartition: it was deleted meanwhile.
         """
         with self.lock:
-            if self.gone:
-                raise self.gone()
+            if self.retired_with:
+                raise self.retired_with()
             return list(self.log.transactions.producers)

@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from embedlog.common import Buffer
-    from embedlog.replication.delayed_delete_records import (
-        DeletedPartition,
-    )
+    from embedlog.replication.cluster_replication import ClusterReplication
+    from embedlog.replication.delayed_delete_records import DeletedPartition
     from embedlog.replication.delayed_produce import AppendedPartition
     from embedlog.replication.fetcher.fetchers import Fetchers
-    from embedlog.replication.joined import Joined
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
-    from embedlog.replication.partition_state import PartitionState
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
     from embedlog.storage.log.log import Log
@@ -67,23 +65,23 @@ class ReplicaManager:
         self._wall_ms = runtime.clock.wall_ms
         self.to_sync = PartitionDuty(runtime.scheduler, self._sync)
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
-        self.joined: Joined | None = None
+        self.replication: ClusterReplication | None = None
         """What it takes to replicate; None where this broker is the only one."""
 
     def join(self, membership: Membership) -> None:
         """Replicate to and from other brokers. Requires: no partition is hosted yet."""
-        from embedlog.replication.joined import Joined
+        from embedlog.replication.cluster_replication import ClusterReplication
 
         assert not self.partitions, self.partitions
-        self.joined = Joined(
+        self.replication = ClusterReplication(
             self.runtime, self.node_id, membership, self.partitions, self._complete_all
         )
 
     @property
     def fetchers(self) -> Fetchers:
         """The fetchers of the partitions that are followed. Requires: it has joined others."""
-        assert self.joined is not None, "there is nobody to follow"
-        return self.joined.fetchers
+        assert self.replication is not None, "this broker is the only one"
+        return self.replication.fetchers
 
     def _purgatory(
         self, name: str, *, purge_interval: int = PURGE_INTERVAL
@@ -96,8 +94,8 @@ class ReplicaManager:
     def close(self, *, syncs: bool = True) -> None:
         """Sync what waits for it, unless told not to, and answer every operation that waits."""
         scheduler = self.runtime.scheduler
-        if self.joined is not None:
-            self.joined.close()
+        if self.replication is not None:
+            self.replication.close()
         self.to_sync.close(works=syncs)
         for partition in list(self.partitions.values()):
             partition.retire()
@@ -127,7 +125,7 @@ class ReplicaManager:
         return found
 
     def host(
-        self, topic_partition: TopicPartition, log: Log, state: PartitionState, *, topic_id: bytes
+        self, topic_partition: TopicPartition, log: Log, state: LeaderAndIsr, *, topic_id: bytes
     ) -> Partition:
         """Take a partition in, which leads or follows as `state` says. Requires: no partition lock.
 
@@ -136,7 +134,17 @@ class ReplicaManager:
         Raises:
             KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken in.
         """
-        partition = Partition(topic_partition, log, topic_id=topic_id, joined=self.joined)
+        others = self.replication
+        if others is None:
+            partition = Partition(topic_partition, log, topic_id=topic_id)
+        else:
+            partition = Partition(
+                topic_partition,
+                log,
+                topic_id=topic_id,
+                begin_term=others.begin_term,
+                on_change=others.follow_leader,
+            )
         partition.apply(state, self.node_id)
         self.partitions[topic_partition] = partition
         return partition
@@ -211,13 +219,13 @@ class ReplicaManager:
                 )
             except errors.InvalidTimestamp:
                 raise _with_clocks(error, now_ms, machine_ms) from None
-        if partition.syncs or partition.others is not None:
+        if partition.syncs or partition.remote_replicas is not None:
             self.appended(partition, is_awaited=is_awaited)
         else:
             # `_wake_readers`, without a call for each record.
             self.fetch_purgatory.check_and_complete(partition.topic_partition)
-            if partition.followers:
-                self._tell_sessions(partition)
+            if partition.watchers:
+                self._notify_watchers(partition)
         return info
 
     def append_marker(
@@ -237,7 +245,7 @@ class ReplicaManager:
 
     def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:
         """Commit and wake after `Partition.append`, as `append` does. Requires: no lock."""
-        if partition.others is not None:
+        if partition.remote_replicas is not None:
             # Followers read what is not committed; and who is alone in sync has committed it.
             self._complete_all(partition)
         elif not partition.syncs:
@@ -304,27 +312,27 @@ class ReplicaManager:
     def _wake_readers(self, partition: Partition) -> None:
         """The high watermark has moved. Requires: no partition lock."""
         self.fetch_purgatory.check_and_complete(partition.topic_partition)
-        if partition.followers:
-            self._tell_sessions(partition)
+        if partition.watchers:
+            self._notify_watchers(partition)
 
     def _complete_all(self, partition: Partition) -> None:
         key = partition.topic_partition
         self.fetch_purgatory.check_and_complete(key)
-        self._tell_sessions(partition)
+        self._notify_watchers(partition)
         self.produce_purgatory.check_and_complete(key)
         self.delete_records_purgatory.check_and_complete(key)
 
     def records_deleted(self, partition: Partition) -> None:
         """The log start offset has moved. Requires: no partition lock."""
-        self._tell_sessions(partition)
+        self._notify_watchers(partition)
         self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
-    def _tell_sessions(self, partition: Partition) -> None:
+    def _notify_watchers(self, partition: Partition) -> None:
         """Fetch sessions look again at a partition when it has changed, and only then."""
-        for asked in list(partition.followers):
-            session = asked.source_changed()
+        for source_changed in list(partition.watchers):
+            session = source_changed()
             if session is None:
-                partition.followers.pop(asked, None)  # its session ended while it was read
+                partition.watchers.pop(source_changed, None)  # its session ended while it was read
                 continue
             self.fetch_purgatory.check_and_complete(session)
 

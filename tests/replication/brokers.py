@@ -18,8 +18,8 @@ from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.common import TopicPartition
 from embedlog.config import BrokerConfig
 from embedlog.replication.fetch_sessions import FetchSessions
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.replication.partition import Partition
-from embedlog.replication.partition_state import PartitionState
 from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.runtime import Runtime
 from embedlog.runtime.pending import Pending
@@ -204,7 +204,7 @@ class SmallController:
         self.epochs: dict[int, int] = {}
         self.alive: set[int] = set()
         self.topic_ids: dict[str, bytes] = {}
-        self.states: dict[TopicPartition, PartitionState] = {}
+        self.states: dict[TopicPartition, LeaderAndIsr] = {}
         self.withheld: set[int] = set()
         """Brokers that are told nothing for the time being."""
 
@@ -212,7 +212,7 @@ class SmallController:
         """Make a partition, led by the first of its replicas."""
         self.topic_ids.setdefault(topic, (topic * 16).encode()[:16])
         key = TopicPartition(topic, index)
-        self.states[key] = PartitionState(
+        self.states[key] = LeaderAndIsr(
             leader=replicas[0],
             leader_epoch=0,
             partition_epoch=0,
@@ -222,7 +222,7 @@ class SmallController:
         )
         self.tell(key)
 
-    def change(self, index: int = 0, topic: str = TOPIC, **changes: Any) -> PartitionState:
+    def change(self, index: int = 0, topic: str = TOPIC, **changes: Any) -> LeaderAndIsr:
         """Decide something, and tell it."""
         key = TopicPartition(topic, index)
         former = self.states[key]
@@ -266,7 +266,7 @@ class SmallController:
         partition_epoch: int,
         isr: Sequence[tuple[int, int]],
         is_recovering: bool,
-    ) -> PartitionState:
+    ) -> LeaderAndIsr:
         """AlterPartition."""
         topic = next(name for name, id in self.topic_ids.items() if id == topic_id)
         state = self.states[TopicPartition(topic, index)]
@@ -376,7 +376,7 @@ class Brokers:
         member = self.members[node_id]
         return member.replica_manager.append(member.partition(index), simple(*data), acks=acks)
 
-    def state(self, index: int = 0) -> PartitionState:
+    def state(self, index: int = 0) -> LeaderAndIsr:
         """What the controller has decided."""
         return self.controller.states[TopicPartition(TOPIC, index)]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.replication.partition_state import PartitionState
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.runtime.pending import Pending
 from tests.golden.batches import simple
 from tests.golden.requests import produce
@@ -105,7 +105,7 @@ def test_who_joins_counts_for_the_high_watermark_before_the_controller_agrees(
     brokers.net.cut |= {(1, CONTROLLER)}
     brokers.controller.change(replicas=(1, 2))
     brokers.run(100)
-    others = brokers[1].partition().others
+    others = brokers[1].partition().remote_replicas
     assert others is not None
     assert others.maximal_isr == (1, 2)
     assert brokers[1].partition().isr == (1,)
@@ -129,7 +129,7 @@ def test_a_shrink_counts_when_the_controller_has_agreed(make_brokers: MakeBroker
     brokers.net.cut |= {(1, CONTROLLER)}
     brokers.append(1, b"a")
     brokers.run(3 * LAG_MS)
-    others = brokers[1].partition().others
+    others = brokers[1].partition().remote_replicas
     assert others is not None
     assert others.proposal is not None
     assert others.proposal.isr == (1,)
@@ -183,7 +183,7 @@ def test_a_refused_replica_is_proposed_again(make_brokers: MakeBrokers) -> None:
     refusals = [errors.IneligibleReplica()]
     alter = brokers.controller.alter
 
-    def refuse_once(*args: object, **how: object) -> PartitionState:
+    def refuse_once(*args: object, **how: object) -> LeaderAndIsr:
         if refusals:
             raise refusals.pop()
         return alter(*args, **how)  # type: ignore[arg-type]
@@ -274,7 +274,7 @@ def test_only_the_partitions_own_replicas_may_fetch_as_such(make_brokers: MakeBr
     assert follower_fetch(brokers, 3, 301) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert follower_fetch(brokers, 2, 200) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "an earlier life"
     assert follower_fetch(brokers, 2, 201, offset=5) == ErrorCode.OFFSET_OUT_OF_RANGE
-    others = brokers[1].partition().others
+    others = brokers[1].partition().remote_replicas
     assert others is not None
     replica = others.find(2)
     assert replica is not None

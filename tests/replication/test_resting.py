@@ -214,11 +214,11 @@ def test_ended_and_forgotten_partitions_follow_no_more(
     session: Session, rig: Rig, topic: Topic
 ) -> None:
     partitions = [rig.manager.partition(topic[0], index) for index in range(5)]
-    assert [len(partition.followers) for partition in partitions] == [1] * 5
+    assert [len(partition.watchers) for partition in partitions] == [1] * 5
     session.news(forgotten=[(topic, [0, 1])])
-    assert [len(partition.followers) for partition in partitions] == [0, 0, 1, 1, 1]
+    assert [len(partition.watchers) for partition in partitions] == [0, 0, 1, 1, 1]
     rig.handle(fetch(None, V, session_id=session.id, session_epoch=-1), V)
-    assert [len(partition.followers) for partition in partitions] == [0] * 5
+    assert [len(partition.watchers) for partition in partitions] == [0] * 5
 
 
 def test_an_interrupted_reading_forgets_no_change(
@@ -234,5 +234,5 @@ def test_an_interrupted_reading_forgets_no_change(
         patch.setattr(fetch_reader, "read_partition", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.send()
-    assert manager.partition(topic[0], 3).followers
+    assert manager.partition(topic[0], 3).watchers
     assert [found.partition_index for found in session.news()] == [3]

@@ -237,7 +237,7 @@ def test_delete_records_waits_for_the_other_replicas(make_rig: MakeRig, end: str
     if end == "follows":
         lagging.low_watermark = 5
     elif end == "deleted":
-        partition.gone = errors.UnknownTopicOrPartition
+        partition.retired_with = errors.UnknownTopicOrPartition
     elif end == "no leader":
         partition.is_leader = False
     else:

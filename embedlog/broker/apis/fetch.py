@@ -61,9 +61,9 @@ def handle(
     except errors.KafkaError as error:
         return FetchResponse(error_code=error.code)
     params = FetchParams(version, request, broker.fetch_max_bytes)
-    joined = broker.replica_manager.joined
-    if joined is not None:
-        joined.complete(params, request.rack_id)
+    replication = broker.replica_manager.replication
+    if replication is not None:
+        replication.complete(params, request.rack_id)
     if not context.in_process:
         params.target_bytes = max(params.min_bytes, TARGET_SIZE)
     if isinstance(asked, FullFetch):

@@ -138,7 +138,7 @@ def _lookup(partition: Partition, timestamp: int, end_offset: int) -> tuple[int,
 
 def _awaits_commit(partition: Partition) -> bool:
     """Is the high watermark still below where the leader's term began?"""
-    others = partition.others
+    others = partition.remote_replicas
     return others is not None and partition.log.offsets.high_watermark < others.epoch_start_offset
 
 

@@ -116,13 +116,13 @@ class Fetchers:
                 and former.leader_epoch == partition.leader_epoch
                 and key not in self._held
             )
-            if is_same and not partition.is_leader and not partition.gone:
+            if is_same and not partition.is_leader and not partition.retired_with:
                 self._followed[key] = former
                 return
             fetcher.remove(former)
             self._ready[fetcher] = None
         leader = partition.leader
-        if partition.is_leader or partition.gone or leader < 0 or leader == self._node_id:
+        if partition.is_leader or partition.retired_with or leader < 0 or leader == self._node_id:
             return
         if key in self._held:
             self._held[key] = partition

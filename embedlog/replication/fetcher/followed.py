@@ -66,7 +66,7 @@ class Followed:
         partition = self.partition
         return (
             not partition.is_leader
-            and not partition.gone
+            and not partition.retired_with
             and partition.leader_epoch == self.leader_epoch
             and partition.leader == self.leader
         )

@@ -9,7 +9,7 @@ from embedlog.replication import delayed_produce, fetch_reader
 from embedlog.replication.fetcher import followed as followed_module
 from embedlog.replication.fetcher.followed import Followed
 from embedlog.replication.partition import Isolation, Partition
-from embedlog.replication.partition_state import PartitionState
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.replication.replicas import Replicas
 from embedlog.storage.log.epochs import LogEpochs
 from embedlog.storage.log.transactions import LogTransactions
@@ -99,10 +99,10 @@ def followers_forget_producers(right: Any, log: Any, records: Any, **how: Any) -
 
 
 def a_deposed_leader_goes_on(right: Any, partition: Any, state: Any, node_id: int) -> None:
-    was_leader, others = partition.is_leader, partition.others
+    was_leader, others = partition.is_leader, partition.remote_replicas
     right(partition, state, node_id)
     if was_leader and not partition.is_leader:
-        partition.is_leader, partition.others = True, others
+        partition.is_leader, partition.remote_replicas = True, others
 
 
 def acknowledged_when_appended(right: Any, partition: Any, offset: int, **how: Any) -> Any:
@@ -142,7 +142,7 @@ BUGS = (
     instead(Replicas, "committed_offset", committed_is_what_any_follower_has),
     instead(Replicas, "committed_offset", too_few_in_sync_commit),
     instead(fetch_reader, "read_partition", consumers_read_to_the_end),
-    instead(PartitionState, "min_isr", one_in_sync_is_enough),
+    instead(LeaderAndIsr, "min_isr", one_in_sync_is_enough),
     instead(Replicas, "propose_with", who_lags_joins),
     instead(Replicas, "take", who_is_back_counts_as_before),
     instead(Followed, "begin", truncated_to_the_high_watermark),

@@ -13,7 +13,7 @@ from embedlog import errors
 from embedlog.replication.fetch_reader import READ_ERRORS, diverging_epoch
 from embedlog.replication.fetcher.fetchers import Fetchers
 from embedlog.replication.in_sync import InSync
-from embedlog.replication.replicas import Replicas
+from embedlog.replication.remote_replicas import RemoteReplicas
 from embedlog.replication.throttles import Throttles
 
 TYPE_CHECKING = False
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_params import FetchParams
     from embedlog.replication.fetch_reader import Partitions
     from embedlog.replication.fetch_session import FetchPartition
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
-    from embedlog.replication.partition_state import PartitionState
-    from embedlog.replication.replicas import Proposal
+    from embedlog.replication.remote_replicas import Proposal
     from embedlog.runtime import Runtime
 
 
@@ -35,7 +35,7 @@ RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 """The `replica.selector.class` that there is."""
 
 
-class Joined:
+class ClusterReplication:
     """Every method may be called from any thread.
 
     `partitions` are those that the replica manager hosts. `wake` tries what waits for a partition;
@@ -72,6 +72,7 @@ class Joined:
 
     def complete(self, params: FetchParams, rack_id: str) -> None:
         """Say what a fetch is to know of this broker's settings; `rack_id` is the consumer's."""
+        params.leader_throttle = self.throttles.leader
         if not self.selects_replicas:
             return
         if params.replica_id >= 0:
@@ -81,12 +82,12 @@ class Joined:
 
     # The controller has decided
 
-    def begin_term(self, partition: Partition, state: PartitionState) -> Replicas:
+    def begin_term(self, partition: Partition, state: LeaderAndIsr) -> RemoteReplicas:
         """The other replicas, of a partition that this broker leads from here on.
 
         Requires: the partition lock.
         """
-        return Replicas(
+        return RemoteReplicas(
             self._node_id,
             state,
             self.membership,
@@ -94,7 +95,7 @@ class Joined:
             epoch_start_offset=partition.log.log_end_offset,
         )
 
-    def applied(self, partition: Partition) -> None:
+    def follow_leader(self, partition: Partition) -> None:
         """Follow the partition's leader, or nobody. Requires: no partition lock."""
         self.fetchers.note(partition)
         self.in_sync.watch(partition)
@@ -109,7 +110,7 @@ class Joined:
         for asked in context.named:
             try:
                 partition = self._partitions.get(asked.key) or load(*asked.key)
-                if partition is not None and partition.others is not None:
+                if partition is not None and partition.remote_replicas is not None:
                     self._note(partition, params, asked)
             except READ_ERRORS:
                 continue  # the reading will answer with it
@@ -118,12 +119,12 @@ class Joined:
         log = partition.log
         with partition.lock:
             partition.check_leader(max(asked.current_leader_epoch, -1))
-            others = partition.others
-            if others is None or (params.uses_topic_ids and asked.topic_id != partition.topic_id):
+            remote = partition.remote_replicas
+            if remote is None or (params.uses_topic_ids and asked.topic_id != partition.topic_id):
                 return
             node_id, end = params.replica_id, log.log_end_offset
-            replica = others.find(node_id)
-            if replica is None or others.is_outdated(node_id, params.replica_epoch):
+            replica = remote.find(node_id)
+            if replica is None or remote.is_outdated(node_id, params.replica_epoch):
                 return
             if not log.offsets.log_start_offset <= asked.fetch_offset <= end:
                 raise errors.OffsetOutOfRange()
@@ -131,9 +132,14 @@ class Joined:
                 return
             before = log.offsets.high_watermark, replica.log_start_offset
             replica.fetched(
-                asked, end, broker_epoch=params.replica_epoch, now_ms=self._monotonic_ms()
+                asked.fetch_offset,
+                log_start_offset=asked.log_start_offset,
+                end_offset=end,
+                broker_epoch=params.replica_epoch,
+                now_ms=self._monotonic_ms(),
+                session_used_ms=asked.session_used_ms,
             )
-            proposal = others.propose_with(replica, log.offsets.high_watermark)
+            proposal = remote.propose_with(replica, log.offsets.high_watermark)
             partition.commit()
             has_moved = before != (log.offsets.high_watermark, replica.log_start_offset)
         self._act(partition, proposal)

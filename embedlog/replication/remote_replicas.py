@@ -14,25 +14,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Protocol
 
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
-    from embedlog.replication.partition_state import PartitionState
-
-    class Session(Protocol):
-        """A fetch session."""
-
-        last_used_ms: int
-
-    class Asked(Protocol):
-        """A partition of a fetch, which may live on in a session."""
-
-        fetch_offset: int
-        log_start_offset: int
-
-        @property
-        def session(self) -> Session | None:
-            """The session it lives on in."""
 
 
 UNKNOWN = -1
@@ -43,7 +27,7 @@ class Replica:
     """One other replica. Times are monotonic."""
 
     __slots__ = (
-        "asked",
+        "_session_used_ms",
         "broker_epoch",
         "last_caught_up_ms",
         "last_fetch_ms",
@@ -62,32 +46,42 @@ class Replica:
         self.last_fetch_ms = _NEVER_MS
         self.last_caught_up_ms = caught_up_ms
         self.broker_epoch = UNKNOWN
-        self.asked: Asked | None = None
-        """Its last fetch by name, which lives on in its session."""
+        self._session_used_ms: Callable[[], int | None] | None = None
 
-    def fetched(self, asked: Asked, end_offset: int, *, broker_epoch: int, now_ms: int) -> None:
-        """It fetches from `asked.fetch_offset` on, while the leader's log ends at `end_offset`."""
-        offset = asked.fetch_offset
+    def fetched(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        end_offset: int,
+        broker_epoch: int,
+        now_ms: int,
+        session_used_ms: Callable[[], int | None],
+    ) -> None:
+        """Note a fetch from `offset` on, while the leader's log ends at `end_offset`.
+
+        `session_used_ms` returns when the fetch session of this fetch was last used; None once the
+        partition is in no session.
+        """
         if offset >= end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self.leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
-        self.log_start_offset = asked.log_start_offset
+        self.log_start_offset = log_start_offset
         self.log_end_offset = offset
         self.leader_end_offset = end_offset
         self.last_fetch_ms = now_ms
         self.broker_epoch = broker_epoch
-        self.asked = asked
+        self._session_used_ms = session_used_ms
 
-    @property
     def seen_ms(self) -> int:
-        """When it fetched last, by name or not."""
-        session = None if self.asked is None else self.asked.session
-        return self.last_fetch_ms if session is None else session.last_used_ms
+        """Return when the replica last fetched, named in the request or not."""
+        used_ms = None if self._session_used_ms is None else self._session_used_ms()
+        return self.last_fetch_ms if used_ms is None else used_ms
 
     def left_behind(self) -> None:
         """The leader's log outgrows the replica's: it was caught up until its last fetch."""
-        self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms)
+        self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms())
 
     def __repr__(self) -> str:
         return f"Replica({self.node_id}, {self.log_start_offset}..{self.log_end_offset})"
@@ -99,7 +93,7 @@ class Proposal:
     __slots__ = ("isr", "leader_epoch", "partition_epoch", "with_epochs")
 
     def __init__(
-        self, isr: tuple[int, ...], state: PartitionState, with_epochs: Sequence[tuple[int, int]]
+        self, isr: tuple[int, ...], state: LeaderAndIsr, with_epochs: Sequence[tuple[int, int]]
     ) -> None:
         self.isr = isr
         self.leader_epoch = state.leader_epoch
@@ -110,7 +104,7 @@ class Proposal:
         return f"Proposal({self.isr}, partition_epoch={self.partition_epoch})"
 
 
-class Replicas:
+class RemoteReplicas:
     """The other replicas during one leader's term. Requires the partition lock, but for
     `preferred_for` and what a fetch is checked by: `find`, `is_outdated`.
 
@@ -121,7 +115,7 @@ class Replicas:
         "_membership",
         "_monotonic_ms",
         "_node_id",
-        "_others",
+        "_replicas",
         "epoch_start_offset",
         "proposal",
         "state",
@@ -130,7 +124,7 @@ class Replicas:
     def __init__(
         self,
         node_id: int,
-        state: PartitionState,
+        state: LeaderAndIsr,
         membership: Membership,
         monotonic_ms: Callable[[], int],
         *,
@@ -140,20 +134,20 @@ class Replicas:
         self._node_id = node_id
         self._membership = membership
         self._monotonic_ms = monotonic_ms
-        self._others: dict[int, Replica] = {}
+        self._replicas: dict[int, Replica] = {}
         self.epoch_start_offset = epoch_start_offset
         """Where the leader's term began: who lacks it cannot be in sync."""
         self.proposal: Proposal | None = None
         """What the controller was asked for and has not answered."""
         self.take(state)
 
-    def take(self, state: PartitionState) -> None:
+    def take(self, state: LeaderAndIsr) -> None:
         """The controller has decided: whatever was proposed before is settled."""
         self.state = state
         self.proposal = None
         now_ms = self._monotonic_ms()
-        self._others = {
-            node_id: self._others.get(node_id)
+        self._replicas = {
+            node_id: self._replicas.get(node_id)
             or Replica(node_id, caught_up_ms=now_ms if node_id in state.isr else _NEVER_MS)
             for node_id in state.replicas
             if node_id != self._node_id
@@ -161,11 +155,11 @@ class Replicas:
 
     def find(self, node_id: int) -> Replica | None:
         """The other replica at that broker, None when it has none."""
-        return self._others.get(node_id)
+        return self._replicas.get(node_id)
 
     def all(self) -> Iterable[Replica]:
         """Every other replica."""
-        return self._others.values()
+        return self._replicas.values()
 
     # In sync
 
@@ -208,8 +202,8 @@ class Replicas:
 
     def propose_seen(self, since_ms: int, high_watermark: int) -> Proposal | None:
         """As `propose_with`, for one that has fetched since then, without being named."""
-        for replica in self._others.values():
-            if replica.node_id not in self.state.isr and replica.seen_ms >= since_ms:
+        for replica in self._replicas.values():
+            if replica.node_id not in self.state.isr and replica.seen_ms() >= since_ms:
                 proposal = self.propose_with(replica, high_watermark)
                 if proposal is not None:
                     return proposal
@@ -218,7 +212,7 @@ class Replicas:
     @property
     def is_complete(self) -> bool:
         """Are all replicas in sync?"""
-        return len(self.state.isr) > len(self._others)
+        return len(self.state.isr) > len(self._replicas)
 
     def propose_without_lagging(self, end_offset: int) -> Proposal | None:
         """Ask for those to leave that are in sync no more."""
@@ -227,7 +221,7 @@ class Replicas:
         state = self.state
         lagging = {
             replica.node_id
-            for replica in self._others.values()
+            for replica in self._replicas.values()
             if replica.node_id in state.isr and not self.is_caught_up(replica, end_offset)
         }
         if not lagging:
@@ -235,7 +229,7 @@ class Replicas:
         return self._propose(tuple(node_id for node_id in state.isr if node_id not in lagging))
 
     def _propose(self, isr: tuple[int, ...]) -> Proposal:
-        epochs = {replica.node_id: replica.broker_epoch for replica in self._others.values()}
+        epochs = {replica.node_id: replica.broker_epoch for replica in self._replicas.values()}
         epochs[self._node_id] = self._membership.broker_epoch
         with_epochs = [(node_id, epochs.get(node_id, UNKNOWN)) for node_id in isr]
         self.proposal = Proposal(isr, self.state, with_epochs)
@@ -245,7 +239,7 @@ class Replicas:
 
     def appended(self, first_offset: int) -> None:
         """The leader's log goes on behind `first_offset`."""
-        for replica in self._others.values():
+        for replica in self._replicas.values():
             if replica.log_end_offset == first_offset:
                 replica.left_behind()
 
@@ -260,7 +254,7 @@ class Replicas:
             return 0
         isr = self.maximal_isr
         offset = own_offset
-        for replica in self._others.values():
+        for replica in self._replicas.values():
             if replica.log_end_offset < offset and (
                 replica.node_id in isr
                 or (self.is_caught_up(replica, end_offset) and self.is_eligible(replica))
@@ -279,7 +273,7 @@ class Replicas:
             return UNKNOWN
         near = [
             (replica.log_end_offset, replica.last_caught_up_ms, replica.node_id)
-            for replica in list(self._others.values())
+            for replica in list(self._replicas.values())
             if replica.node_id in self.state.isr
             and UNKNOWN < replica.log_start_offset <= offset <= replica.log_end_offset
             and membership.rack_of(replica.node_id) == rack_id
@@ -291,7 +285,7 @@ class Replicas:
         """The lowest start of the log of a live replica; -1 while one has not told its own."""
         starts = [
             replica.log_start_offset
-            for replica in self._others.values()
+            for replica in self._replicas.values()
             if self._membership.is_eligible(replica.node_id)
             and replica.node_id not in self.state.lost
         ]

@@ -11,7 +11,7 @@ NOBODY = -1
 """The leader of a partition that has none."""
 
 
-class PartitionState:
+class LeaderAndIsr:
     """Never changed: each decision is a new one, with a `partition_epoch` of its own.
 
     `leader_epoch` rises when the leader changes, `partition_epoch` with every change.
@@ -56,13 +56,13 @@ class PartitionState:
         """How many replicas must be in sync: no more than there are."""
         return min(self.min_insync_replicas, max(1, len(self.replicas)))
 
-    def replaced(self, **changes: Any) -> PartitionState:
+    def replaced(self, **changes: Any) -> LeaderAndIsr:
         """The same with other values."""
         values = {name: getattr(self, name) for name in self.__slots__}
-        return PartitionState(**{**values, **changes})
+        return LeaderAndIsr(**{**values, **changes})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartitionState) and all(
+        return isinstance(other, LeaderAndIsr) and all(
             getattr(self, name) == getattr(other, name) for name in self.__slots__
         )
 
@@ -70,12 +70,12 @@ class PartitionState:
 
     def __repr__(self) -> str:
         return (
-            f"PartitionState(leader={self.leader}@{self.leader_epoch}, replicas={self.replicas},"
+            f"LeaderAndIsr(leader={self.leader}@{self.leader_epoch}, replicas={self.replicas},"
             f" isr={self.isr}, partition_epoch={self.partition_epoch})"
         )
 
 
-NOTHING_DECIDED = PartitionState(
+NOTHING_DECIDED = LeaderAndIsr(
     leader=NOBODY,
     leader_epoch=-1,
     partition_epoch=-1,
