@@ -12,15 +12,14 @@ from __future__ import annotations
 from errno import EIO
 
 from embedlog.broker import dispatch
-from embedlog.broker.coordinator_leaders import note_leaders, open_coordinators
-from embedlog.broker.late_parts import LateParts
+from embedlog.broker.coordinators import Coordinators
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
-from embedlog.controller import features
 from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logger import Logger
 from embedlog.replication.replica_manager import ReplicaManager
+from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 TYPE_CHECKING = False
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.broker.context import RequestContext
+    from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Peers
     from embedlog.common import TopicPartition
     from embedlog.config import BrokerConfig
@@ -84,9 +84,16 @@ class Broker:
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
         """Sees every request before its API does, also what producers of this process append; what
         it returns is the answer, None lets the broker answer."""
-        self._late = LateParts(
-            runtime, config, log_manager, self.replica_manager, metadata=lambda: self.image
+        self._coordinators = Coordinators(
+            runtime,
+            config,
+            self.replica_manager,
+            log_manager,
+            metadata=lambda: self.image,
+            send_markers=self._send_markers,
         )
+        self._fetch_sessions: FetchSessions | None = None
+        self._lock = ranked_lock(Rank.BROKER)
         self.parked = ParkedFetches()
         """Those of connections, which may break."""
         self.publisher = MetadataPublisher(
@@ -144,10 +151,7 @@ class Broker:
         self.publisher.close(makes_logs=makes_logs)
         for each in self.log_manager.managers:
             self.runtime.scheduler.remove(each.tasks)
-        if self._late.group_coordinator is not None:
-            self._late.group_coordinator.close()
-        if self._late.transaction_coordinator is not None:
-            self._late.transaction_coordinator.close()
+        self._coordinators.close()
         self.replica_manager.close(syncs=syncs)
 
     # What the APIs share
@@ -165,32 +169,44 @@ class Broker:
     @property
     def fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions, made with the first fetch."""
-        sessions = self._late.fetch_sessions
-        return self._late.make_fetch_sessions() if sessions is None else sessions
+        sessions = self._fetch_sessions
+        return self._make_fetch_sessions() if sessions is None else sessions
+
+    def _make_fetch_sessions(self) -> FetchSessions:
+        from embedlog.replication.fetch_sessions import FetchSessions
+
+        config = self.config
+        with self._lock:
+            if self._fetch_sessions is None:
+                self._fetch_sessions = FetchSessions(
+                    self.runtime.clock,
+                    self.runtime.random,
+                    slot_count=config.max_incremental_fetch_session_cache_slots,
+                    session_size_max=config.embedlog_max_fetch_session_partitions,
+                    total_size_max=config.embedlog_max_fetch_session_cache_partitions,
+                )
+            return self._fetch_sessions
 
     @property
     def group_coordinator(self) -> GroupCoordinator:
         """The coordinator of groups, made with the first request that needs it."""
-        coordinator = self._late.group_coordinator
-        return self._late.make_group_coordinator() if coordinator is None else coordinator
+        coordinator = self._coordinators.group
+        return self._coordinators.make_group() if coordinator is None else coordinator
 
     @property
     def transaction_coordinator(self) -> TransactionCoordinator:
         """The coordinator of transactions, made with the first request that needs it."""
-        coordinator = self._late.transaction_coordinator
-        if coordinator is None:
-            coordinator = self._late.make_transaction_coordinator(
-                self._send_markers,
-                lambda: self.image.feature_level(features.TRANSACTION),
-            )
-        return coordinator
+        coordinator = self._coordinators.transaction
+        return self._coordinators.make_transaction() if coordinator is None else coordinator
 
     def _send_markers(
         self, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
         from embedlog.broker.marker_routes import send_markers
 
-        return send_markers(self, request)
+        return send_markers(
+            request, image=self.image, node_id=self.node_id, peers=self.peers, handle=self.handle
+        )
 
     def changed(self, delta: MetadataDelta) -> None:
         """Act on one change of the metadata. Called in the order of changes, one at a time."""
@@ -199,13 +215,11 @@ class Broker:
             self._obey_settings()
         self.publisher.publish(delta)
         if delta.broker_configs_changed:
-            from embedlog.broker.directory_keeper import heed_cordons
-
-            heed_cordons(self)
+            self.report_cordons()
         if self.peers is not None:
-            note_leaders(self, delta)
+            self._coordinators.note_leaders(delta)
         if delta.deleted and (
-            self._late.group_coordinator is not None or OFFSETS_TOPIC in delta.image.topics_by_name
+            self._coordinators.group is not None or OFFSETS_TOPIC in delta.image.topics_by_name
         ):
             # Groups may hold offsets of a deleted topic though nobody asked for them yet.
             self.group_coordinator.on_metadata(delta)
@@ -221,12 +235,32 @@ class Broker:
             self.publisher.host_all(at_once=False)
         else:
             self._recover(lambda: self.publisher.host_all(at_once=True))
-        open_coordinators(self, self.image, is_opening=is_opening)
+        self._coordinators.open(self.image, is_opening=is_opening)
         if self.config.cordoned_log_dirs:
-            from embedlog.broker.directory_keeper import heed_cordons
-
-            heed_cordons(self)
+            self.report_cordons()
         self.log_manager.report()
+
+    def keep_directories(self, keeper: DirectoryKeeper) -> None:
+        """Let `keeper` look after the data directories."""
+        keeper.begin(
+            self.image,
+            config=self.config,
+            controller=self.controller,
+            log_manager=self.log_manager,
+            peers=self.peers,
+            replica_manager=self.replica_manager,
+        )
+
+    def report_cordons(self) -> None:
+        """Tell the controller which directories are cordoned, even if there is only one."""
+        manager = self.log_manager
+        if manager.keeper is None and self.config.cordoned_log_dirs:
+            from embedlog.broker.directory_keeper import DirectoryKeeper
+
+            manager.keeper = keeper = DirectoryKeeper(self.runtime)
+            self.keep_directories(keeper)
+        else:
+            manager.report()
 
     def _obey_settings(self) -> None:
         configs = self.image.broker_configs
@@ -271,16 +305,3 @@ class Broker:
         if self.peers is not None and not self.peers.reaches_controller():
             raise CoordinatorLoadInProgress()
         return self.controller.allocate_producer_ids(count)
-
-    def report(self, context: RequestContext, error: Exception) -> None:
-        """A defect showed itself while a peer was served: log what it had asked, and where."""
-        from wire.api_keys import NAMES
-
-        _log.error(
-            "%s version %d of client %r at %s failed",
-            NAMES[context.api_key],
-            context.api_version,
-            context.client_id,
-            context.client_host,
-            exc_info=error,
-        )

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Connection(Protocol):
-        """What a request may do to the connection it came through."""
-
-        def close(self) -> None:
-            """Close it, after what is queued was written. Callable from any thread."""
+    from wire.net.connection import Connection
 
 
 class RequestContext:

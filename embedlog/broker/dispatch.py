@@ -12,14 +12,15 @@ goes into the response's top-level `error_code`. Modules are imported when first
 from __future__ import annotations
 
 from embedlog import errors
-from wire.api_keys import ApiKey
+from embedlog.logger import Logger
+from wire.api_keys import NAMES, ApiKey
 from wire.registry import module_name, stable_versions, valid_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Any, Protocol
+    from typing import Any
 
     from embedlog.broker.context import RequestContext
     from embedlog.config import BrokerConfig
@@ -28,12 +29,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[Any, RequestContext, Any], Any]
 
-    class Broker(Protocol):
-        """What is handed to the handlers, as this file knows it."""
-
-        def report(self, context: RequestContext, error: Exception) -> None:
-            """A defect showed itself."""
-
+_log = Logger("broker")
 
 VERSIONS: dict[int, tuple[int, int]] = {
     api_key: stable_versions(api_key)
@@ -94,7 +90,6 @@ UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
 """The same with those that Kafka calls unstable: with `unstable.api.versions.enable`."""
 
 
-
 def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
     """What a broker of these settings serves."""
     # The value is asked only where it was set: the default costs the opening a table of settings.
@@ -105,8 +100,8 @@ def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
 _handlers: dict[int, Handler] = {}
 
 
-def call(broker: Broker, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-    """Let the API's handler answer. Requires: the broker serves its version."""
+def call(broker: object, context: RequestContext, request: Request[R]) -> R | Pending[R]:
+    """Hand `broker` to the API's handler. Requires: the broker serves the version."""
     handler = _handlers.get(context.api_key)
     if handler is None:
         handler = _load(context.api_key)
@@ -120,7 +115,14 @@ def call(broker: Broker, context: RequestContext, request: Request[R]) -> R | Pe
         # has for it: without an answer it would wait for its time-out.
         if context.in_process:
             raise
-        broker.report(context, error)
+        _log.error(
+            "%s version %d of client %r at %s failed",
+            NAMES[context.api_key],
+            context.api_version,
+            context.client_id,
+            context.client_host,
+            exc_info=error,
+        )
         return error_response(request, context, errors.UnknownServerError())
 
 

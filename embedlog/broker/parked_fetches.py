@@ -4,8 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.broker.context import Connection
     from embedlog.replication.delayed_fetch import DelayedFetch
+    from wire.net.connection import Connection
 
 
 class ParkedFetches:

@@ -93,11 +93,9 @@ class Node:
     def _keep_directories(self, keeper: DirectoryKeeper | None) -> None:
         """Look after the directories, where there are several or some are cordoned."""
         if keeper is not None:
-            keeper.begin(self.core)
+            self.core.keep_directories(keeper)
         elif self.core.config.cordoned_log_dirs:
-            from embedlog.broker.directory_keeper import heed_cordons
-
-            heed_cordons(self.core)
+            self.core.report_cordons()
 
     def _open_commit_desk(self) -> CommitDesk:
         """The desk for what other processes have staged in the directory.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.config import BrokerConfig
     from embedlog.runtime.threads import Thread
-    from embedlog.server.service import Entrance
+    from embedlog.server.service import RequestHandler
     from wire.net.limits import ListenerLimits
     from wire.net.listener import Listener
 
@@ -123,7 +123,7 @@ class BrokerListener:
         *,
         allow_remote_plaintext: bool = False,
         owner: object = None,
-        door: Entrance | None = None,
+        door: RequestHandler | None = None,
     ) -> None:
         """`owner` is kept alive for as long as this object is. `door` is used in place of the
         broker's own.
@@ -205,7 +205,7 @@ def listen(
     allow_remote_plaintext: bool = False,
     default_port: int = 0,
     owner: object = None,
-    door: Entrance | None = None,
+    door: RequestHandler | None = None,
 ) -> BrokerListener:
     """Open an address for `broker`; connections wait until the listener runs.
 

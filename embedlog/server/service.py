@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from wire.net.reports import Reports
     from wire.schema import Payload, R, Request
 
-    class Entrance(Protocol):
-        """Whatever answers requests as the broker does."""
+    class RequestHandler(Protocol):
+        """A `Broker`, or the door of one that can be stopped and paused."""
 
         def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]: ...
 
@@ -74,13 +74,13 @@ class BrokerService:
         reports: Reports | None = None,
         *,
         has_thread: bool = False,
-        door: Entrance | None = None,
+        door: RequestHandler | None = None,
     ) -> None:
         """`has_thread`: heavy requests may be worked on in a thread of their own. `door`: what
         requests go through in place of the broker's own.
         """
         self._broker = broker
-        self._door: Entrance = door or broker
+        self._door: RequestHandler = door or broker
         self._reports = reports
         self._advertised = advertised
         self._respond = ServerConnection().respond

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.broker.verification import Verification
+    from embedlog.broker.transaction_verification import TransactionVerification
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import LogAppendInfo
     from embedlog.runtime.pending import Pending
@@ -99,7 +99,7 @@ class _Produce:
         self.appended: list[AppendedPartition] = []
         """What is in a log and not committed yet."""
         self.failed = False
-        self.verification: Verification | None = None
+        self.verification: TransactionVerification | None = None
         """Of the transactional batches; None where nobody speaks of a transaction."""
 
 
@@ -117,11 +117,11 @@ def handle(
 def _handle_transactional(
     produce: _Produce,
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    from embedlog.broker.verification import of_produce
+    from embedlog.broker.transaction_verification import of_produce
 
     broker, request, version = produce.broker, produce.request, produce.version
 
-    def append(verification: Verification) -> Any:
+    def append(verification: TransactionVerification) -> Any:
         produce.verification = verification
         return _handle(produce)
 

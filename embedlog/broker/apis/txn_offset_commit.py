@@ -14,7 +14,7 @@ TRANSACTION_ABORTABLE. v5 the broker adds the offsets to the transaction (KIP-89
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.verification import of_offsets
+from embedlog.broker.transaction_verification import of_offsets
 from embedlog.coordinator.answers import answered, flattened, then
 from embedlog.coordinator.group.offsets.commit import OffsetCommit
 from embedlog.coordinator.result import Producer
@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.broker.verification import Verification
+    from embedlog.broker.transaction_verification import TransactionVerification
     from embedlog.runtime.pending import Pending
     from wire.schemas.offset_commit import OffsetCommitResponse
     from wire.schemas.txn_offset_commit import TxnOffsetCommitRequest
@@ -62,7 +62,7 @@ def handle(
         return _response(commit.response())
     index = broker.group_coordinator.partition_for(request.group_id)
 
-    def append(verification: Verification) -> Pending[OffsetCommitResponse]:
+    def append(verification: TransactionVerification) -> Pending[OffsetCommitResponse]:
         guard = verification.guard((OFFSETS_TOPIC, index))
         commit.producer = Producer(request.producer_id, request.producer_epoch, guard)
         return broker.group_coordinator.write(

@@ -1,0 +1,132 @@
+"""`Coordinators`: the group and the transaction coordinator of a broker, made when first needed.
+
+In a cluster of several brokers they coordinate what lies in those partitions of their internal
+topics that this broker leads.
+"""
+
+from __future__ import annotations
+
+from embedlog.controller import features
+from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.broker.coordinator_host import CoordinatorHost
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata import MetadataDelta, MetadataImage
+    from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.transaction.markers import Send
+    from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+    from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime import Runtime
+    from embedlog.storage.data_directories import DataDirectories
+
+_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+
+
+class Coordinators:
+    """Each coordinator is None until it is made, by the first thread that needs it."""
+
+    __slots__ = (
+        "_config",
+        "_lock",
+        "_log_manager",
+        "_metadata",
+        "_replica_manager",
+        "_runtime",
+        "_send_markers",
+        "group",
+        "transaction",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
+        *,
+        metadata: Callable[[], MetadataImage],
+        send_markers: Send,
+    ) -> None:
+        self._runtime = runtime
+        self._config = config
+        self._replica_manager = replica_manager
+        self._log_manager = log_manager
+        self._metadata = metadata
+        self._send_markers = send_markers
+        self._lock = ranked_lock(Rank.BROKER)
+        self.group: GroupCoordinator | None = None
+        self.transaction: TransactionCoordinator | None = None
+
+    def make_group(self) -> GroupCoordinator:
+        """Return the group coordinator; make it unless another thread did."""
+        from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+
+        with self._lock:
+            if self.group is None:
+                self.group = GroupCoordinator(self._host())
+            return self.group
+
+    def make_transaction(self) -> TransactionCoordinator:
+        """Return the transaction coordinator; make it unless another thread did."""
+        from embedlog.coordinator.transaction.transaction_coordinator import (
+            TransactionCoordinator,
+        )
+
+        with self._lock:
+            if self.transaction is None:
+                self.transaction = TransactionCoordinator(
+                    self._host(),
+                    send_markers=self._send_markers,
+                    transaction_version=lambda: self._metadata().feature_level(
+                        features.TRANSACTION
+                    ),
+                )
+            return self.transaction
+
+    def open(self, image: MetadataImage, *, is_opening: bool) -> None:
+        """Load the shards of the partitions that this broker leads.
+
+        `is_opening`: the whole cluster is being opened, not this broker alone.
+        """
+        for topic in _TOPICS:
+            found = image.topics_by_name.get(topic)
+            partitions = () if found is None else found.partitions
+            led = [each.partition for each in partitions if each.leader == self._config.node_id]
+            coordinator = self._of(topic)
+            coordinator.runtime.openings.expect(led if is_opening else ())
+            coordinator.leadership.note(led)
+
+    def note_leaders(self, delta: MetadataDelta) -> None:
+        """Load or unload the shards of partitions whose leaders may have changed."""
+        moved: dict[str, list[int]] = {}
+        for topic, index in delta.partitions_changed:
+            moved.setdefault(topic, []).append(index)
+        for topic in _TOPICS:
+            if topic in moved:
+                self._of(topic).leadership.note(moved[topic])
+
+    def close(self) -> None:
+        """Close the coordinators that were made."""
+        if self.group is not None:
+            self.group.close()
+        if self.transaction is not None:
+            self.transaction.close()
+
+    def _of(self, topic: str) -> GroupCoordinator | TransactionCoordinator:
+        return self.make_group() if topic == OFFSETS_TOPIC else self.make_transaction()
+
+    def _host(self) -> CoordinatorHost:
+        from embedlog.broker.coordinator_host import CoordinatorHost
+
+        return CoordinatorHost(
+            self._runtime,
+            self._config,
+            self._replica_manager,
+            self._log_manager,
+            self._metadata,
+        )
