@@ -16,6 +16,7 @@ from embedlog.broker.coordinators import Coordinators
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
+from embedlog.controller import features
 from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logger import Logger
 from embedlog.replication.replica_manager import ReplicaManager
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.replication.fetch_sessions import FetchSessions
-    from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
@@ -167,6 +167,12 @@ class Broker:
         return self.image.cluster_id
 
     @property
+    def serves_consumer_protocol(self) -> bool:
+        """May groups use the protocol of KIP-848? The cluster's feature and a setting allow it."""
+        is_on = self.image.feature_level(features.GROUP) > 0
+        return is_on and "consumer" in self.config.group_coordinator_rebalance_protocols
+
+    @property
     def fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions, made with the first fetch."""
         sessions = self._fetch_sessions
@@ -224,13 +230,14 @@ class Broker:
             # Groups may hold offsets of a deleted topic though nobody asked for them yet.
             self.group_coordinator.on_metadata(delta)
 
-    def join(self, membership: Membership, *, is_opening: bool) -> None:
-        """Begin to lead and follow as one broker of several; `membership` is its part in them.
+    def join(self, *, is_opening: bool) -> None:
+        """Begin to lead and follow as one broker of several.
 
         `is_opening`: the whole cluster is being opened.
         """
+        assert self.peers is not None, "there are no other brokers"
         self._obey_settings()
-        self.replica_manager.join(membership)
+        self.replica_manager.join(self.peers)
         if self.log_manager.was_clean:
             self.publisher.host_all(at_once=False)
         else:

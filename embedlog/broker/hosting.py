@@ -149,7 +149,7 @@ class Hosting:
             isr=state.isr,
             min_insync_replicas=self._min_insync_replicas(image, topic_partition.topic),
             is_recovering=state.is_recovering,
-            lost=[each for each in places if image.is_lost(state, each)],
+            offline_replicas=tuple(each for each in places if image.is_lost(state, each)),
         )
 
     def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:

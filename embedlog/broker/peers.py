@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from embedlog.replication.membership import Membership
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -15,19 +17,12 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.controller.controller import Controller
     from embedlog.runtime.pending import Pending
-    from wire.schema import R, Request
 
     T = TypeVar("T")
 
 
-class Peers(Protocol):
-    """The cluster around one broker."""
-
-    broker_epoch: int
-    """Of its present registration."""
-
-    def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
-        """Ask another broker, through its door, at the newest version."""
+class Peers(Membership, Protocol):
+    """The cluster around one broker. The room of the cluster above this one implements it."""
 
     def ask_controller(self, call: Callable[[Controller], T]) -> Pending[T]:
         """Run `call` where the controller is; the pending fails with what it raises."""

@@ -13,6 +13,7 @@ from embedlog.topic_names import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,26 +34,23 @@ GROUP_OPERATIONS = 3400
 """The same for a group."""
 
 
-class Node:
+class BrokerEndpoint(Value):
     """Where clients of the request's listener reach a broker."""
 
-    __slots__ = ("host", "node_id", "port", "rack")
-
-    def __init__(self, node_id: int, host: str, port: int, rack: str | None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
 
 
-def this_node(broker: Broker, context: RequestContext) -> Node:
+def this_node(broker: Broker, context: RequestContext) -> BrokerEndpoint:
     """This broker, at the address that the request's listener advertises."""
     known = broker.image.brokers.get(broker.node_id)
     rack = None if known is None else known.rack
-    return Node(broker.node_id, context.advertised_host, context.advertised_port, rack)
+    return BrokerEndpoint(broker.node_id, context.advertised_host, context.advertised_port, rack)
 
 
-def node(broker: Broker, context: RequestContext, node_id: int) -> Node | None:
+def node(broker: Broker, context: RequestContext, node_id: int) -> BrokerEndpoint | None:
     """A broker that clients can reach; None when there is none of that id, or it is fenced."""
     if node_id == broker.node_id:
         return this_node(broker, context)
@@ -62,12 +60,12 @@ def node(broker: Broker, context: RequestContext, node_id: int) -> Node | None:
     return _node_at(broker.peers, context, known)
 
 
-def _node_at(peers: Peers, context: RequestContext, known: BrokerImage) -> Node | None:
+def _node_at(peers: Peers, context: RequestContext, known: BrokerImage) -> BrokerEndpoint | None:
     address = peers.address(known.node_id, context)
-    return None if address is None else Node(known.node_id, *address, known.rack)
+    return None if address is None else BrokerEndpoint(known.node_id, *address, known.rack)
 
 
-def live_nodes(broker: Broker, context: RequestContext) -> list[Node]:
+def live_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoint]:
     """Every broker that clients can reach, by number."""
     if broker.peers is None:
         return [this_node(broker, context)]
@@ -75,7 +73,7 @@ def live_nodes(broker: Broker, context: RequestContext) -> list[Node]:
     return [each for each in found if each is not None]
 
 
-def departed_nodes(broker: Broker, context: RequestContext) -> list[Node]:
+def departed_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoint]:
     """Brokers that have left a moment ago, where clients reached them.
 
     Kafka, too, names a broker for a while when others lead already: until it has shut down. Clients

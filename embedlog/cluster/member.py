@@ -118,7 +118,7 @@ class Member:
             try:
                 self._register(controller, node, is_opening=is_opening)
                 self.node = node
-                node.core.join(self.neighbours, is_opening=is_opening)
+                node.core.join(is_opening=is_opening)
             except BaseException:
                 self.node = None
                 node.abandon(loses_unsynced=False)

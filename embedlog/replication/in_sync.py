@@ -176,8 +176,11 @@ class InSync:
         if state.leader_epoch != proposal.leader_epoch:
             return  # and it will tell of the new leader
         # The controller's answer does not say how many must be in sync, nor which cannot be.
-        wanted, lost = partition.state.min_insync_replicas, partition.state.lost
-        partition.apply(state.replaced(min_insync_replicas=wanted, lost=lost), self._node_id)
+        known = partition.state
+        state = state.replace(
+            min_insync_replicas=known.min_insync_replicas, offline_replicas=known.offline_replicas
+        )
+        partition.apply(state, self._node_id)
         self._wake(partition)
 
     def _refused(self, partition: Partition, proposal: Proposal, error: KafkaError) -> None:

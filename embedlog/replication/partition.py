@@ -169,7 +169,7 @@ class Partition:
     def configure(self, *, min_insync_replicas: int) -> None:
         """Obey other settings from the next append on; the log has them already."""
         with self.lock:
-            self.state = self.state.replaced(min_insync_replicas=min_insync_replicas)
+            self.state = self.state.replace(min_insync_replicas=min_insync_replicas)
             self.min_isr = self.state.min_isr
             self.syncs = self.log.config.durability == "fsync"
             if self.remote_replicas is not None:
@@ -183,7 +183,7 @@ class Partition:
             self.retired_with = reason
             self.is_leader = False
             self.remote_replicas = None
-            self.state = self.state.replaced(leader=NO_LEADER)
+            self.state = self.state.replace(leader=NO_LEADER)
         if self._on_change is not None:
             self._on_change(self)
 

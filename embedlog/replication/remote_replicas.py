@@ -11,6 +11,8 @@ asked. That it was at the end until then is noted when the end moves on.
 
 from __future__ import annotations
 
+from embedlog.value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -87,21 +89,13 @@ class Replica:
         return f"Replica({self.node_id}, {self.log_start_offset}..{self.log_end_offset})"
 
 
-class Proposal:
-    """The set in sync that the controller is asked for. `isr` are node ids."""
+class Proposal(Value):
+    """An ISR that the controller is asked for, as node ids, and with the epochs of the brokers."""
 
-    __slots__ = ("isr", "leader_epoch", "partition_epoch", "with_epochs")
-
-    def __init__(
-        self, isr: tuple[int, ...], state: LeaderAndIsr, with_epochs: Sequence[tuple[int, int]]
-    ) -> None:
-        self.isr = isr
-        self.leader_epoch = state.leader_epoch
-        self.partition_epoch = state.partition_epoch
-        self.with_epochs = with_epochs
-
-    def __repr__(self) -> str:
-        return f"Proposal({self.isr}, partition_epoch={self.partition_epoch})"
+    isr: tuple[int, ...]
+    with_epochs: Sequence[tuple[int, int]]
+    leader_epoch: int
+    partition_epoch: int
 
 
 class RemoteReplicas:
@@ -181,7 +175,7 @@ class RemoteReplicas:
     def is_eligible(self, replica: Replica) -> bool:
         """May it be in sync, as the broker that it fetched as, and where it lies?"""
         node_id, membership = replica.node_id, self._membership
-        if node_id in self.state.lost or not membership.is_eligible(node_id):
+        if node_id in self.state.offline_replicas or not membership.is_eligible(node_id):
             return False
         return replica.broker_epoch in (UNKNOWN, membership.epoch_of(node_id))
 
@@ -232,7 +226,8 @@ class RemoteReplicas:
         epochs = {replica.node_id: replica.broker_epoch for replica in self._replicas.values()}
         epochs[self._node_id] = self._membership.broker_epoch
         with_epochs = [(node_id, epochs.get(node_id, UNKNOWN)) for node_id in isr]
-        self.proposal = Proposal(isr, self.state, with_epochs)
+        state = self.state
+        self.proposal = Proposal(isr, with_epochs, state.leader_epoch, state.partition_epoch)
         return self.proposal
 
     # Offsets
@@ -287,6 +282,6 @@ class RemoteReplicas:
             replica.log_start_offset
             for replica in self._replicas.values()
             if self._membership.is_eligible(replica.node_id)
-            and replica.node_id not in self.state.lost
+            and replica.node_id not in self.state.offline_replicas
         ]
         return min((log_start_offset, *starts))

@@ -229,7 +229,9 @@ class SmallController:
         changes.setdefault("partition_epoch", former.partition_epoch + 1)
         if changes.get("leader", former.leader) != former.leader:
             changes.setdefault("leader_epoch", former.leader_epoch + 1)
-        self.states[key] = former.replaced(**changes)
+        if "isr" in changes:
+            changes["isr"] = tuple(changes["isr"])
+        self.states[key] = former.replace(**changes)
         self.tell(key)
         return self.states[key]
 

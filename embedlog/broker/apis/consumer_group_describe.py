@@ -8,7 +8,6 @@ or of another type, are GROUP_ID_NOT_FOUND; the empty id is INVALID_GROUP_ID.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker import consumer_protocol
 from embedlog.broker.topics import GROUP_OPERATIONS
 from embedlog.common import few_of_each
 from embedlog.coordinator.answers import answered, combined
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
-    if not consumer_protocol.is_served(broker.image, broker.config):
+    if not broker.serves_consumer_protocol:
         raise errors.UnsupportedVersion()
     named = [group_id for group_id in request.group_ids if group_id]
     # Those without an id are answered first, as in Kafka.

@@ -9,7 +9,6 @@ of the request come first, in the order of the coordinator's `request_checks`, t
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker import consumer_protocol
 from embedlog.broker.dispatch import settle
 from embedlog.broker.error_texts import message_of
 from embedlog.errors import KafkaError
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
-    if not consumer_protocol.is_served(broker.image, broker.config):
+    if not broker.serves_consumer_protocol:
         raise errors.UnsupportedVersion()
     pending = broker.group_coordinator.write(
         request.group_id, lambda shard: shard.consumer_heartbeat(context, request)

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.broker.topics import Node
+    from embedlog.broker.topics import BrokerEndpoint
 
 _FIRST_WITH_MESSAGE = 1
 _FIRST_WITH_BATCH = 4
@@ -99,7 +99,7 @@ def _find(
     )
 
 
-def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> Node | None:
+def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> BrokerEndpoint | None:
     """Who leads the partition that the key lives in."""
     if broker.peers is None:
         return topics.this_node(broker, context)

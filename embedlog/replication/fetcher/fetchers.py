@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _heapq import heappop, heappush
 
-from embedlog.replication.fetcher.followed import Followed
+from embedlog.replication.fetcher.followed_partition import FollowedPartition
 from embedlog.replication.fetcher.replica_fetcher import ReplicaFetcher
 from embedlog.runtime.locks import Rank, ranked_lock
 
@@ -48,7 +48,7 @@ class Fetchers:
         """Partitions of which the duty has to look whether, and from whom, they are fetched."""
         self._held: dict[TopicPartition, Partition | None] = {}
         """Those that a test holds behind, with the partition that was to be followed."""
-        self._followed: dict[TopicPartition, Followed] = {}
+        self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._ready: dict[ReplicaFetcher, None] = {}
         self._due: list[tuple[int, int]] = []
@@ -127,7 +127,7 @@ class Fetchers:
         if key in self._held:
             self._held[key] = partition
             return
-        followed = self._followed[key] = Followed(partition)
+        followed = self._followed[key] = FollowedPartition(partition)
         fetcher = self._fetcher(followed.leader)
         fetcher.add(followed)
         self._ready[fetcher] = None

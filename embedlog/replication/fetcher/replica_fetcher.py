@@ -24,8 +24,8 @@ from _heapq import heappop, heappush
 
 from embedlog.errors import CorruptRecord, KafkaError, error_for
 from embedlog.logger import Logger
-from embedlog.replication.fetcher.followed import Followed, is_failed
-from embedlog.replication.fetcher.offset_lookup import OffsetLookup
+from embedlog.replication.fetcher.followed_partition import FollowedPartition, is_failed
+from embedlog.replication.fetcher.out_of_range import OutOfRangeLookup
 from embedlog.replication.fetcher.session import INITIAL_EPOCH, FollowerSession
 from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
@@ -85,13 +85,13 @@ class ReplicaFetcher:
         self._session = FollowerSession(node_id, membership)
         self._in_flight: tuple[FetchRequest, Pending[FetchResponse]] | None = None
         self._overtaken: list[Pending[FetchResponse]] = []
-        self._lookups: dict[Followed, OffsetLookup] = {}
-        self._delayed: list[tuple[int, int, Followed]] = []
+        self._lookups: dict[FollowedPartition, OutOfRangeLookup] = {}
+        self._delayed: list[tuple[int, int, FollowedPartition]] = []
         """A heap of (until when, a number that makes it unique, partition)."""
         self._delay_count = 0
         self._retry_ms = 0
 
-    def add(self, followed: Followed) -> None:
+    def add(self, followed: FollowedPartition) -> None:
         """Fetch a partition, from the end of its log."""
         try:
             followed.begin()
@@ -102,7 +102,7 @@ class ReplicaFetcher:
         self._retry_ms = 0
         self._session.add(followed)
 
-    def remove(self, followed: Followed) -> None:
+    def remove(self, followed: FollowedPartition) -> None:
         """Fetch a partition no more."""
         followed.delayed_until_ms = -1
         self._lookups.pop(followed, None)
@@ -196,14 +196,14 @@ class ReplicaFetcher:
 
     # Partitions
 
-    def _take_partition(self, followed: Followed, data: PartitionData) -> None:
+    def _take_partition(self, followed: FollowedPartition, data: PartitionData) -> None:
         code = data.error_code
         try:
             if code == ErrorCode.NONE:
                 self._take_records(followed, data)
             elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._session.remove(followed)
-                self._lookups[followed] = OffsetLookup(followed, self._node_id, self._send)
+                self._lookups[followed] = OutOfRangeLookup(followed, self._node_id, self._send)
                 self._is_ready(self)
             elif code == ErrorCode.FENCED_LEADER_EPOCH:
                 self._session.remove(followed)
@@ -215,7 +215,7 @@ class ReplicaFetcher:
         except _LOG_ERRORS as error:
             self._failed(followed, error)
 
-    def _take_records(self, followed: Followed, data: PartitionData) -> None:
+    def _take_records(self, followed: FollowedPartition, data: PartitionData) -> None:
         diverging = data.diverging_epoch
         if diverging.end_offset >= 0 or diverging.epoch >= 0:
             followed.truncate(diverging.epoch, diverging.end_offset)
@@ -234,7 +234,7 @@ class ReplicaFetcher:
         if has_moved:
             self._wake(followed.partition)
 
-    def _slow_down(self, followed: Followed, data: PartitionData) -> None:
+    def _slow_down(self, followed: FollowedPartition, data: PartitionData) -> None:
         """Leave a partition out that has much to catch up with, while the throttle says so."""
         partition = followed.partition
         if not self._throttle.covers(partition.topic, partition.index):
@@ -257,7 +257,7 @@ class ReplicaFetcher:
             self._session.add(followed)
             self._wake(followed.partition)
 
-    def _failed(self, followed: Followed, error: Exception) -> None:
+    def _failed(self, followed: FollowedPartition, error: Exception) -> None:
         """What the leader has told may not have been taken over: it has to tell it again."""
         self._session.restart()
         if is_failed(followed, error):
@@ -266,11 +266,11 @@ class ReplicaFetcher:
         else:
             self._put_off(followed, error, self._backoff_ms)
 
-    def _put_off(self, followed: Followed, error: Exception, delay_ms: int) -> None:
+    def _put_off(self, followed: FollowedPartition, error: Exception, delay_ms: int) -> None:
         _log.debug("%s is put off: %s", followed.partition.topic_partition, error)
         self._delay(followed, delay_ms)
 
-    def _delay(self, followed: Followed, delay_ms: int) -> None:
+    def _delay(self, followed: FollowedPartition, delay_ms: int) -> None:
         """Leave the partition out for a while."""
         self._session.remove(followed)
         followed.delayed_until_ms = until_ms = self._clock.monotonic_ms() + delay_ms

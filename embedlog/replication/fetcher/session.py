@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.replication.fetcher.followed import Followed
+    from embedlog.replication.fetcher.followed_partition import FollowedPartition
     from embedlog.replication.membership import Membership
 
 INITIAL_EPOCH = 0
@@ -45,22 +45,22 @@ class FollowerSession:
     def __init__(self, node_id: int, membership: Membership) -> None:
         self._node_id = node_id
         self._membership = membership
-        self.partitions: dict[tuple[bytes, int], Followed] = {}
+        self.partitions: dict[tuple[bytes, int], FollowedPartition] = {}
         """What is fetched."""
-        self.changed: dict[Followed, None] = {}
+        self.changed: dict[FollowedPartition, None] = {}
         """What the next request names."""
         self._forgotten: dict[tuple[bytes, int], None] = {}
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
         self._rounds_without = 0
 
-    def add(self, followed: Followed) -> None:
+    def add(self, followed: FollowedPartition) -> None:
         """Fetch a partition from the next request on, or what it says of itself has changed."""
         self.partitions[followed.key] = followed
         self.changed[followed] = None
         self._forgotten.pop(followed.key, None)
 
-    def remove(self, followed: Followed) -> None:
+    def remove(self, followed: FollowedPartition) -> None:
         """Fetch a partition no more."""
         if self.partitions.get(followed.key) is followed:
             del self.partitions[followed.key]
@@ -78,7 +78,7 @@ class FollowerSession:
             self._forgotten.clear()
             return None
         is_full = self._epoch in (INITIAL_EPOCH, FINAL_EPOCH)
-        named: Iterable[Followed] = self.partitions.values() if is_full else self.changed
+        named: Iterable[FollowedPartition] = self.partitions.values() if is_full else self.changed
         config = self._membership.config
         request = FetchRequest(
             replica_state=ReplicaState(
@@ -121,7 +121,7 @@ class FollowerSession:
         self._forgotten.clear()
 
 
-def _topics(named: Iterable[Followed], max_bytes: int) -> list[FetchTopic]:
+def _topics(named: Iterable[FollowedPartition], max_bytes: int) -> list[FetchTopic]:
     topics: dict[bytes, FetchTopic] = {}
     for followed in named:
         topic = topics.get(followed.topic_id)

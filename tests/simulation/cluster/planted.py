@@ -7,7 +7,7 @@ from typing import Any
 from embedlog.controller import elections
 from embedlog.replication import delayed_produce, fetch_reader
 from embedlog.replication.fetcher import followed as followed_module
-from embedlog.replication.fetcher.followed import Followed
+from embedlog.replication.fetcher.followed_partition import FollowedPartition
 from embedlog.replication.partition import Isolation, Partition
 from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.replication.replicas import Replicas
@@ -145,8 +145,8 @@ BUGS = (
     instead(LeaderAndIsr, "min_isr", one_in_sync_is_enough),
     instead(Replicas, "propose_with", who_lags_joins),
     instead(Replicas, "take", who_is_back_counts_as_before),
-    instead(Followed, "begin", truncated_to_the_high_watermark),
-    instead(Followed, "truncate", nothing_is_truncated),
+    instead(FollowedPartition, "begin", truncated_to_the_high_watermark),
+    instead(FollowedPartition, "truncate", nothing_is_truncated),
     instead(followed_module, "append_as_follower", followers_forget_producers),
     instead(Partition, "_take", a_deposed_leader_goes_on),
     instead(delayed_produce, "commit_state", acknowledged_when_appended),

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.replication.fetcher.followed import Followed
+    from embedlog.replication.fetcher.followed_partition import FollowedPartition
     from embedlog.runtime.pending import Pending
     from wire.schemas.list_offsets import ListOffsetsResponse
 
@@ -27,12 +27,12 @@ LATEST = -1
 EARLIEST = -2
 
 
-class OffsetLookup:
+class OutOfRangeLookup:
     """The look-up for one partition. `send` sends to its leader, and comes back when it answers."""
 
     __slots__ = ("_node_id", "_pending", "_send", "_timestamp", "followed")
 
-    def __init__(self, followed: Followed, node_id: int, send: Send) -> None:
+    def __init__(self, followed: FollowedPartition, node_id: int, send: Send) -> None:
         self.followed = followed
         self._node_id = node_id
         self._send = send

@@ -16,7 +16,7 @@ UNDEFINED = -1
 _FIRST_DELAY_MS = 5
 
 
-class Followed:
+class FollowedPartition:
     """A partition under one leader, in one of its terms. The fetcher's own; no lock.
 
     What it does to the log it does under the partition lock, and only while the partition still
@@ -172,10 +172,10 @@ class Followed:
                 truncate_fully_and_start_at(log, leader_start_offset)
 
     def __repr__(self) -> str:
-        return f"Followed({self.partition.topic_partition}, {self.leader}@{self.leader_epoch})"
+        return f"<{self.partition.topic_partition} of leader {self.leader}@{self.leader_epoch}>"
 
 
-def is_failed(followed: Followed, error: Exception) -> bool:
+def is_failed(followed: FollowedPartition, error: Exception) -> bool:
     """Is there no point in fetching again before the partition has another leader?"""
     return (
         isinstance(error, errors.KafkaStorageError) and followed.partition.log.failure is not None
