@@ -1,10 +1,8 @@
-"""What a replica manager has that has joined a cluster of several brokers.
+"""Replication on a broker that belongs to a cluster of several.
 
-    a follower's fetch      tells where it is: the high watermark moves, it may come in sync
-    leads a partition       its other replicas, and who is in sync
-    follows one             it is given to the fetcher of its leader
-
-Where there is one broker alone nothing of this exists.
+a follower fetches          note its offset: the high watermark moves, it may join the ISR
+this broker leads           track the other replicas and the ISR
+this broker follows         hand the partition to the fetcher of its leader
 """
 
 from __future__ import annotations
@@ -32,14 +30,15 @@ if TYPE_CHECKING:
 
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-"""The `replica.selector.class` that there is."""
+"""The only value of `replica.selector.class` that embedlog supports."""
 
 
 class ClusterReplication:
-    """Every method may be called from any thread.
+    """Followers' fetches, ISRs and fetchers of one broker. Every method may be called from any
+    thread.
 
-    `partitions` are those that the replica manager hosts. `wake` tries what waits for a partition;
-    it is called without any lock.
+    `partitions` are the hosted partitions of the replica manager. `wake` tries the operations that
+    wait for a partition; it is called without any lock.
     """
 
     def __init__(
@@ -60,18 +59,17 @@ class ClusterReplication:
         self._wake = wake
 
     def close(self) -> None:
-        """Fetch nothing more, and propose nothing."""
+        """Stop fetching and proposing ISRs."""
         self.fetchers.close()
         self.in_sync.close()
 
     @property
     def selects_replicas(self) -> bool:
-        """Are consumers sent to a replica in their own rack?"""
         selector: str | None = self.membership.config.replica_selector_class
         return selector == RACK_AWARE_SELECTOR
 
     def complete(self, params: FetchParams, rack_id: str) -> None:
-        """Say what a fetch is to know of this broker's settings; `rack_id` is the consumer's."""
+        """Add what a fetch must know of this broker; `rack_id` is the consumer's rack."""
         params.leader_throttle = self.throttles.leader
         if not self.selects_replicas:
             return
@@ -83,7 +81,7 @@ class ClusterReplication:
     # The controller has decided
 
     def begin_term(self, partition: Partition, state: LeaderAndIsr) -> RemoteReplicas:
-        """The other replicas, of a partition that this broker leads from here on.
+        """Return the other replicas of a partition that this broker begins to lead.
 
         Requires: the partition lock.
         """
@@ -96,16 +94,19 @@ class ClusterReplication:
         )
 
     def follow_leader(self, partition: Partition) -> None:
-        """Follow the partition's leader, or nobody. Requires: no partition lock."""
+        """Follow the partition's new leader, if another broker leads it, and watch its ISR.
+
+        Requires: no partition lock.
+        """
         self.fetchers.note(partition)
         self.in_sync.watch(partition)
 
     # A follower fetches
 
     def note_fetch(self, params: FetchParams, context: FetchContext, load: Load) -> None:
-        """Note where the follower is, of each partition that its fetch names. Requires: no lock.
+        """Note the follower's offset of each partition that its fetch names. Requires: no lock.
 
-        One that will be answered with an error has told nothing.
+        Partitions whose answer will be an error are skipped.
         """
         for asked in context.named:
             try:
@@ -113,7 +114,7 @@ class ClusterReplication:
                 if partition is not None and partition.remote_replicas is not None:
                     self._note(partition, params, asked)
             except READ_ERRORS:
-                continue  # the reading will answer with it
+                continue  # the read raises it again, for the answer
 
     def _note(self, partition: Partition, params: FetchParams, asked: FetchPartition) -> None:
         log = partition.log

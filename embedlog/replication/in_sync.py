@@ -1,16 +1,16 @@
-"""Who is in sync, agreed with the controller: proposals, one at a time for a partition.
+"""Changes of the ISR, agreed with the controller: one proposal at a time for each partition.
 
-    a follower has caught up       proposed to join at its fetch; counts for the high watermark at
-                                   once, for acks=all when the controller has agreed
-    one has fallen behind          proposed to leave, looked for every replica.lag.time.max.ms / 2;
-                                   counts until the controller has agreed
-    agreed                         the answer is taken over, unless the metadata was faster
-    refused, it may not join       forgotten, and proposed again: at its next fetch by name, or by
-                                   the duty where it has nothing to fetch
-    refused as out of date         nothing more until the metadata says what happened
-    not answered                   sent again
+    a follower has caught up       propose to add it at its fetch; the high watermark waits for it
+                                   at once, acks=all counts it after the controller agreed
+    a follower lags                propose to remove it, checked every replica.lag.time.max.ms / 2;
+                                   it counts until the controller agreed
+    agreed                         take the answer over, unless the metadata was faster
+    refused: not eligible          forget the proposal and repeat it: at the next fetch by name, or
+                                   in the duty for a follower without anything to fetch
+    refused: out of date           do nothing until the metadata arrives
+    not answered                   send the proposal again
 
-Nothing is sent under a lock, and no proposal is made while another one is out.
+Proposals are sent without a lock, and only after the one before is settled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RETRY_MS = 50
 RETURN_MS = 500
-"""How often it is looked for replicas that may return though they have nothing to fetch."""
+"""Interval of looking for replicas that may return to the ISR without having anything to fetch."""
 
 _FORGOTTEN = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 _FINAL = (
@@ -45,11 +45,13 @@ _FINAL = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""The metadata is on its way and will settle the proposal."""
+"""Final refusals: the metadata on its way will settle the proposal."""
 
 
 class InSync:
-    """A duty of the scheduler. `wake` tries what waits for a partition, without any lock."""
+    """The duty that proposes ISRs. `wake` tries what waits for a partition; it is called without
+    locks.
+    """
 
     def __init__(
         self,
@@ -67,22 +69,21 @@ class InSync:
         self._wake = wake
         self._lock = ranked_lock(Rank.IN_SYNC)
         self._unanswered: Waiting = []
-        """To be sent again, `RETRY_MS` after the last one failed."""
+        """Proposals to send again, `RETRY_MS` after the last failure."""
         self._retry_ms = 0
         self._incomplete: dict[Partition, None] = {}
-        """Those of which not all replicas are in sync."""
+        """Partitions with replicas out of sync."""
         self._return_ms = 0
         self._shrink_ms = self._monotonic_ms() + self._shrink_interval_ms
         self._is_closed = False
         runtime.scheduler.add(self)
 
     def close(self) -> None:
-        """Propose nothing more."""
         self._is_closed = True
         self._scheduler.remove(self)
 
     def watch(self, partition: Partition) -> None:
-        """The partition's state has changed. Callable with any lock held."""
+        """Look after a partition whose state has changed. Callable with any lock held."""
         remote = partition.remote_replicas
         if remote is not None and not remote.is_complete and partition not in self._incomplete:
             with self._lock:
@@ -95,7 +96,7 @@ class InSync:
         return max(1, lag_ms // 2)
 
     def send(self, partition: Partition, proposal: Proposal) -> None:
-        """Ask the controller. Requires: no lock."""
+        """Ask the controller for an ISR. Requires: no lock."""
         if self._is_closed:
             return
         try:
@@ -113,7 +114,7 @@ class InSync:
         pending.add_callback(lambda done: self._answered(partition, proposal, done))
 
     def run_once(self, now_ms: int) -> int | None:
-        """Send again what was not answered; let those leave who lag."""
+        """Repeat unanswered proposals; propose returning and lagging replicas."""
         if self._unanswered and now_ms >= self._retry_ms:
             with self._lock:
                 unanswered, self._unanswered = self._unanswered, []
@@ -174,8 +175,8 @@ class InSync:
         if remote is None or remote.proposal is not proposal:
             return  # the metadata was faster
         if state.leader_epoch != proposal.leader_epoch:
-            return  # and it will tell of the new leader
-        # The controller's answer does not say how many must be in sync, nor which cannot be.
+            return  # the metadata will name the new leader
+        # The controller's answer has neither min.insync.replicas nor the offline replicas.
         known = partition.state
         state = state.replace(
             min_insync_replicas=known.min_insync_replicas, offline_replicas=known.offline_replicas

@@ -1,15 +1,17 @@
-"""What the controller has decided about the leader and the replicas of one partition."""
+"""The controller's decision about the leader and the replicas of one partition."""
 
 from __future__ import annotations
 
 from embedlog.value import Value
 
 NOBODY = -1
-"""The leader of a partition that has none."""
+"""The leader of a partition without one."""
 
 
 class LeaderAndIsr(Value):
-    """One decision. `leader_epoch` rises when the leader changes, `partition_epoch` always."""
+    """One decision. `leader_epoch` rises with each new leader, `partition_epoch` with each
+    decision.
+    """
 
     leader: int
     leader_epoch: int

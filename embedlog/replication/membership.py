@@ -1,4 +1,4 @@
-"""What replication sees of the other brokers and of the controller: all that goes there."""
+"""The other brokers and the controller, as replication sees them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Membership(Protocol):
 
     @property
     def broker_epoch(self) -> int:
-        """Of this broker's present registration."""
+        """The epoch of this broker's present registration."""
 
     @property
     def config(self) -> BrokerConfig:
-        """This broker's settings."""
+        """The settings of this broker."""
 
     def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
-        """To the door of another broker, at the newest version.
+        """Send to the door of another broker, at the newest version.
 
         Fails with `errors.Network` or `errors.RequestTimedOut`.
         """
@@ -40,16 +40,16 @@ class Membership(Protocol):
         isr: Sequence[tuple[int, int]],
         is_recovering: bool,
     ) -> Pending[LeaderAndIsr]:
-        """Ask the controller for another set of (node id, broker epoch) in sync.
+        """Ask the controller for another ISR, given as (node id, broker epoch).
 
         Fails with the controller's refusal, or as `send` does.
         """
 
     def epoch_of(self, node_id: int) -> int:
-        """Of a broker's registration as this one knows it, -1 for none."""
+        """Return the epoch of a broker's registration as this broker knows it, or -1."""
 
     def is_eligible(self, node_id: int) -> bool:
-        """May it join the replicas in sync: registered, not fenced, not about to stop?"""
+        """May the broker join an ISR: is it registered, not fenced, and not about to stop?"""
 
     def rack_of(self, node_id: int) -> str | None:
-        """Where the broker stands, if it was told."""
+        """Return the rack of a broker, or None if it has none."""

@@ -1,13 +1,13 @@
-"""One partition as this broker holds it: its log, who leads it, and how far readers may go.
+"""One partition on this broker: its log, its leader, and how far readers may go.
 
-    appended      log end offset          everything written here
-    synced        synced offset           what power loss cannot take (fsync topics only)
-    committed     high watermark          what every in-sync replica has, and fsync topics synced
-                                          (see `replicas`; a follower is told it by its leader)
-    stable        last stable offset      what no undecided transaction can touch
+    appended      log end offset          everything in the log
+    synced        synced offset           what a loss of power cannot take (fsync topics only)
+    committed     high watermark          what every in-sync replica has, synced on fsync topics
+                                          (see `remote_replicas`; followers get it by fetching)
+    stable        last stable offset      what no open transaction can change
 
-Writers hold the partition lock; readers hold nothing, as the log publishes by assignment. Delayed
-operations are completed after the lock is released: they take locks of their own, and answer
+Writers hold the partition lock. Readers hold no lock, because the log publishes by assignment.
+Delayed operations are completed after the lock is released: they take their own locks and answer
 clients.
 """
 
@@ -34,7 +34,7 @@ NO_EPOCH = -1
 
 
 class Isolation:
-    """How far a reader may read. The first two are the `isolation_level` of requests."""
+    """How far a reader may read. The first two are the values of `isolation_level` in requests."""
 
     HIGH_WATERMARK = 0
     LAST_STABLE = 1
@@ -42,7 +42,7 @@ class Isolation:
 
 
 class Partition:
-    """A hosted partition. `lock` guards the log and every attribute; one writer at a time."""
+    """A hosted partition. `lock` guards the log and all attributes; one thread writes at a time."""
 
     __slots__ = (
         "_begin_term",
@@ -84,38 +84,37 @@ class Partition:
         self.log = log
         self.lock = log.lock
         self.state = NOTHING_DECIDED
-        """What the controller decided last."""
+        """The last decision of the controller."""
         self.leader_epoch = NO_EPOCH
         self.is_leader = False
         self._begin_term = begin_term
         self._on_change = on_change
         self.remote_replicas: RemoteReplicas | None = None
-        """The other replicas; None on a follower, and where there are none."""
+        """The other replicas; None on a follower and for a partition of one replica."""
         self.isr: tuple[int, ...] = ()
-        """The replicas in sync, as the controller has decided."""
+        """The in-sync replicas by the last decision of the controller."""
         self.min_isr = 1
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
         """Does the high watermark wait for the disk?"""
         self.retired_with: type[errors.KafkaError] | None = None
-        """Why nobody is served any more: it was deleted, or its directory is offline."""
+        """The error for all requests once the topic was deleted or its directory went offline."""
         self.watchers: dict[Callable[[], Hashable | None], None] = {}
-        """Called when the partition has changed: each returns the purgatory key of the fetches to
-        try, or None once its fetch session has ended. Any thread adds its own; iterate over a copy.
-        """
+        """Functions to call when the partition has changed. Each returns the purgatory key of the
+        fetches to try, or None once its fetch session has ended. Any thread adds its own; iterate
+        over a copy."""
 
     # Leadership
 
     def apply(self, state: LeaderAndIsr, node_id: int) -> None:
-        """Take over what the controller decided: become leader or follower.
+        """Take over a decision of the controller: become leader or follower.
 
-        A new term of this broker's begins at the log's end. What is older than the present state is
-        left alone: the answer to a proposal may overtake the metadata. `node_id` is this broker's
-        own. Requires: no partition lock.
+        A new term of this broker begins at the end of the log. A state older than the present one
+        is ignored, because the answer to a proposal may overtake the metadata. `node_id` is this
+        broker's number. Requires: no partition lock.
 
         Raises:
-            KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken
-                over.
+            KafkaStorageError: the disk failed at the beginning of a term; the old state stays.
         """
         with self.lock:
             if self.retired_with or state.partition_epoch < self.state.partition_epoch:
@@ -153,10 +152,10 @@ class Partition:
         except errors.KafkaStorageError:
             if self.log.failure is not None:
                 raise
-            # A full disk: the first append of the term notes it, or is refused.
+            # The disk is full: the first append of the term notes its epoch, or is refused.
 
     def commit(self) -> None:
-        """Raise the high watermark to what counts as committed now. Requires: the lock."""
+        """Raise the high watermark to the offset that is committed now. Requires: the lock."""
         offsets, remote = self.log.offsets, self.remote_replicas
         if remote is None:
             offsets.commit(self.syncs)
@@ -167,7 +166,7 @@ class Partition:
         offsets.commit_to(remote.committed_offset(own, end))
 
     def configure(self, *, min_insync_replicas: int) -> None:
-        """Obey other settings from the next append on; the log has them already."""
+        """Apply new settings from the next append on. The log has already got its own."""
         with self.lock:
             self.state = self.state.replace(min_insync_replicas=min_insync_replicas)
             self.min_isr = self.state.min_isr
@@ -178,7 +177,7 @@ class Partition:
                 self.commit()
 
     def retire(self, reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition) -> None:
-        """Nothing is appended or read from here on: the topic is gone, or what `reason` says."""
+        """Refuse all appends and reads from here on with `reason`."""
         with self.lock:
             self.retired_with = reason
             self.is_leader = False
@@ -189,17 +188,17 @@ class Partition:
 
     @property
     def index(self) -> int:
-        """Its number in the topic."""
+        """The number of the partition in its topic."""
         return self.topic_partition.partition
 
     @property
     def leader(self) -> int:
-        """The broker that leads it, -1 when nobody does."""
+        """The broker that leads the partition; -1 without a leader."""
         return self.state.leader
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """The brokers that hold it, the preferred leader first."""
+        """The brokers that have a replica, the preferred leader first."""
         return self.state.replicas
 
     def check_leader(
@@ -207,12 +206,12 @@ class Partition:
     ) -> None:
         """Raise unless this broker leads the partition in the epoch that the client knows.
 
-        `may_follow`: it is enough that it has a replica.
+        With `may_follow` a follower is enough.
 
         Raises:
-            UnknownTopicOrPartition: it was deleted meanwhile.
-            KafkaStorageError: its directory is offline.
-            NotLeaderOrFollower: another broker leads it, or none.
+            UnknownTopicOrPartition: the topic was deleted meanwhile.
+            KafkaStorageError: the log directory is offline.
+            NotLeaderOrFollower: another broker is the leader, or none.
             FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
             UnknownLeaderEpoch: the client knows a newer leader than this broker does.
         """
@@ -244,11 +243,11 @@ class Partition:
         verification: VerificationState | None = None,
         transaction_version: int = -1,
     ) -> LogAppendInfo:
-        """Append one record set as the leader; offsets and epoch are stamped by the log.
+        """Append one record set as the leader; the log assigns offsets and stamps the epoch.
 
-        `records` are not modified. `now_ms` is wall time. `verification` guards what belongs to a
-        transaction, see `begin_verification`; `transaction_version` is told of a marker. The caller
-        completes delayed operations afterwards.
+        `records` are not modified. `now_ms` is wall time. `verification` guards the append of a
+        transactional batch, see `begin_verification`. `transaction_version` goes with a transaction
+        marker. The caller completes delayed operations afterwards.
 
         Raises:
             NotLeaderOrFollower, UnknownTopicOrPartition, FencedLeaderEpoch, UnknownLeaderEpoch:
@@ -282,7 +281,7 @@ class Partition:
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
     ) -> VerificationState:
-        """What guards the append of a transactional batch while its coordinator is asked.
+        """Return a guard for the append of a transactional batch, before asking its coordinator.
 
         Raises as `check_leader` and `ProducerStateManager.begin_verification` do.
         """
@@ -293,9 +292,9 @@ class Partition:
             )
 
     def sync(self) -> None:
-        """Make everything appended so far survive power loss, and let readers see it.
+        """Make all appended records survive a loss of power, and let readers see them.
 
-        The disk is waited for without the lock: appends go on and share the next sync.
+        The thread waits for the disk without the lock: appends go on and share the next sync.
 
         Raises:
             KafkaStorageError: the disk refused; the log is read-only from here on.
@@ -306,11 +305,11 @@ class Partition:
                 self.commit()
 
     def delete_records(self, offset: int) -> int:
-        """Give up the records below `offset` (-1: the high watermark); return that offset.
+        """Delete the records below `offset` (-1: the high watermark) and return that offset.
 
         Raises:
-            OffsetOutOfRange: a negative offset, or one that is not committed.
-            PolicyViolation: the topic is compacted only.
+            OffsetOutOfRange: the offset is negative or not committed.
+            PolicyViolation: the topic is only compacted.
             KafkaStorageError: the disk refuses; at most whole segments were removed.
         """
         with self.lock:
@@ -331,7 +330,8 @@ class Partition:
             try:
                 log.offsets.increment_log_start_offset(offset)
             except errors.KafkaStorageError:
-                # A full disk: what is given up makes the room that it takes to say so.
+                # The disk is full: free the deleted records first, so that the new start can be
+                # written.
                 from embedlog.storage.log.retention import free_below
 
                 if log.failure is not None or not free_below(log, offset):
@@ -343,7 +343,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The offset below which no live replica holds records; -1 while that is not known."""
+        """The offset below which no live replica holds records; -1 while it is unknown."""
         start = self.log.offsets.log_start_offset
         remote = self.remote_replicas
         if remote is None:
@@ -352,7 +352,7 @@ class Partition:
             return remote.low_watermark(start)
 
     def end_offset(self, isolation: int) -> int:
-        """The offset that a reader of this isolation may not reach; see `Isolation`."""
+        """Return the offset at which a reader of this isolation must stop; see `Isolation`."""
         log = self.log
         if isolation == Isolation.HIGH_WATERMARK:
             return log.offsets.high_watermark
@@ -363,15 +363,15 @@ class Partition:
     def end_offset_for_epoch(
         self, epoch: int, current_leader_epoch: int = NO_EPOCH
     ) -> tuple[int, int]:
-        """(largest known epoch not above `epoch`, where it ended); (-1, -1) when unknown."""
+        """Return (largest known epoch up to `epoch`, its end offset), or (-1, -1) if unknown."""
         self.check_leader(current_leader_epoch)
         return self.log.epochs.end_offset_for(epoch)
 
     def active_producers(self) -> list[ProducerStateEntry]:
-        """What is remembered of each producer, also by a follower.
+        """Return the state of each producer; followers know it as well.
 
         Raises:
-            UnknownTopicOrPartition: it was deleted meanwhile.
+            UnknownTopicOrPartition: the topic was deleted meanwhile.
         """
         with self.lock:
             if self.retired_with:

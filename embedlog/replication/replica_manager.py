@@ -3,11 +3,11 @@
     append                              fetch
     partition lock: append, watermark   read, without a lock
     lock released                       enough, or no time to wait: answer
-    waiting operations are tried        else: park a DelayedFetch under its partitions
-    not committed yet: park a DelayedProduce
+    try the waiting operations          else: park a DelayedFetch under its partitions
+    not committed: park a DelayedProduce
 
-Delayed operations are always tried after the partition lock is released: they take locks of
-their own, and answer clients.
+Delayed operations are always tried after the partition lock is released: they take their own locks
+and answer clients.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
     from wire.schemas.produce import ProduceResponse
 
 CURRENT_MAGIC = (2, 2)
-"""Only batches of magic 2; older produce versions may bring (0, 2)."""
+"""Only batches of magic 2; older Produce versions may send (0, 2)."""
 
 _CLOCKS_DIFFER_MS = 60_000
-"""From so much on this process' wall clock and the machine's are not the same."""
+"""Difference from which this process's wall clock disagrees with the machine's."""
 
 
 class ReplicaManager:
-    """Owns the hosted partitions. Every method may be called from any thread."""
+    """Owner of the hosted partitions. Every method may be called from any thread."""
 
     def __init__(self, runtime: Runtime, *, node_id: int) -> None:
         self.runtime = runtime
         self.node_id = node_id
         self.partitions: dict[tuple[str, int], Partition] = {}
-        """Those that were asked for, by `TopicPartition` or any pair that equals it."""
+        """The partitions in use, by `TopicPartition` or by an equal pair."""
         self.load: Callable[[str, int], Partition | None] = nothing_to_load
-        """Host a partition that exists and was not asked for yet; None when there is none."""
+        """Host a partition that exists but is not in use yet; None if there is none."""
         self.produce_purgatory = self._purgatory("Produce")
         self.fetch_purgatory = self._purgatory("Fetch")
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
@@ -66,7 +66,7 @@ class ReplicaManager:
         self.to_sync = PartitionDuty(runtime.scheduler, self._sync)
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
         self.replication: ClusterReplication | None = None
-        """What it takes to replicate; None where this broker is the only one."""
+        """None on the only broker of a cluster."""
 
     def join(self, membership: Membership) -> None:
         """Replicate to and from other brokers. Requires: no partition is hosted yet."""
@@ -79,7 +79,7 @@ class ReplicaManager:
 
     @property
     def fetchers(self) -> Fetchers:
-        """The fetchers of the partitions that are followed. Requires: it has joined others."""
+        """The fetchers of followed partitions. Requires: a cluster of several brokers."""
         assert self.replication is not None, "this broker is the only one"
         return self.replication.fetchers
 
@@ -92,7 +92,7 @@ class ReplicaManager:
         return DelayedOperationPurgatory(name, timer, purge_interval)
 
     def close(self, *, syncs: bool = True) -> None:
-        """Sync what waits for it, unless told not to, and answer every operation that waits."""
+        """Sync partitions that wait for it, unless `syncs` is false; answer all operations."""
         scheduler = self.runtime.scheduler
         if self.replication is not None:
             self.replication.close()
@@ -113,7 +113,7 @@ class ReplicaManager:
     # Partitions
 
     def partition(self, topic: str, index: int) -> Partition:
-        """The partition, loaded now if need be. Requires: no partition lock.
+        """Return the partition, loaded now if necessary. Requires: no partition lock.
 
         Raises:
             UnknownTopicOrPartition: this broker has no such partition.
@@ -127,12 +127,13 @@ class ReplicaManager:
     def host(
         self, topic_partition: TopicPartition, log: Log, state: LeaderAndIsr, *, topic_id: bytes
     ) -> Partition:
-        """Take a partition in, which leads or follows as `state` says. Requires: no partition lock.
+        """Take in a partition that leads or follows as `state` says. Requires: no partition lock.
 
-        Nobody finds it before that is known: they would hear that another broker leads it.
+        It becomes visible only with its state; otherwise clients would hear that another broker
+        leads it.
 
         Raises:
-            KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken in.
+            KafkaStorageError: the disk failed at the beginning of a term; nothing was taken in.
         """
         others = self.replication
         if others is None:
@@ -150,10 +151,10 @@ class ReplicaManager:
         return partition
 
     def changed(self, partition: Partition) -> None:
-        """Its leader, epoch or settings did: tell what waits, soon.
+        """Wake what waits for a partition whose leader, epoch or settings changed, soon.
 
-        Not in this call: whoever changes metadata holds the controller lock, and those who are
-        answered may want it.
+        Not in this call: the caller may hold the controller lock, and the woken operations may need
+        it.
         """
         if partition.syncs and partition.log.offsets.high_watermark < partition.log.log_end_offset:
             self.to_sync.add(partition)
@@ -164,9 +165,7 @@ class ReplicaManager:
         topic_partition: TopicPartition,
         reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition,
     ) -> Partition | None:
-        """Forget a partition whose topic was deleted, or for another `reason`; what waits on it is
-        answered soon, with that.
-        """
+        """Forget a partition; answer what waits for it soon, with `reason`."""
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
             partition.retire(reason)
@@ -186,12 +185,12 @@ class ReplicaManager:
         is_awaited: bool = False,
         verification: VerificationState | None = None,
     ) -> LogAppendInfo:
-        """Append as the leader, and wake who waited for it. See `Partition.append` for errors.
+        """Append as the leader and wake the waiting readers. See `Partition.append` for errors.
 
-        On return the records are in the log; they are committed once the high watermark has
-        passed them, which it has on topics that do not wait for the disk. On the others the sync
-        is left for the scheduler, to be shared by many, unless the caller waits for it
-        (`is_awaited`): then it is done in this call, and shared with who calls meanwhile.
+        On return the records are in the log. They are committed when the high watermark has passed
+        them; on topics that do not wait for the disk it has done so on return. On other topics the
+        scheduler syncs later, once for many appends. With `is_awaited` this call syncs, shared with
+        concurrent callers.
         """
         now_ms = self._wall_ms()
         try:
@@ -204,7 +203,7 @@ class ReplicaManager:
                 verification=verification,
             )
         except errors.InvalidTimestamp as error:
-            # A test may have frozen this process' time, but not that of a client in C.
+            # A test may have frozen the clock of this process, but not the clock of a C client.
             machine_ms = self._clock.machine_wall_ms()
             if abs(machine_ms - now_ms) < _CLOCKS_DIFFER_MS:
                 raise
@@ -222,7 +221,7 @@ class ReplicaManager:
         if partition.syncs or partition.remote_replicas is not None:
             self.appended(partition, is_awaited=is_awaited)
         else:
-            # `_wake_readers`, without a call for each record.
+            # `_wake_readers`, written out to save a call for each record.
             self.fetch_purgatory.check_and_complete(partition.topic_partition)
             if partition.watchers:
                 self._notify_watchers(partition)
@@ -231,7 +230,7 @@ class ReplicaManager:
     def append_marker(
         self, partition: Partition, marker: bytes, *, transaction_version: int
     ) -> LogAppendInfo:
-        """Append the end of a transaction to one of its partitions, for its coordinator."""
+        """Append the marker that ends a transaction in a partition, for the coordinator."""
         info = partition.append(
             marker,
             acks=-1,
@@ -244,9 +243,9 @@ class ReplicaManager:
         return info
 
     def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:
-        """Commit and wake after `Partition.append`, as `append` does. Requires: no lock."""
+        """Wake, and sync if needed, after a `Partition.append`. Requires: no lock."""
         if partition.remote_replicas is not None:
-            # Followers read what is not committed; and who is alone in sync has committed it.
+            # Followers read uncommitted records; without other in-sync replicas they are committed.
             self._complete_all(partition)
         elif not partition.syncs:
             self._wake_readers(partition)
@@ -266,10 +265,10 @@ class ReplicaManager:
         storage_error: int = ErrorCode.KAFKA_STORAGE_ERROR,
         on_moved: Callable[[ProduceResponse], None] | None = None,
     ) -> ProduceResponse | Pending[ProduceResponse]:
-        """Answer when every partition of `appended` is committed, or the time is over.
+        """Answer when every partition of `appended` is committed, or after `timeout_ms`.
 
-        `storage_error` is what the client is told when the disk refuses. `on_moved` completes an
-        answer that says of a partition that another broker leads it now.
+        `storage_error` is the code for the client if the disk refuses. `on_moved` completes an
+        answer with partitions that other brokers lead now.
         """
         from embedlog.replication.delayed_produce import DelayedProduce
 
@@ -287,7 +286,7 @@ class ReplicaManager:
         *,
         is_local: bool = False,
     ) -> LogAppendInfo | Pending[LogAppendInfo]:
-        """As `await_commit`, for one append without a request; the pending fails with its error.
+        """Like `await_commit`, for one append without a request; the pending fails with its error.
 
         `is_local`: for acks=1, which does not wait for other replicas.
         """
@@ -302,15 +301,16 @@ class ReplicaManager:
             partition.sync()
         except errors.KafkaStorageError:
             if partition.log.failure is None:
-                # Without a descriptor nothing was synced, nor lost: it is as if it took longer.
+                # Without a free descriptor nothing was synced or lost: try again as if the sync
+                # took longer.
                 self.to_sync.try_again(partition)
                 return
-            # The log remembers, and refuses writes; those who wait learn of it below.
+            # The log remembers the failure and refuses writes; waiting producers learn of it below.
         self._wake_readers(partition)
         self.produce_purgatory.check_and_complete(partition.topic_partition)
 
     def _wake_readers(self, partition: Partition) -> None:
-        """The high watermark has moved. Requires: no partition lock."""
+        """Try what waits for the high watermark. Requires: no partition lock."""
         self.fetch_purgatory.check_and_complete(partition.topic_partition)
         if partition.watchers:
             self._notify_watchers(partition)
@@ -323,16 +323,16 @@ class ReplicaManager:
         self.delete_records_purgatory.check_and_complete(key)
 
     def records_deleted(self, partition: Partition) -> None:
-        """The log start offset has moved. Requires: no partition lock."""
+        """Try what waits for the log start offset. Requires: no partition lock."""
         self._notify_watchers(partition)
         self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
     def _notify_watchers(self, partition: Partition) -> None:
-        """Fetch sessions look again at a partition when it has changed, and only then."""
+        """Let the fetch sessions that watch the partition look at it again."""
         for source_changed in list(partition.watchers):
             session = source_changed()
             if session is None:
-                partition.watchers.pop(source_changed, None)  # its session ended while it was read
+                partition.watchers.pop(source_changed, None)  # its session ended meanwhile
                 continue
             self.fetch_purgatory.check_and_complete(session)
 
@@ -342,7 +342,7 @@ class ReplicaManager:
         deleted: Sequence[DeletedPartition],
         response: DeleteRecordsResponse,
     ) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
-        """Answer when no live replica holds the deleted records, or the time is over."""
+        """Answer when no live replica holds the deleted records, or after `timeout_ms`."""
         from embedlog.replication.delayed_delete_records import DelayedDeleteRecords
 
         operation = DelayedDeleteRecords(timeout_ms, deleted, response)
@@ -353,7 +353,7 @@ class ReplicaManager:
 
 
 def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> errors.KafkaError:
-    """The refusal of a timestamp, with what two clocks say that do not agree."""
+    """Return the refusal of a timestamp, with the times of both clocks."""
     told = errors.InvalidTimestamp(
         f"{error}; the broker's wall clock says {now_ms}, while its machine's says {machine_ms}: "
         "has a test frozen or moved the time of this process?"
@@ -363,10 +363,10 @@ def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> erro
 
 
 def check_one_batch(records: Buffer) -> None:
-    """Look at the frame of what is to be produced, as Kafka does before it looks for the leader.
+    """Check the frame of produced records, as Kafka does before it looks for the leader.
 
     Raises:
-        InvalidRecord, CorruptMessage: they are not one batch of the current format.
+        InvalidRecord, CorruptMessage: the records are not one batch of the current format.
     """
     from embedlog.storage.validation.record_set import check_rest, first_entry
 
@@ -376,5 +376,5 @@ def check_one_batch(records: Buffer) -> None:
 
 
 def nothing_to_load(_topic: str, _index: int) -> Partition | None:
-    """Stands for `ReplicaManager.load` where there is nothing, or where it may not be called."""
+    """Return None, as `ReplicaManager.load` where nothing exists or loading is not allowed."""
     return None

@@ -1,6 +1,6 @@
 """All fetchers of a broker, one for each leader, as one duty of the scheduler.
 
-What the metadata says is noted by any thread; the duty acts on it. Its cost is that of the fetchers
+Any thread notes changes of the metadata; the duty acts on them. It costs time only for fetchers
 that have something to do: an answer, the end of a delay, a partition to follow.
 """
 
@@ -45,9 +45,10 @@ class Fetchers:
         self._wake = wake
         self._lock = ranked_lock(Rank.FETCHERS)
         self._news: dict[TopicPartition, Partition] = {}
-        """Partitions of which the duty has to look whether, and from whom, they are fetched."""
+        """Partitions whose leaders changed; the duty decides whether and from where to fetch them.
+        """
         self._held: dict[TopicPartition, Partition | None] = {}
-        """Those that a test holds behind, with the partition that was to be followed."""
+        """Partitions that a test holds back, with the partition to follow on release."""
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._ready: dict[ReplicaFetcher, None] = {}
@@ -57,18 +58,17 @@ class Fetchers:
         runtime.scheduler.add(self)
 
     def close(self) -> None:
-        """Fetch nothing more."""
         self._is_closed = True
         self._scheduler.remove(self)
 
     def note(self, partition: Partition) -> None:
-        """The partition has changed: fetch it from whoever leads it now, or no more."""
+        """Fetch the changed partition from its present leader, or stop fetching it."""
         with self._lock:
             self._news[partition.topic_partition] = partition
         self._scheduler.notify(self)
 
     def hold(self, topic_partition: TopicPartition) -> None:
-        """Fetch the partition no more until `release`: its replica here falls behind."""
+        """Stop fetching the partition until `release`: its replica here falls behind."""
         with self._lock:
             followed = self._followed.get(topic_partition)
             self._held.setdefault(topic_partition, None)
@@ -77,7 +77,7 @@ class Fetchers:
         self._scheduler.notify(self)
 
     def release(self, topic_partition: TopicPartition) -> None:
-        """Let a partition that was held be fetched again."""
+        """Fetch a held partition again."""
         with self._lock:
             partition = self._held.pop(topic_partition, None)
             if partition is not None:
@@ -87,7 +87,7 @@ class Fetchers:
     # The duty
 
     def run_once(self, now_ms: int) -> int | None:
-        """Look at what is new, and let every fetcher go on that can."""
+        """Act on changes, and let every fetcher continue that can."""
         if self._news:
             with self._lock:
                 news, self._news = self._news, {}
@@ -105,7 +105,7 @@ class Fetchers:
         return max(0, self._due[0][0] - now_ms) if self._due else None
 
     def _place(self, partition: Partition) -> None:
-        """Fetch the partition from its leader, or from nobody, as it stands now."""
+        """Fetch the partition from its present leader, or stop fetching it."""
         key = partition.topic_partition
         former = self._followed.pop(key, None)
         if former is not None:
@@ -147,7 +147,7 @@ class Fetchers:
         return fetcher
 
     def _is_ready(self, fetcher: ReplicaFetcher) -> None:
-        """An answer has arrived."""
+        """Let a fetcher continue whose answer has arrived."""
         if not self._is_closed:
             self._ready[fetcher] = None
             self._scheduler.notify(self)

@@ -1,11 +1,11 @@
-"""What a follower does whose offset its leader does not have.
+"""What a follower does when the leader does not have its offset.
 
-    leader's end is lower      an unclean election: what lies behind it is cut
-    leader's start is higher   the records in between are given up: begin anew there
-    neither                    go on at the own end
+    leader's end is lower      an unclean election: cut the records after it
+    leader's start is higher   give up the records in between: begin again there
+    neither                    continue at the end of the own log
 
-The end is asked for first, then the start, each by a ListOffsets; an error ends the look-up, and
-the next fetch begins another.
+The look-up asks for the end and then for the start, each by a ListOffsets request. An error ends
+it, and the next fetch begins another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EARLIEST = -2
 
 
 class OutOfRangeLookup:
-    """The look-up for one partition. `send` sends to its leader, and comes back when it answers."""
+    """The look-up for one partition. `send` asks the leader; its answer wakes the fetcher."""
 
     __slots__ = ("_node_id", "_pending", "_send", "_timestamp", "followed")
 
@@ -39,10 +39,10 @@ class OutOfRangeLookup:
         self._ask(LATEST)
 
     def step(self) -> bool:
-        """Go on if the leader has answered; say whether all is done.
+        """Continue if the leader has answered; return whether the look-up is finished.
 
         Raises:
-            KafkaError: the leader refused, was not reached, or the own disk refuses.
+            KafkaError: the leader refused or was not reached, or the own disk refuses.
         """
         while self._pending.done():
             offset = self._offset()
