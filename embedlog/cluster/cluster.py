@@ -432,9 +432,9 @@ class Cluster:
         """
         self._check_open()
         for node in self._brokers.nodes():
-            if node.commit_desk is not None:
-                work = node.commit_desk.work
-                while work.work():
+            if node.commit_inbox is not None:
+                worker = node.commit_inbox.worker
+                while worker.commit_one():
                     pass
 
     # Life

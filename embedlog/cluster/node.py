@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.broker.commits.desk import CommitDesk
+    from embedlog.broker.commits.inbox import CommitInbox
     from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Peers
     from embedlog.config.broker_config import BrokerConfig
@@ -28,7 +28,7 @@ class Node:
     several is given the `controller` and its `peers`.
     """
 
-    __slots__ = ("_is_alone", "_is_on_disk", "commit_desk", "controller", "core", "log_manager")
+    __slots__ = ("_is_alone", "_is_on_disk", "commit_inbox", "controller", "core", "log_manager")
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Node:
             if self._is_alone:
                 controller.on_change = self.core.changed
             self._keep_directories(opener.keeper)
-            self.commit_desk = self._open_commit_desk() if on_disk else None
+            self.commit_inbox = self._open_commit_inbox() if on_disk else None
         except BaseException:
             self.log_manager.close()
             raise
@@ -97,14 +97,14 @@ class Node:
         elif self.core.config.cordoned_log_dirs:
             self.core.report_cordons()
 
-    def _open_commit_desk(self) -> CommitDesk:
-        """The desk for what other processes have staged in the directory.
+    def _open_commit_inbox(self) -> CommitInbox:
+        """Open the inbox for files that other processes have staged in the directory.
 
         Nobody has seen the logs yet: a commit that a crash cut short is finished here.
         """
-        from embedlog.broker.commits.desk import CommitDesk
+        from embedlog.broker.commits.inbox import CommitInbox
 
-        return CommitDesk(self.core)
+        return CommitInbox(self.core)
 
     @property
     def is_held(self) -> bool:
@@ -133,8 +133,8 @@ class Node:
             self.controller.on_change = _ignore
         if self.log_manager.keeper is not None:
             self.log_manager.keeper.close()
-        if self.commit_desk is not None:
-            self.commit_desk.close()
+        if self.commit_inbox is not None:
+            self.commit_inbox.close()
         self.core.close(makes_logs=self._is_on_disk)
         self.core.runtime.scheduler.exclusively(self.log_manager.tasks.finish_before_close)
         self.log_manager.close()
@@ -146,8 +146,8 @@ class Node:
         """
         if self.log_manager.keeper is not None:
             self.log_manager.keeper.close()
-        if self.commit_desk is not None:
-            self.commit_desk.close()
+        if self.commit_inbox is not None:
+            self.commit_inbox.close()
         self.core.close(syncs=False)
         self.log_manager.abandon(loses_unsynced=loses_unsynced)
 

@@ -200,8 +200,9 @@ class FetchSessions:
     def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
         """Return the session that a new one of `size` partitions may evict.
 
-        Requires: the cache lock. First a session unused for two minutes. Otherwise the least valuable session that is two
+        First a session unused for two minutes. Otherwise the least valuable session that is two
         minutes old (for a follower also a young consumer's), if the new session is worth more.
+        Requires: the cache lock.
         """
         oldest = min(self._sessions.values(), key=_last_used_ms, default=None)
         if oldest is None:

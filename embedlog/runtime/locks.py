@@ -42,7 +42,7 @@ class Rank:
     user's callback whatever that uses."""
     ACCUMULATOR = 15
     """A producer's queues. Under it nothing but leaves."""
-    COMMIT_DESK = 17
+    COMMIT_INBOX = 17
     """The making of what adopts staged files, and of its thread."""
     ADOPTION = 18
     """Taking in what other processes have staged: one commit at a time. Under it what loads a

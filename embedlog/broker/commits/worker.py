@@ -24,7 +24,7 @@ _log = Logger("broker")
 _RETRY_MS = 1_000
 
 
-class CommitWork:
+class CommitWorker:
     """Makes commits for the owner of a data directory. A duty for a thread of its own."""
 
     def __init__(self, broker: Broker) -> None:
@@ -49,7 +49,7 @@ class CommitWork:
     def run_once(self, _now_ms: int) -> int | None:
         """Work until nothing is left."""
         try:
-            while not self.is_closed and self.work():
+            while not self.is_closed and self.commit_one():
                 pass
             if self._replacer.is_pending:
                 self._replacer.complete()
@@ -58,7 +58,7 @@ class CommitWork:
             return _RETRY_MS
         return None
 
-    def work(self) -> bool:
+    def commit_one(self) -> bool:
         """Take one manifest, adopt and answer it; False when there was none. Thread-safe.
 
         Raises:

@@ -18,7 +18,7 @@ from embedlog.storage.state_files import staged_layout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
-    from embedlog.broker.commits.work import CommitWork
+    from embedlog.broker.commits.worker import CommitWorker
     from embedlog.runtime.duty_thread import DutyThread
 
 ABSENT_MS, PRESENT_MS, BUSY_MS = 1_000, 100, 20
@@ -26,7 +26,7 @@ _BUSY_FOR_MS = 5_000
 _SWEEP_INTERVAL_MS = 600_000
 
 
-class CommitDesk:
+class CommitInbox:
     """Adopts what committers leave for the owner of a data directory. A duty."""
 
     def __init__(self, broker: Broker) -> None:
@@ -40,25 +40,25 @@ class CommitDesk:
         self._runtime = runtime = broker.runtime
         self._files = runtime.files
         self._data = broker.log_manager.first.directory.path
-        self._lock = ranked_rlock(Rank.COMMIT_DESK)
-        self._work: CommitWork | None = None
+        self._lock = ranked_rlock(Rank.COMMIT_INBOX)
+        self._worker: CommitWorker | None = None
         self._thread: DutyThread | None = None
         self._is_closed = False
         self._busy_until_ms = 0
         self._sweep_ms = runtime.clock.monotonic_ms() + _SWEEP_INTERVAL_MS
         if self._files.stat(staged_layout.commit_file(self._data)) is not None:
-            self.work.resume()
+            self.worker.resume()
         runtime.scheduler.add(self)
 
     @property
-    def work(self) -> CommitWork:
+    def worker(self) -> CommitWorker:
         """What adopts and answers, made when there is something to do."""
-        from embedlog.broker.commits.work import CommitWork
+        from embedlog.broker.commits.worker import CommitWorker
 
         with self._lock:
-            if self._work is None:
-                self._work = CommitWork(self._broker)
-            return self._work
+            if self._worker is None:
+                self._worker = CommitWorker(self._broker)
+            return self._worker
 
     def run_once(self, now_ms: int) -> int | None:
         """Have a look; milliseconds until the next."""
@@ -74,7 +74,7 @@ class CommitDesk:
             self._notify()
         elif is_present and now_ms >= self._sweep_ms:
             self._sweep_ms = now_ms + _SWEEP_INTERVAL_MS
-            self.work.sweep()
+            self.worker.sweep()
         if now_ms < self._busy_until_ms:
             return BUSY_MS
         return PRESENT_MS if is_present else ABSENT_MS
@@ -83,17 +83,17 @@ class CommitDesk:
         """Do nothing more; returns when the commit that is worked on is done."""
         self._runtime.scheduler.remove(self)
         self._is_closed = True
-        if self._work is not None:
-            self._work.is_closed = True
+        if self._worker is not None:
+            self._worker.is_closed = True
         if self._thread is not None:
             self._thread.close()
-        if self._work is not None:
-            self._work.tidy()
+        if self._worker is not None:
+            self._worker.tidy()
 
     def _notify(self) -> None:
         with self._lock:
             if self._is_closed:
                 return
             if self._thread is None:
-                self._thread = self._runtime.scheduler.duty_thread(self.work, "embedlog-commits")
+                self._thread = self._runtime.scheduler.duty_thread(self.worker, "embedlog-commits")
         self._thread.notify()
