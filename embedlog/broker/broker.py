@@ -3,8 +3,8 @@
     Broker.handle -> dispatch -> apis/* -> replica_manager -> storage
                                         -> controller -> metadata log
 
-The controller decides, the broker follows: `MetadataPublisher` turns each change into logs and
-partitions. The caller's thread does the work; the broker has no thread of its own.
+The controller decides and the broker follows: `MetadataPublisher` turns each change of the metadata
+into logs and partitions. The caller's thread does the work; the broker has no thread of its own.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _log = Logger("broker")
 class Broker:
     """One broker over opened logs and a replayed controller.
 
-    Whoever makes it lets it know of each change of the metadata (`changed`), and closes the log
-    manager and the controller after it; `close` ends what it began itself.
+    The owner reports each change of the metadata (`changed`), and closes the log manager and the
+    controller after the broker. `close` ends only the parts that the broker made.
     """
 
     def __init__(
@@ -71,19 +71,19 @@ class Broker:
         log_manager.cordoned = lambda: config.cordoned_log_dirs
         self.controller = controller
         self.image = controller.image
-        """The metadata as this broker was last told it; take the reference once."""
+        """The newest metadata that this broker knows. Use one reference throughout a request."""
         self.peers = peers
-        """The way to the other brokers; None where there are none."""
+        """The other brokers; None on the only one."""
         self.endpoints: list[tuple[str, str, int]] = []
         """(listener name, host, port) of every listener, as advertised."""
         self.replica_manager = ReplicaManager(runtime, node_id=self.node_id)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self.api_versions: dict[int, ApiVersionsResponse] = {}
-        """By version, what remote clients were told last; nobody changes it."""
+        """By version, the last answer to a remote client. Never modified."""
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
-        """Sees every request before its API does, also what producers of this process append; what
-        it returns is the answer, None lets the broker answer."""
+        """Called with every request before its API, and with records that producers of this process
+        append. Its return value is the answer; None lets the broker answer."""
         self._coordinators = Coordinators(
             runtime,
             config,
@@ -95,7 +95,7 @@ class Broker:
         self._fetch_sessions: FetchSessions | None = None
         self._lock = ranked_lock(Rank.BROKER)
         self.parked = ParkedFetches()
-        """Those of connections, which may break."""
+        """The parked fetches of connections, which may break."""
         self.publisher = MetadataPublisher(
             config,
             log_manager,
@@ -103,7 +103,7 @@ class Broker:
             self._bump_leader_epochs,
             peers,
         )
-        """What it hosts, as the metadata says."""
+        """Keeps the hosted partitions in step with the metadata."""
         self.publisher.open(self.image)
         self.replica_manager.load = self.publisher.load
         if peers is None and not log_manager.was_clean:
@@ -111,11 +111,11 @@ class Broker:
         for each in log_manager.managers:
             runtime.scheduler.add(each.tasks)
         if peers is None and TRANSACTIONS_TOPIC in self.image.topics_by_name:
-            # What was decided is told without being asked for, and what is open takes time.
+            # Load now: decided transactions must be completed, and open ones must time out.
             self.transaction_coordinator.load()
 
     def _recover(self, load: Callable[[], None]) -> None:
-        """Load every log after an unclean shutdown: each is read and cut where it was torn."""
+        """Load every log after an unclean shutdown: read each one and cut its torn end."""
         clock, manager = self.runtime.clock, self.log_manager
         began_ms = clock.monotonic_ms()
         load()
@@ -128,11 +128,11 @@ class Broker:
         )
 
     def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-        """Answer a request: a response, a `Pending` of one, or None when there will be none.
+        """Answer a request: return a response, a `Pending` of one, or None if there is none.
 
-        Callable from any thread; never waits. The request is only read, also after the return: its
-        buffers may be in use until the answer is there. Requires: the API and version are among
-        the `dispatch.versions`.
+        Callable from any thread; never waits. The request is only read, but also after the return:
+        its buffers may be in use until the answer is complete. Requires: `dispatch.versions` has
+        the API and its version.
         """
         if self.interceptor is not None:
             instead: R | Pending[R] | None = self.interceptor(context, request)
@@ -144,9 +144,9 @@ class Broker:
         return answer
 
     def close(self, *, syncs: bool = True, makes_logs: bool = False) -> None:
-        """Answer what waits, and sync what waits for it. Requests after this find no partition.
+        """Sync, and answer all waiting requests. Later requests find no partition.
 
-        `makes_logs`: those of new topics that were not used yet are made first.
+        With `makes_logs`, first make the logs of new topics that nobody has used yet.
         """
         self.publisher.close(makes_logs=makes_logs)
         for each in self.log_manager.managers:
@@ -158,23 +158,24 @@ class Broker:
 
     @property
     def node_id(self) -> int:
-        """Its number in the cluster."""
         return self.config.node_id
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's, as clients are told it."""
+        """The cluster's id, as clients see it."""
         return self.image.cluster_id
 
     @property
     def serves_consumer_protocol(self) -> bool:
-        """May groups use the protocol of KIP-848? The cluster's feature and a setting allow it."""
+        """May groups use the protocol of KIP-848? The cluster's feature and a setting must allow
+        it.
+        """
         is_on = self.image.feature_level(features.GROUP) > 0
         return is_on and "consumer" in self.config.group_coordinator_rebalance_protocols
 
     @property
     def fetch_sessions(self) -> FetchSessions:
-        """The cache of fetch sessions, made with the first fetch."""
+        """The cache of fetch sessions, made for the first fetch."""
         sessions = self._fetch_sessions
         return self._make_fetch_sessions() if sessions is None else sessions
 
@@ -195,13 +196,13 @@ class Broker:
 
     @property
     def group_coordinator(self) -> GroupCoordinator:
-        """The coordinator of groups, made with the first request that needs it."""
+        """The group coordinator, made for the first request that needs it."""
         coordinator = self._coordinators.group
         return self._coordinators.make_group() if coordinator is None else coordinator
 
     @property
     def transaction_coordinator(self) -> TransactionCoordinator:
-        """The coordinator of transactions, made with the first request that needs it."""
+        """The transaction coordinator, made for the first request that needs it."""
         coordinator = self._coordinators.transaction
         return self._coordinators.make_transaction() if coordinator is None else coordinator
 
@@ -215,7 +216,7 @@ class Broker:
         )
 
     def changed(self, delta: MetadataDelta) -> None:
-        """Act on one change of the metadata. Called in the order of changes, one at a time."""
+        """Act on one change of the metadata. Changes come in order, one at a time."""
         self.image = delta.image
         if self.peers is not None and delta.broker_configs_changed:
             self._obey_settings()
@@ -227,7 +228,8 @@ class Broker:
         if delta.deleted and (
             self._coordinators.group is not None or OFFSETS_TOPIC in delta.image.topics_by_name
         ):
-            # Groups may hold offsets of a deleted topic though nobody asked for them yet.
+            # A deleted topic may have committed offsets even if the group coordinator is not made
+            # yet.
             self.group_coordinator.on_metadata(delta)
 
     def join(self, *, is_opening: bool) -> None:
@@ -274,18 +276,18 @@ class Broker:
         self.config.set_dynamic(configs.get("", {}), configs.get(str(self.node_id), {}))
 
     def topic_name(self, topic_id: bytes) -> str:
-        """The name of a topic id, "" when there is no such topic."""
+        """Return the name of a topic id, or "" if there is no such topic."""
         topic = self.image.topics_by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     def all_partitions(self) -> list[Partition]:
-        """Every partition of this broker that has a log; those not asked for yet are loaded."""
+        """Return every partition that has a log on this broker, loaded now if necessary."""
         self.publisher.load_all()
         return list(self.replica_manager.partitions.values())
 
     def disk_error(self, topic: str, partition: int) -> Exception | None:
-        """The damage that was found in the partition, or what the disk last refused a write to it
-        with; None when there was neither.
+        """Return the damage found in the partition, or the disk's last refusal of a write, or
+        None.
         """
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
@@ -301,7 +303,7 @@ class Broker:
         return log.health.disk_error if log.health.damage is None else log.health.damage[1]
 
     def expire_offsets(self) -> None:
-        """Delete committed offsets, and groups, that have outlived offsets.retention.minutes."""
+        """Delete committed offsets and groups older than offsets.retention.minutes."""
         if OFFSETS_TOPIC in self.image.topics_by_name:
             self.group_coordinator.expire_offsets()
 

@@ -1,7 +1,7 @@
 """`Coordinators`: the group and the transaction coordinator of a broker, made when first needed.
 
-In a cluster of several brokers they coordinate what lies in those partitions of their internal
-topics that this broker leads.
+In a cluster of several brokers each coordinates the groups and transactional ids that lie in the
+partitions led by its broker.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""What becomes of a broker's data directories, where it has several or some are cordoned. A duty.
+"""The duty that looks after several data directories of a broker, or cordoned ones.
 
-    a log is made, or moved     the controller is told where it lies
-    a disk has failed           its directory is taken offline, and its replicas with it;
-                                the controller hears of it, and lets others lead; without its first
-                                directory one of several brokers ends, as when the controller cannot
-                                be told for log.dir.failure.timeout.ms
-    a move was cut short        it begins anew
-    directories are cordoned    the controller hears of it, and places nothing on a broker of which
-                                all are
+    a log is made or moved      tell the controller its directory
+    a disk fails                take its directory and replicas offline and tell the controller, so
+                                that others lead; one broker of several ends if this was its first
+                                directory, or if the controller has not been reached for
+                                log.dir.failure.timeout.ms
+    a move was cut short        begin it again
+    directories are cordoned    tell the controller, which places no replica on a broker without
+                                other directories
 
-The only broker of a cluster says so in the call that makes the log: a record in it is acknowledged
-only when it is known where the log lies. One of several says it soon, as Kafka does.
+The only broker of a cluster reports the directory in the call that makes the log, because records
+are acknowledged only when the place of their log is known. One of several reports it soon, as Kafka
+does.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _log = Logger("broker")
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 NO_EPOCH = -1
-"""Of the only broker of a cluster, which does not register."""
+"""The broker epoch of the only broker of a cluster, which does not register."""
 _RETRY_MS = 50
 _REFUSED_MS = 1_000
-"""After which the disk is asked again that has refused the metadata log."""
+"""Delay after the disk has refused a write to the metadata log."""
 
 
 def move_rate(config: BrokerConfig) -> int | None:
-    """So many bytes a second may be moved between directories, None for as fast as can be."""
+    """Return the limit for moves between directories in bytes a second, or None."""
     for texts, _ in config.sources():
         if MOVE_RATE in texts:
             return int(texts[MOVE_RATE])
@@ -52,7 +53,7 @@ def move_rate(config: BrokerConfig) -> int | None:
 
 
 class DirectoryKeeper:
-    """Of one broker. Every method may be called from any thread."""
+    """Keeps the directories of one broker. Every method may be called from any thread."""
 
     __slots__ = (
         "_asked",
@@ -74,23 +75,23 @@ class DirectoryKeeper:
     )
 
     def __init__(self, runtime: Runtime) -> None:
-        """Only note failures until `begin`: a disk may fail before there is a broker."""
+        """Make a keeper that only notes failures until `begin`, as a disk may fail before that."""
         self._runtime = runtime
         self._scheduler = runtime.scheduler
         self._clock = runtime.clock
         self._is_open = False
         self._failed: deque[tuple[str, OSError]] = deque()
         self._places: dict[TopicPartition, bytes] = {}
-        """What the controller was not told yet."""
+        """Directories of logs to report to the controller."""
         self._cut_short: dict[TopicPartition, str] = {}
-        """Moves that ended with an earlier process: where to."""
+        """Moves that an earlier process did not finish: the target directories."""
         self._asked: Pending[None] | None = None
-        """What it was asked last."""
+        """The last report to the controller."""
         self._told: object = None
-        """What it knows of the directories: see `_State.key`."""
+        """The state that the controller knows: see `_State.key`."""
         self._retry_ms = 0
         self._untold: dict[str, tuple[int, OSError]] = {}
-        """What has failed and the controller does not know of, in order: when, and why."""
+        """Failures to report to the controller, the oldest first: time and error."""
 
     def begin(
         self,
@@ -128,26 +129,25 @@ class DirectoryKeeper:
         self.report()
 
     def close(self) -> None:
-        """Look after them no longer."""
+        """Stop looking after the directories."""
         self._scheduler.remove(self)
         if self._is_open and self._log_manager.relocations is not None:
             self._log_manager.relocations.stop()
         self._is_open = False
 
     def note_failure(self, path: str, error: OSError) -> None:
-        """The disk of a directory has failed: it is dealt with soon. Callable with any lock."""
+        """Deal soon with a directory whose disk has failed. Callable with any lock held."""
         self._failed.append((path, error))
         self._scheduler.notify(self)
 
     def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
-        """The log of a partition lies in this directory; `report` follows. Callable with any lock
-        held.
-        """
+        """Note the directory of a log; `report` follows. Callable with any lock held."""
         self._places[topic_partition] = directory_id
 
     def report(self) -> None:
-        """Let the controller know what it does not know yet. Requires: no lock of a later rank
-        than the controller's.
+        """Tell the controller about changes.
+
+        Requires: no lock that ranks after the controller's.
         """
         if not self._is_open:
             return
@@ -157,7 +157,7 @@ class DirectoryKeeper:
             self._scheduler.notify(self)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Take offline what has failed; tell the controller of it, and of what is new."""
+        """Take failed directories offline and tell the controller about changes."""
         if not self._is_open:
             return None
         has_failed = bool(self._failed)
@@ -188,7 +188,9 @@ class DirectoryKeeper:
                 self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
 
     def _is_too_late(self, now_ms: int) -> bool:
-        """End the broker if the controller could not be told for long: it would let it lead."""
+        """End the broker if the controller was out of reach too long: it may still name it
+        leader.
+        """
         if not self._untold or self._peers is None:
             return False
         path, (since_ms, error) = next(iter(self._untold.items()))
@@ -198,15 +200,17 @@ class DirectoryKeeper:
         return True
 
     def _give_up(self, path: str, error: OSError) -> None:
-        """End the broker, so that others take over. None of Kafka runs without its first directory,
-        nor while nobody knows what it lacks.
+        """End the broker, so that others take over.
+
+        A Kafka broker does not run without its first directory, or while the controller does not
+        know its failed ones.
         """
         assert self._peers is not None, path
         _log.error("broker %d ends, its directory %s: %s", self._config.node_id, path, error)
         self._peers.give_up()
 
     def _begin_anew(self) -> None:
-        """Go on with moves that an earlier process was asked for, once their replicas are here."""
+        """Begin the moves of an earlier process again once their replicas are hosted."""
         if self._peers is not None and self._replica_manager.replication is None:
             return  # `join` notifies
         relocations = self._log_manager.relocations
@@ -218,11 +222,12 @@ class DirectoryKeeper:
             except errors.KafkaError as error:
                 _log.info("%s moves no further: %s", topic_partition, error)
 
-    # What the controller has to know
+    # Reports to the controller
 
     def _tell(self) -> None:
-        """Tell the controller of this broker, which may not be able to write it down: then again
-        a little later, as whoever makes a log cannot help it.
+        """Report to the controller of this broker, and repeat it later if the disk refuses.
+
+        The thread that makes a log cannot help a refused write to the metadata log.
         """
         places = self._places.copy()
         try:
@@ -237,7 +242,7 @@ class DirectoryKeeper:
         self._told_of(places)
 
     def _ask(self) -> int | None:
-        """Tell the controller, which may be out of reach, what it does not know."""
+        """Report to the controller of a cluster of several, which may be out of reach."""
         peers = self._peers
         assert peers is not None, "there are no other brokers"
         if self._asked is not None and not self._asked.done():
@@ -267,14 +272,14 @@ class DirectoryKeeper:
         return _State(self._config.node_id, self._log_manager)
 
     def _told_of(self, places: Mapping[TopicPartition, bytes]) -> None:
-        """Forget what the controller knows. Not before: another thread, too, may wait for that."""
+        """Forget reported places. Not earlier, because another thread may wait for the report."""
         for topic_partition, directory_id in places.items():
             if self._places.get(topic_partition) == directory_id:
                 self._places.pop(topic_partition, None)
 
 
 class _State:
-    """Which directories a broker has at a moment."""
+    """The directories of a broker at one moment."""
 
     __slots__ = ("cordoned", "node_id", "online")
 
@@ -289,13 +294,13 @@ class _State:
 
     @property
     def key(self) -> object:
-        """Equal where nothing has changed."""
+        """Equal as long as nothing has changed."""
         return self.online, self.cordoned
 
     def tell(
         self, controller: Controller, epoch: int, places: Mapping[TopicPartition, bytes]
     ) -> None:
-        """Let the controller know of it, and where logs lie."""
+        """Report the directories, and the places of logs."""
         if places:
             controller.directories.assign(self.node_id, epoch, places)
         controller.directories.note(self.node_id, epoch, self.online, self.cordoned)

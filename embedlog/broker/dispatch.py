@@ -1,12 +1,12 @@
-"""From a request to its handler, and from an exception to an error code: both happen here only.
+"""From a request to its handler, and from an exception to an error code. Both happen only here.
 
-A handler module, named as the API's schema, answers one API:
+A handler module has the name of the API's schema and answers one API:
 
     def handle(broker, context, request) -> response | Pending[response] | None
     def refused(request, version, error) -> response      optional
 
-`refused` puts an error code everywhere the API's response has room for it; without it the code
-goes into the response's top-level `error_code`. Modules are imported when first asked for.
+`refused` puts an error code everywhere the response has room for it. Without it the code goes into
+the top-level `error_code`. Modules are imported for the first request.
 """
 
 from __future__ import annotations
@@ -81,18 +81,18 @@ VERSIONS: dict[int, tuple[int, int]] = {
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     )
 }
-"""API key -> first and last version that is answered: all that Kafka does not call unstable. What
-ApiVersions lists is what is served."""
+"""API key -> first and last served version: all versions that Kafka calls stable. ApiVersions lists
+exactly these."""
 
 UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
     api_key: valid_versions(api_key) for api_key in VERSIONS
 }
-"""The same with those that Kafka calls unstable: with `unstable.api.versions.enable`."""
+"""The same with unstable versions, for `unstable.api.versions.enable`."""
 
 
 def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
-    """What a broker of these settings serves."""
-    # The value is asked only where it was set: the default costs the opening a table of settings.
+    """Return the versions that a broker with these settings serves."""
+    # Read the value only if it is set: the default would cost the opening a table of settings.
     name = "unstable.api.versions.enable"
     return UNSTABLE_VERSIONS if config.is_set(name) and config.value(name) else VERSIONS
 
@@ -111,8 +111,8 @@ def call(broker: object, context: RequestContext, request: Request[R]) -> R | Pe
     except errors.EmbedlogError as error:
         return error_response(request, context, error)
     except Exception as error:
-        # A caller in this process shall see where it went wrong. A peer gets the code that Kafka
-        # has for it: without an answer it would wait for its time-out.
+        # A caller in this process gets the traceback. A peer gets Kafka's code for a defect;
+        # without an answer it would wait until its timeout.
         if context.in_process:
             raise
         _log.error(
@@ -127,9 +127,9 @@ def call(broker: object, context: RequestContext, request: Request[R]) -> R | Pe
 
 
 def error_response(request: Request[R], context: RequestContext, error: Exception) -> R:
-    """The answer to a request whose handler raised `error`: the code wherever Kafka puts it.
+    """Return the answer to a failed request, with the code wherever Kafka puts it.
 
-    None where there is no response at all (acks 0): then the connection is closed.
+    It is None for requests without a response (acks 0); then the connection is closed.
     """
     kafka_error = as_kafka_error(error)
     module = _module(context.api_key)
@@ -141,9 +141,9 @@ def error_response(request: Request[R], context: RequestContext, error: Exceptio
 
 
 def settle(context: RequestContext, request: Request[R], pending: Pending[R]) -> R | Pending[R]:
-    """The response in `pending`, or a pending of it; a failure becomes the API's error response.
+    """Return the response in `pending`, or a pending of it; failures become error responses.
 
-    For requests that may wait and then fail: whoever waits shall get a response, not an exception.
+    For requests that may wait and then fail: their clients must get a response, not an exception.
     """
     from embedlog.coordinator.answers import answered
 
@@ -161,7 +161,7 @@ def _refused_at_the_top(request: Request[Any], _version: int, error: errors.Kafk
 
 
 def as_kafka_error(error: Exception) -> errors.KafkaError:
-    """`error`, or the wire error that says as much to a client."""
+    """Return `error`, or the Kafka error that tells a client the same."""
     if isinstance(error, errors.KafkaError):
         return error
     if isinstance(error, errors.StorageFailed | errors.CorruptRecord | errors.ClosedError):
@@ -173,7 +173,7 @@ def as_kafka_error(error: Exception) -> errors.KafkaError:
 
 def _module(api_key: int) -> ModuleType:
     name = module_name(api_key)
-    # Not importlib: it would be the only one to need `importlib` and `warnings`.
+    # Not importlib: nothing else needs `importlib` and `warnings`.
     module: ModuleType = __import__(f"embedlog.broker.apis.{name}", fromlist=(name,))
     return module
 

@@ -1,4 +1,4 @@
-"""What is degraded in a broker: its data directories, and its work in the background."""
+"""The degradations of a broker: of its data directories and its background work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def degradations(manager: DataDirectories, scheduler: Scheduler) -> list[Degradation]:
-    """Everything that is degraded, sorted by kind and subject."""
+    """Return every degradation, sorted by kind and subject."""
     found = [each for owner in manager.managers for each in owner.health()]
     for gone in manager.offline:
         since_ms, reason = gone.since_ms, gone.reason

@@ -1,6 +1,7 @@
 """The way of a transaction's markers: one request to each broker that leads some of its partitions.
 
-A partition whose leader is not known, or does not answer, is told again later: its answer says so.
+A partition gets an error code if its leader is unknown or does not answer; the coordinator sends
+its marker again later.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def send_markers(
 def _by_leader(
     image: MetadataImage, request: WriteTxnMarkersRequest
 ) -> dict[int, WriteTxnMarkersRequest]:
-    """The part of the request for each leader; `NOBODY` where there is none."""
+    """Return the part of the request for each leader, or for `NOBODY`."""
     parts: dict[int, WriteTxnMarkersRequest] = {}
     for marker in request.markers:
         places: dict[int, dict[str, list[int]]] = {}
@@ -87,7 +88,7 @@ def _by_leader(
 
 
 def _of(marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]) -> WritableTxnMarker:
-    """The marker for these partitions alone."""
+    """Return the marker for these partitions only."""
     return WritableTxnMarker(
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
@@ -101,7 +102,7 @@ def _of(marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]) -> W
 
 
 def _ask(peers: Peers, leader: int, asked: WriteTxnMarkersRequest) -> Answer:
-    """What one leader answers; that nobody answers is an answer too."""
+    """Ask one leader; a missing answer becomes an error code for each partition."""
     answer: Pending[WriteTxnMarkersResponse] = Pending()
 
     def answered(done: Pending[WriteTxnMarkersResponse]) -> None:
@@ -118,7 +119,7 @@ def _ask(peers: Peers, leader: int, asked: WriteTxnMarkersRequest) -> Answer:
 
 
 def all_refused(request: WriteTxnMarkersRequest, code: int) -> WriteTxnMarkersResponse:
-    """The same error for every partition."""
+    """Return the same error for every partition."""
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

@@ -1,4 +1,4 @@
-"""The fetches that connections wait for: one that breaks waits no longer."""
+"""Parked fetches by connection: they end when the connection breaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ParkedFetches:
-    """By connection, which has one request in flight at a time."""
+    """The parked fetch of each connection, which has one request in flight at a time."""
 
     __slots__ = ("_parked",)
 
@@ -17,17 +17,17 @@ class ParkedFetches:
         self._parked: dict[Connection, DelayedFetch] = {}
 
     def park(self, connection: Connection, operation: DelayedFetch) -> None:
-        """Note what a connection waits for."""
+        """Note the fetch that a connection waits for."""
         self._parked[connection] = operation
         if operation.is_completed:
             self.unpark(connection)
 
     def unpark(self, connection: Connection) -> None:
-        """What the connection waited for, if it did, is being answered."""
+        """Forget the connection's fetch, which is being answered."""
         self._parked.pop(connection, None)
 
     def connection_closed(self, connection: Connection) -> None:
-        """Nobody waits at that connection any more: forget its parked request."""
+        """Abandon the fetch of a broken connection."""
         operation = self._parked.pop(connection, None)
         if operation is not None:
             operation.abandon()

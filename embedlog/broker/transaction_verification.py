@@ -1,20 +1,21 @@
-"""May a transactional batch be appended? What its partition and its coordinator say.
+"""May a transactional batch be appended? Its partition and its coordinator decide.
 
-    the partition knows the open transaction   yes, without asking anybody
-    otherwise                                  the coordinator is asked; for clients of version 2 it
-                                               adds the partition itself (KIP-890), for others it
-                                               only looks
+    the partition knows the open transaction   yes, without asking
+    otherwise                                  ask the coordinator: it adds the partition for
+                                               clients of version 2 (KIP-890), and only verifies it
+                                               for others
 
-    the coordinator says            the producer is told
-    not part of the transaction     TRANSACTION_ABORTABLE if it knows that, else INVALID_TXN_STATE
+    the coordinator's answer        the producer's error
+    not part of the transaction     TRANSACTION_ABORTABLE if the client knows it, otherwise
+                                    INVALID_TXN_STATE
     fenced                          INVALID_PRODUCER_EPOCH
-    the last one is not over        for clients of version 2 nothing yet: it is asked once more
-                                    until add.partitions.to.txn.retry.backoff.max.ms have passed
-    not now                         NOT_ENOUGH_REPLICAS, so that old clients try again; those of
-                                    version 2 know CONCURRENT_TRANSACTIONS, and who commits offsets
-                                    knows all that a coordinator says
+    the last one is not complete    clients of version 2: none yet, ask again until
+                                    add.partitions.to.txn.retry.backoff.max.ms have passed
+    not now                         NOT_ENOUGH_REPLICAS, so that old clients try again; clients of
+                                    version 2 know CONCURRENT_TRANSACTIONS, and clients that commit
+                                    offsets know every error of a coordinator
 
-A batch that was verified is guarded until it is appended: see `VerificationState`.
+A verified batch is guarded until it is appended: see `VerificationState`.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ _NOT_NOW = frozenset(
 
 
 class TransactionVerification:
-    """What is known of the transactional batches of one request, all of one producer.
+    """The transactional batches of one request, all of one producer, and the coordinator's answers.
 
-    `knows_abortable`: does its client know TRANSACTION_ABORTABLE? `adds`: does it leave it to the
-    broker to add partitions to the transaction? `knows_coordinators`: what they say while they are
-    busy?
+    `knows_abortable`: does the client know TRANSACTION_ABORTABLE? `adds`: may the broker add
+    partitions to the transaction? `knows_coordinators`: does the client know the errors of a busy
+    coordinator?
     """
 
     __slots__ = (
@@ -94,7 +95,7 @@ class TransactionVerification:
         self._to_ask: list[Place] = []
 
     def begin(self, place: Place, producer_id: int, epoch: int, sequence: int) -> None:
-        """Guard the append of a batch, and note whether the coordinator has to be asked."""
+        """Guard the append of a batch; note whether to ask the coordinator."""
         try:
             guard = self._broker.replica_manager.partition(*place).begin_verification(
                 producer_id, epoch, sequence, supports_epoch_bump=self._adds
@@ -103,7 +104,7 @@ class TransactionVerification:
             self._refusals[place] = error
             return
         except KafkaError:
-            return  # the append says why
+            return  # the append raises the error
         self._guards[place] = guard
         if not guard.is_open:
             self._to_ask.append(place)
@@ -111,7 +112,7 @@ class TransactionVerification:
     def ask(
         self, transactional_id: str, producer_id: int, producer_epoch: int
     ) -> Pending[TransactionVerification]:
-        """Ask the coordinator, where that is needed."""
+        """Ask the coordinator if necessary."""
         is_verified = self._broker.config.transaction_partition_verification_enable
         if not self._to_ask or not (self._adds or is_verified):
             return completed(self)
@@ -127,10 +128,10 @@ class TransactionVerification:
         return then(answer, self._answered)
 
     def guard(self, place: Place) -> VerificationState | None:
-        """What guards the append to this partition; None when nothing was begun for it.
+        """Return the guard of the append to this partition, or None without one.
 
         Raises:
-            KafkaError: it may not be appended.
+            KafkaError: the batch may not be appended.
         """
         refusal = self._refusals.get(place)
         if refusal is not None:
@@ -181,10 +182,12 @@ def of_produce(
     name_of: Callable[[bytes], str],
     is_transactional: Callable[[Payload], bool],
 ) -> Pending[TransactionVerification]:
-    """Of the transactional batches of a Produce. `name_of` names a topic by its id; "" for none.
+    """Verify the transactional batches of a Produce request.
+
+    `name_of` returns the name of a topic id, or "".
 
     Raises:
-        InvalidProducerIdMapping: batches of more than one producer.
+        InvalidProducerIdMapping: the batches have more than one producer.
     """
     found = TransactionVerification(
         broker,
@@ -214,7 +217,7 @@ def of_produce(
 def of_offsets(
     broker: Broker, request: TxnOffsetCommitRequest, version: int, partition: int
 ) -> Pending[TransactionVerification]:
-    """Of the offsets that a transaction commits to this partition of `__consumer_offsets`."""
+    """Verify the offsets that a transaction commits to a partition of `__consumer_offsets`."""
     found = TransactionVerification(
         broker,
         knows_abortable=version >= _COMMIT_WITH_ABORTABLE,
@@ -239,7 +242,10 @@ def _register(
     is_verified_only: bool,
     is_patient: bool,
 ) -> Pending[dict[Place, int]]:
-    """An error code for each partition: see `TransactionCoordinator.register`."""
+    """Return an error code for each partition: see `TransactionCoordinator.register`.
+
+    The request to another broker is AddPartitionsToTxn, as among Kafka's brokers.
+    """
     peers = broker.peers
     coordinator = broker.node_id if peers is None else _coordinator_of(broker, transactional_id)
     if peers is None or coordinator == broker.node_id:
@@ -272,7 +278,7 @@ def _register(
 
 
 def _coordinator_of(broker: Broker, transactional_id: str) -> int:
-    """Who leads the partition that the id lives in; -1 for nobody."""
+    """Return the leader of the partition that coordinates the id, or -1."""
     topic = broker.image.topics_by_name.get(TRANSACTIONS_TOPIC)
     if topic is None:
         return -1
@@ -291,7 +297,7 @@ def _codes(answer: AddPartitionsToTxnResponse, partitions: Collection[Place]) ->
 def _settled(
     asked: Pending[dict[Place, int]], partitions: Collection[Place]
 ) -> Pending[dict[Place, int]]:
-    """The codes; that nobody answers is one."""
+    """Return the codes; a missing answer is one of them."""
     settled: Pending[dict[Place, int]] = Pending()
 
     def answered(done: Pending[dict[Place, int]]) -> None:

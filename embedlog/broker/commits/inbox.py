@@ -1,13 +1,13 @@
-"""The owner's desk for commits of staged files: it looks into the inbox of the data directory.
+"""The inbox of a data directory: the owner looks for commits of staged files.
 
-It is a duty, and only looks; nobody can wake it from another process:
+No other process can wake this duty, so it looks regularly:
 
     no exchange directory      once a second: one `stat`
     there is one               ten times a second
     a commit within 5 s        every 20 ms
 
-What it finds is done by `commit_work`, in a thread that exists only then: a commit of many
-gigabytes must hold up neither a listener nor whoever happens to drive the duties.
+A `CommitWorker` makes the commits, in a thread that exists only then: a commit of many gigabytes
+must not hold up a listener or the thread that drives the duties.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SWEEP_INTERVAL_MS = 600_000
 
 
 class CommitInbox:
-    """Adopts what committers leave for the owner of a data directory. A duty."""
+    """The duty that looks for manifests from committers."""
 
     def __init__(self, broker: Broker) -> None:
-        """Finish what a crash has left. Requires: nobody reads or writes the logs yet.
+        """Finish a commit that a crash cut short. Requires: nobody uses the logs yet.
 
         Raises:
             CorruptRecord: the record of commits is damaged.
@@ -52,7 +52,7 @@ class CommitInbox:
 
     @property
     def worker(self) -> CommitWorker:
-        """What adopts and answers, made when there is something to do."""
+        """The worker, made for the first commit."""
         from embedlog.broker.commits.worker import CommitWorker
 
         with self._lock:
@@ -61,14 +61,14 @@ class CommitInbox:
             return self._worker
 
     def run_once(self, now_ms: int) -> int | None:
-        """Have a look; milliseconds until the next."""
+        """Look into the inbox; return the milliseconds until the next look."""
         if not self._broker.log_manager.first.directory.is_held:
-            return None  # it is closed, or a forked child's parent has it
+            return None  # closed, or a forked child whose parent owns the directory
         try:
             is_present = self._files.stat(staged_layout.exchange(self._data)) is not None
             has_work = is_present and staged_layout.has_manifests(self._files, self._data)
         except OSError:
-            return ABSENT_MS  # out of descriptors, perhaps: the committer waits
+            return ABSENT_MS  # perhaps out of descriptors; the committer waits
         if has_work:
             self._busy_until_ms = now_ms + _BUSY_FOR_MS
             self._notify()
@@ -80,7 +80,7 @@ class CommitInbox:
         return PRESENT_MS if is_present else ABSENT_MS
 
     def close(self) -> None:
-        """Do nothing more; returns when the commit that is worked on is done."""
+        """Stop looking; return after the present commit."""
         self._runtime.scheduler.remove(self)
         self._is_closed = True
         if self._worker is not None:

@@ -1,4 +1,4 @@
-"""Adopting the manifests of an inbox, one after the other, and answering their committers."""
+"""The worker that adopts the manifests of an inbox one by one and answers their committers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _RETRY_MS = 1_000
 
 
 class CommitWorker:
-    """Makes commits for the owner of a data directory. A duty for a thread of its own."""
+    """Makes commits for the owner of a data directory: a duty for a thread of its own."""
 
     def __init__(self, broker: Broker) -> None:
         """Read the record of commits.
 
         Raises:
-            CorruptRecord: it is damaged.
+            CorruptRecord: the record is damaged.
         """
         self._broker = broker
         self._clock = broker.runtime.clock
@@ -43,11 +43,11 @@ class CommitWorker:
         self.is_closed = False
 
     def resume(self) -> None:
-        """Finish a commit that a crash has cut short: see `Adopter.resume`."""
+        """Finish a commit that a crash cut short: see `Adopter.resume`."""
         self._adopter.resume()
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Work until nothing is left."""
+        """Make all commits in the inbox."""
         try:
             while not self.is_closed and self.commit_one():
                 pass
@@ -59,10 +59,10 @@ class CommitWorker:
         return None
 
     def commit_one(self) -> bool:
-        """Take one manifest, adopt and answer it; False when there was none. Thread-safe.
+        """Adopt one manifest and answer it; return False if there is none. Thread-safe.
 
         Raises:
-            OSError: the disk refuses to answer; it is tried again.
+            OSError: the disk refuses the answer; the next call repeats it.
         """
         with self._adopter.lock:
             ids = exchange.take(self._files, self._data)
@@ -70,15 +70,15 @@ class CommitWorker:
                 return False
             last = self._adopter.last
             if last is not None and last.id in ids and last.state == DONE:
-                # Its owner died between the commit and the answer. First of all: the next commit
-                # takes the record of it away.
+                # The owner died between the commit and the answer. Answer first, because the next
+                # commit overwrites the record.
                 exchange.answer(self._files, self._data, last.id, Answer.of(last))
             else:
                 exchange.answer(self._files, self._data, ids[0], self._adopt(ids[0]))
             return True
 
     def sweep(self) -> None:
-        """Remove what nobody will ask for, and directories that are empty."""
+        """Remove unclaimed answers and empty directories."""
         for path in exchange.sweep(self._files, self._data, self._clock.wall_ms()):
             try:
                 stat = self._files.stat(path)
@@ -91,7 +91,7 @@ class CommitWorker:
         self.tidy()
 
     def tidy(self) -> None:
-        """Remove directories of the exchange that are empty."""
+        """Remove empty directories of the exchange."""
         if self._broker.log_manager.first.directory.is_held:
             staging.tidy(self._files, self._data)
 
@@ -135,14 +135,14 @@ class CommitWorker:
         self._broker.log_manager.tasks.stir()
 
     def _target(self, topic_partition: TopicPartition) -> Target:
-        """The log of a partition, as the adopter wants it.
+        """Return the log of a partition as a target for the adopter.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition here.
-            InvalidTopic: it is a coordinator's.
-            InvalidRequest: other brokers have replicas of it. They would have none of what is
-                committed here, and keep what is replaced.
-            KafkaStorageError: its log cannot be opened.
+            UnknownTopicOrPartition: this broker has no such partition.
+            InvalidTopic: only a coordinator writes to the topic.
+            InvalidRequest: other brokers have replicas. They would lack the committed files
+                and keep the replaced ones.
+            KafkaStorageError: the log cannot be opened.
         """
         image = self._broker.image
         topic = image.topics_by_name.get(topic_partition.topic)
