@@ -1,9 +1,9 @@
-"""ConsumerGroupHeartbeat (api key 68), versions 0-1: join, stay in and leave a group that the
-coordinator assigns (KIP-848).
+"""ConsumerGroupHeartbeat (api key 68), versions 0-1: join, stay in and leave a consumer group.
 
-v1 subscription by pattern; the client makes the member id. The answer brings an assignment when the
-member joins, when it has told everything about itself, and when the assignment has changed. Errors
-of the request come first, in the order of the coordinator's `request_checks`, then the group's.
+The coordinator assigns in these groups (KIP-848). v1 subscription by pattern; the client makes the
+member id. The answer has an assignment when the member joins, when it sends its full state, and
+when the assignment has changed. Errors of the request come first, in the order of the coordinator's
+`request_checks`, then the group's.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ def handle(
 def refused(
     request: ConsumerGroupHeartbeatRequest, version: int, error: KafkaError
 ) -> ConsumerGroupHeartbeatResponse:
-    """The error and its message alone."""
+    """Return the error and its message."""
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message_of(error))

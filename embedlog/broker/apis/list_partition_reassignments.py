@@ -1,7 +1,7 @@
-"""ListPartitionReassignments (api key 46), version 0: partitions that are being moved.
+"""ListPartitionReassignments (api key 46), version 0: partitions that are moving.
 
-Null topics ask for all. What is not moved, or does not exist, is left out. The time-out does not
-count.
+Null topics ask for all. Partitions that do not move, or do not exist, are left out. The timeout is
+not used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def handle(
 def refused(
     _request: ListPartitionReassignmentsRequest, _version: int, error: KafkaError
 ) -> ListPartitionReassignmentsResponse:
-    """The code for all, and why."""
+    """Return the error at the top."""
     return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
 
 

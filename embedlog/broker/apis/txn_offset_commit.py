@@ -1,13 +1,12 @@
-"""TxnOffsetCommit (api key 28), versions 0-6: store how far a group has read, if the transaction
-commits.
+"""TxnOffsetCommit (api key 28), versions 0-6: store offsets of a group if the transaction commits.
 
-It is an OffsetCommit that counts later, and is judged as one. v2 leader epochs. v3 flexible; member
-and generation (KIP-447): without them nobody asks whether the member may commit. v4
-TRANSACTION_ABORTABLE. v5 the broker adds the offsets to the transaction (KIP-890). v6 topic ids.
+It is checked like an OffsetCommit. v2 leader epochs. v3 flexible; member and generation (KIP-447):
+without them the membership is not checked. v4 TRANSACTION_ABORTABLE. v5 the broker adds the offsets
+to the transaction (KIP-890). v6 topic ids.
 
     no group id                               INVALID_GROUP_ID
-    nothing that exists                       UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
-    not part of the producer's transaction    see `broker.verification`
+    no existing topic                         UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
+    not part of the producer's transaction    see `broker.transaction_verification`
     the group, the member                     see `coordinator.group.offsets.commit`
 """
 
@@ -44,7 +43,7 @@ _FIRST_WITH_LOADING = 2
 _FIRST_WITH_IDS = 6
 _COMMIT_BY_NAMES = 8
 _COMMIT_BY_IDS = 10
-"""Versions of OffsetCommit that name topics the same way."""
+"""The version of OffsetCommit that names topics the same way."""
 
 
 def handle(
@@ -79,7 +78,7 @@ def handle(
 def refused(
     request: TxnOffsetCommitRequest, version: int, error: errors.KafkaError
 ) -> TxnOffsetCommitResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     code = _told(error, version).code
     return TxnOffsetCommitResponse(
         topics=[
@@ -99,7 +98,7 @@ def refused(
 
 
 def _told(error: errors.KafkaError, version: int) -> errors.KafkaError:
-    """Clients of transactions know fewer codes than those of groups."""
+    """Clients of transactions know fewer codes than clients of groups."""
     if error.code == ErrorCode.STALE_MEMBER_EPOCH:
         return errors.IllegalGeneration()
     if error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _FIRST_WITH_LOADING:

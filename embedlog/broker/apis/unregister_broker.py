@@ -1,6 +1,7 @@
-"""UnregisterBroker (api key 64), version 0: forget a broker that is gone for good.
+"""UnregisterBroker (api key 64), version 0: forget a broker for good.
 
-The only broker of a cluster cannot be forgotten: Kafka would go on without any, and serve nobody.
+The only broker of a cluster cannot be forgotten. Kafka would continue without brokers, and serve
+nobody.
 """
 
 from __future__ import annotations
@@ -24,5 +25,5 @@ def handle(
 def refused(
     _request: UnregisterBrokerRequest, _version: int, error: KafkaError
 ) -> UnregisterBrokerResponse:
-    """The code, and why."""
+    """Return the error at the top."""
     return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)

@@ -1,7 +1,8 @@
-"""UpdateFeatures (api key 57), versions 0-2: other levels of the cluster's features, all or none.
+"""UpdateFeatures (api key 57), versions 0-2: change the levels of the cluster's features, all or
+none.
 
-v0 allows downgrades by a flag that Kafka no longer reads: it only upgrades. v1 says of each update
-what it is, and can validate only. v2 has no result for each feature. A failure is one code for all.
+v0 allows downgrades by a flag that Kafka no longer reads: it only upgrades. v1 has the type of each
+update, and can validate only. v2 has no result for each feature. One error code covers all updates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _FIRST_WITH_KINDS = 1
 _LAST_WITH_RESULTS = 1
 _DONE = "NONE"
-"""What Kafka writes where there is no error message."""
+"""Kafka's text for no error message."""
 
 
 def handle(
@@ -42,5 +43,5 @@ def handle(
 def refused(
     _request: UpdateFeaturesRequest, _version: int, error: KafkaError
 ) -> UpdateFeaturesResponse:
-    """The code for all, and why."""
+    """Return the error at the top."""
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
