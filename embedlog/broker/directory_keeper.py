@@ -206,7 +206,7 @@ class DirectoryKeeper:
         know its failed ones.
         """
         assert self._peers is not None, path
-        _log.error("broker %d ends, its directory %s: %s", self._config.node_id, path, error)
+        _log.error("broker %d stops because of its directory %s: %s", self._config.node_id, path, error)
         self._peers.give_up()
 
     def _begin_anew(self) -> None:
@@ -220,7 +220,7 @@ class DirectoryKeeper:
                 self._replica_manager.partition(*topic_partition)
                 relocations.start(topic_partition, path)
             except errors.KafkaError as error:
-                _log.info("%s moves no further: %s", topic_partition, error)
+                _log.info("the move of %s ends: %s", topic_partition, error)
 
     # Reports to the controller
 
@@ -234,7 +234,7 @@ class DirectoryKeeper:
             self._state().tell(self._controller, NO_EPOCH, places)
         except errors.KafkaError as error:
             if not self._retry_ms:
-                _log.warning("it cannot be noted where logs lie: %s", error)
+                _log.warning("the directories of logs cannot be recorded yet: %s", error)
             self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
             self._scheduler.notify(self)
             return

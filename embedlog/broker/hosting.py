@@ -107,7 +107,7 @@ class Hosting:
             if hosted.log.failure is None:
                 raise
             # Go on, so that the other brokers get the change and one of them leads.
-            _log.warning("%s cannot be served any more: %s", topic_partition, error)
+            _log.warning("%s can no longer be served: %s", topic_partition, error)
         self._replica_manager.changed(hosted)
 
     def configure(self, image: MetadataImage, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""Settings of groups and of client metrics subscriptions, and two oddities of broker settings."""
+"""Settings of groups and of client metrics subscriptions, and of single listeners."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUP_BROKER_NAMES = {
     "streams.rack.aware.assignment.tags": "group.streams.rack.aware.assignment.tags",
     "streams.session.timeout.ms": "group.streams.session.timeout.ms",
 }
-"""The broker setting that is the default of a group setting; the others have plain defaults."""
+"""The broker setting with the default of a group setting; the others have plain defaults."""
 
 _BOUNDED = {
     "consumer.assignment.interval.ms": "group.consumer.{}.assignment.interval.ms",
@@ -48,7 +48,7 @@ _BOUNDED = {
     "streams.heartbeat.interval.ms": "group.streams.{}.heartbeat.interval.ms",
     "streams.session.timeout.ms": "group.streams.{}.session.timeout.ms",
 }
-"""Where the broker sets bounds: settings named with "min" and "max" in the gap."""
+"""Bounds from broker settings, which are named with "min" and "max" in the gap."""
 
 _UPPER_ONLY = {
     "streams.num.standby.replicas": "group.streams.max.standby.replicas",
@@ -88,7 +88,7 @@ def is_per_listener(name: str) -> bool:
 
 
 def group_value(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Value:
-    """The value in force of one group setting, given the group's own texts."""
+    """Return the value of one group setting in force, given the group's own texts."""
     key = GROUP[name]
     if name in texts:
         return key.parse(texts[name])
@@ -123,7 +123,7 @@ def validate_group(texts: Mapping[str, str], broker: BrokerConfig) -> None:
 
 
 def _check_bounds(name: str, value: Value, broker: BrokerConfig) -> None:
-    """Raise InvalidConfig when the broker's settings do not allow a group this value."""
+    """Raise InvalidConfig if the value is outside the broker's bounds."""
     if name in _BOUNDED:
         low = broker.value(_BOUNDED[name].format("min"))
         high = broker.value(_BOUNDED[name].format("max"))

@@ -1,7 +1,7 @@
-"""Types of configuration values: from text, to text, and the rules a value must keep.
+"""Types of settings: from text, to text, and the rules for values.
 
-The numbers of the types are the ones DescribeConfigs sends. The messages are what Kafka answers
-with INVALID_CONFIG, word for word, because programs show them and tests compare them.
+The type numbers are DescribeConfigs' own. The messages are Kafka's for INVALID_CONFIG, word for
+word, because programs show them and tests compare them.
 
 A rule is one word of a definition table:
 
@@ -51,7 +51,7 @@ _INTEGER_NAMES = {INT: "INT", SHORT: "SHORT", LONG: "LONG"}
 
 
 def parse(name: str, type_: int, text: str) -> Value:
-    """The value that `text` means for a setting of this type.
+    """Return the value of a text for a setting of this type.
 
     Raises:
         ConfigError: the text is not of the type.
@@ -60,7 +60,7 @@ def parse(name: str, type_: int, text: str) -> Value:
     if type_ in _INTEGER_BITS:
         return _parse_integer(name, type_, text)
     if type_ == LIST:
-        # An item that is there already is dropped, as Kafka does.
+        # Repeated items are dropped, as in Kafka.
         return tuple(dict.fromkeys(item.strip() for item in text.split(","))) if text else ()
     if type_ == BOOLEAN:
         if text.lower() not in ("true", "false"):
@@ -72,7 +72,7 @@ def parse(name: str, type_: int, text: str) -> Value:
 
 
 def format_value(value: Value) -> str | None:
-    """Text of a value as Kafka writes it; None stays None."""
+    """Return the text of a value as Kafka writes it; None stays None."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -83,10 +83,10 @@ def format_value(value: Value) -> str | None:
 
 
 def check(name: str, rule: str, value: Value) -> None:
-    """Hold a value against a rule.
+    """Check a value against a rule.
 
     Raises:
-        ConfigError: the value breaks it.
+        ConfigError: the value breaks the rule.
     """
     if rule == "-" or value is None:
         return
@@ -105,7 +105,7 @@ def check(name: str, rule: str, value: Value) -> None:
 
 
 def invalid(name: str, value: Value, reason: str) -> ConfigError:
-    """The error of a wrong value, in Kafka's words."""
+    """Return the error for a wrong value, in Kafka's words."""
     shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else format_value(value)
     return ConfigError(f"Invalid value {shown} for configuration {name}: {reason}")
 
@@ -129,7 +129,7 @@ def _parse_double(name: str, text: str) -> float:
 
 
 def _format_double(value: float) -> str:
-    """Java's text of a double: plain from 0.001 to 10,000,000, scientific outside."""
+    """Return Java's text of a double: plain from 0.001 to 10,000,000, scientific outside."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
     exponent = int(f"{value:e}".partition("e")[2])
@@ -209,7 +209,7 @@ def _check_offset_reset(name: str, value: Value) -> None:
 
 
 def duration_ms(text: str) -> int | None:
-    """Milliseconds of an ISO 8601 duration such as P1DT2H3M4.5S; None for anything else."""
+    """Return the milliseconds of an ISO 8601 duration such as P1DT2H3M4.5S, or None."""
     unit_ms = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
     upper = text.upper()
     if not upper.startswith("P") or len(upper) < 3 or upper.endswith("T"):

@@ -61,6 +61,6 @@ def _compiled(pattern: str | None) -> Callable[[str], object] | None:
         matches: Callable[[str], object] = re2.compile(pattern, options).fullmatch
     except re2.error as error:
         raise errors.InvalidRegularExpression(
-            f"The transactional id pattern {pattern!r} is not one of RE2: {error}"
+            f"The transactional id pattern {pattern!r} is no RE2 pattern: {error}"
         ) from error
     return matches

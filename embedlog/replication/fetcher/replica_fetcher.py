@@ -262,12 +262,12 @@ class ReplicaFetcher:
         self._session.restart()
         if is_failed(followed, error):
             self._session.remove(followed)
-            _log.warning("%s is followed no more: %s", followed.partition.topic_partition, error)
+            _log.warning("%s is no longer followed: %s", followed.partition.topic_partition, error)
         else:
             self._put_off(followed, error, self._backoff_ms)
 
     def _put_off(self, followed: FollowedPartition, error: Exception, delay_ms: int) -> None:
-        _log.debug("%s is put off: %s", followed.partition.topic_partition, error)
+        _log.debug("%s is delayed: %s", followed.partition.topic_partition, error)
         self._delay(followed, delay_ms)
 
     def _delay(self, followed: FollowedPartition, delay_ms: int) -> None:
