@@ -1,4 +1,4 @@
-"""The version of embedlog, for its users, its command and the brokers that its clients talk to."""
+"""The version of embedlog, for users, the command line and ApiVersions requests."""
 
 from __future__ import annotations
 

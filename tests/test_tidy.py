@@ -36,8 +36,14 @@ LINE_LENGTH_MAX = 100
 CLASS_METHODS_MAX = 20
 CLASS_ATTRIBUTES_MAX = 15
 
-KAFKAS_METHODS = {"Admin", "Cluster", "Consumer", "Producer"}
-"""Classes of the public surface, and their twins of `aio`: their methods are those of Kafka's."""
+LARGE_CLASSES = {
+    "Admin": "Kafka's calls, and those of its twin in `aio`",
+    "Cluster": "the calls of a cluster's owner",
+    "ClusterMember": "the life of one broker: a step each",
+    "Consumer": "Kafka's calls, and those of its twin in `aio`",
+    "Producer": "Kafka's calls, and those of its twin in `aio`",
+}
+"""Classes with more than CLASS_METHODS_MAX methods, each with the reason why it is one idea."""
 
 REACHES_INSIDE = {
     "tests/crash/planted_bugs.py",  # breaks what it is told to break
@@ -186,9 +192,9 @@ def _above(most: int, count: Callable[[str], set[str]]) -> dict[str, int]:
     }
 
 
-def test_a_class_has_few_methods() -> None:
-    """Its own and inherited ones, as a class cut by inheritance is as large as before."""
-    assert _above(CLASS_METHODS_MAX, _methods).keys() == KAFKAS_METHODS
+def test_a_large_class_has_a_reason() -> None:
+    """Inherited methods count, as a class cut by inheritance is as large as before."""
+    assert _above(CLASS_METHODS_MAX, _methods).keys() == LARGE_CLASSES.keys()
 
 
 def test_a_class_stores_few_attributes() -> None:

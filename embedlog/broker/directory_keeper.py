@@ -206,7 +206,9 @@ class DirectoryKeeper:
         know its failed ones.
         """
         assert self._peers is not None, path
-        _log.error("broker %d stops because of its directory %s: %s", self._config.node_id, path, error)
+        _log.error(
+            "broker %d stops because of its directory %s: %s", self._config.node_id, path, error
+        )
         self._peers.give_up()
 
     def _begin_anew(self) -> None:
