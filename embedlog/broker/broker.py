@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
     from embedlog.storage.data_directories import DataDirectories
+    from embedlog.storage.degradation import Degradation
     from wire.schema import R, Request
     from wire.schemas.api_versions import ApiVersionsResponse
     from wire.schemas.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -301,6 +302,22 @@ class Broker:
         if isinstance(log.failure, CorruptRecord):
             return log.failure
         return log.health.disk_error if log.health.damage is None else log.health.damage[1]
+
+    def health(self) -> list[Degradation]:
+        """Return every degradation of the data and of background work, by kind and subject."""
+        from embedlog.storage.degradation import OFFLINE, WORK_FAILING, Degradation
+
+        manager = self.log_manager
+        found = [each for owner in manager.managers for each in owner.health()]
+        for gone in manager.offline:
+            since_ms, reason = gone.since_ms, gone.reason
+            found.append(Degradation(OFFLINE, gone.path, since_ms=since_ms, reason=reason))
+        if manager.relocations is not None:
+            found += manager.relocations.health()
+        for duty, (since_ms, error) in list(self.runtime.scheduler.failing.items()):
+            subject, reason = type(duty).__name__, f"{type(error).__name__}: {error}"
+            found.append(Degradation(WORK_FAILING, subject, since_ms=since_ms, reason=reason))
+        return sorted(found)
 
     def expire_offsets(self) -> None:
         """Delete committed offsets and groups older than offsets.retention.minutes."""

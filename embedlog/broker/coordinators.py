@@ -30,18 +30,6 @@ _TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 class Coordinators:
     """Each coordinator is None until it is made, by the first thread that needs it."""
 
-    __slots__ = (
-        "_config",
-        "_lock",
-        "_log_manager",
-        "_metadata",
-        "_replica_manager",
-        "_runtime",
-        "_send_markers",
-        "group",
-        "transaction",
-    )
-
     def __init__(
         self,
         runtime: Runtime,

@@ -55,25 +55,6 @@ def move_rate(config: BrokerConfig) -> int | None:
 class DirectoryKeeper:
     """Keeps the directories of one broker. Every method may be called from any thread."""
 
-    __slots__ = (
-        "_asked",
-        "_clock",
-        "_config",
-        "_controller",
-        "_cut_short",
-        "_failed",
-        "_is_open",
-        "_log_manager",
-        "_peers",
-        "_places",
-        "_replica_manager",
-        "_retry_ms",
-        "_runtime",
-        "_scheduler",
-        "_told",
-        "_untold",
-    )
-
     def __init__(self, runtime: Runtime) -> None:
         """Make a keeper that only notes failures until `begin`, as a disk may fail before that."""
         self._runtime = runtime
@@ -282,8 +263,6 @@ class DirectoryKeeper:
 
 class _State:
     """The directories of a broker at one moment."""
-
-    __slots__ = ("cordoned", "node_id", "online")
 
     def __init__(self, node_id: int, manager: DataDirectories) -> None:
         self.node_id = node_id

@@ -27,8 +27,6 @@ _log = Logger("broker")
 class Hosting:
     """Gives partitions to `replica_manager`; their logs belong to `log_manager`."""
 
-    __slots__ = ("_config", "_log_manager", "_replica_manager")
-
     def __init__(
         self, config: BrokerConfig, log_manager: DataDirectories, replica_manager: ReplicaManager
     ) -> None:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 class ParkedFetches:
     """The parked fetch of each connection, which has one request in flight at a time."""
 
-    __slots__ = ("_parked",)
-
     def __init__(self) -> None:
         self._parked: dict[Connection, DelayedFetch] = {}
 

@@ -17,8 +17,6 @@ class ProducerIds:
     The rest of a block is never used after the broker stops: no id is given out twice.
     """
 
-    __slots__ = ("_allocate", "_block", "_lock")
-
     def __init__(self, allocate: Callable[[int], range]) -> None:
         self._allocate = allocate
         self._lock = ranked_lock(Rank.PRODUCER_IDS)

@@ -27,8 +27,6 @@ class ReplicasToHost:
     Every method may be called from any thread, with any lock held.
     """
 
-    __slots__ = ("_begin_ms", "_clock", "_host", "_scheduler", "_waiting", "_wanted")
-
     def __init__(self, runtime: Runtime, host: Callable[[TopicPartition], None]) -> None:
         self._clock = runtime.clock
         self._scheduler = runtime.scheduler

@@ -113,9 +113,7 @@ class RunningBroker:
 
     def health(self) -> list[Degradation]:
         """See `Cluster.health`."""
-        from embedlog.broker.health import degradations
-
-        return degradations(self.log_manager, self.core.runtime.scheduler)
+        return self.core.health()
 
     def maintain(self) -> int:
         """See `Cluster.maintain`."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
     Texts = Mapping[str, str]
 
@@ -95,7 +95,7 @@ class BrokerConfig:
             raise AttributeError(attribute)
         return self._layers.value(attribute.replace("_", "."))
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> SettingValue:
         """Return the value of a setting by Kafka's name, or None without a value.
 
         Raises:
@@ -182,7 +182,7 @@ class _Layers:
         self.cluster = cluster
         self.static = static
         # One cache for each state: a value from an old state cannot outlive it.
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, SettingValue] = {}
 
     def sources(self) -> tuple[tuple[Texts, int], ...]:
         return (
@@ -191,7 +191,7 @@ class _Layers:
             (self.static, SOURCE_STATIC),
         )
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> SettingValue:
         try:
             return self.values[name]
         except KeyError:
@@ -201,7 +201,7 @@ class _Layers:
             value = self.values[name] = self._read(key)
             return value
 
-    def _read(self, key: ConfigKey) -> Value:
+    def _read(self, key: ConfigKey) -> SettingValue:
         for texts, _ in self.sources():
             if key.name in texts:
                 return types.parse(key.name, key.type, texts[key.name])

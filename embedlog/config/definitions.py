@@ -15,12 +15,13 @@ default of `""` is the empty text or list, `null` is no value, `required` has no
 from __future__ import annotations
 
 from embedlog.config import types
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
 _LIKENESS_MIN = 0.8
 """By difflib's ratio: a missing letter is likely, another word is not."""
@@ -29,17 +30,14 @@ _BROKER_TABLES = ("own", "log", "network", "groups", "cluster", "security")
 """In the order that opening needs: a table is imported only if the ones before lack the row."""
 
 
-class ConfigKey:
+class ConfigKey(Value):
     """One setting: its type, default text, rule and how it can change."""
 
-    __slots__ = ("default", "mode", "name", "rule", "type")
-
-    def __init__(self, name: str, type_: int, default: str | None, rule: str, mode: str) -> None:
-        self.name = name
-        self.type = type_
-        self.default = default
-        self.rule = rule
-        self.mode = mode
+    name: str
+    type: int
+    default: str | None
+    rule: str
+    mode: str
 
     @property
     def is_dynamic(self) -> bool:
@@ -56,7 +54,7 @@ class ConfigKey:
         """Is the value a secret?"""
         return self.type == types.PASSWORD
 
-    def parse(self, text: str) -> Value:
+    def parse(self, text: str) -> SettingValue:
         """Return the value of a text after checking the rule.
 
         Raises:
@@ -66,12 +64,9 @@ class ConfigKey:
         types.check(self.name, self.rule, value)
         return value
 
-    def default_value(self) -> Value:
+    def default_value(self) -> SettingValue:
         """Return the value of the default, or None without one."""
         return None if self.default is None else types.parse(self.name, self.type, self.default)
-
-    def __repr__(self) -> str:
-        return f"ConfigKey({self.name!r}, default={self.default!r}, {self.mode})"
 
 
 class Definitions:

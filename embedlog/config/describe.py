@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
     Texts = Mapping[str, str]
     Synonym = tuple[str, str | None, int]
@@ -173,7 +173,7 @@ def _broker_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
     key = BROKER.find(name)
     if key is None:
         return _unknown_entry(name, broker)
-    value: Value = broker.value(name)
+    value: SettingValue = broker.value(name)
     return ConfigEntry(
         name,
         types.format_value(value),

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
 _CHAIN_MEMBERS = {member: name for name, chain in CHAINS.items() for member, _ in chain}
 _TOPIC_NAMES = {broker: topic for topic, broker in BROKER_NAMES.items()}
@@ -65,7 +65,7 @@ def validate(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[st
     return texts
 
 
-def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Value:
+def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> SettingValue:
     """Return the value of one topic setting in force, given the topic's own texts."""
     key = TOPIC[name]
     if name in texts:

@@ -23,7 +23,7 @@ from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Value = bool | int | float | str | tuple[str, ...] | None
+    SettingValue = bool | int | float | str | tuple[str, ...] | None
 
 BOOLEAN = 1
 STRING = 2
@@ -50,7 +50,7 @@ _INTEGER_BITS = {INT: 32, SHORT: 16, LONG: 64}
 _INTEGER_NAMES = {INT: "INT", SHORT: "SHORT", LONG: "LONG"}
 
 
-def parse(name: str, type_: int, text: str) -> Value:
+def parse(name: str, type_: int, text: str) -> SettingValue:
     """Return the value of a text for a setting of this type.
 
     Raises:
@@ -71,7 +71,7 @@ def parse(name: str, type_: int, text: str) -> Value:
     return text
 
 
-def format_value(value: Value) -> str | None:
+def format_value(value: SettingValue) -> str | None:
     """Return the text of a value as Kafka writes it; None stays None."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -82,7 +82,7 @@ def format_value(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
-def check(name: str, rule: str, value: Value) -> None:
+def check(name: str, rule: str, value: SettingValue) -> None:
     """Check a value against a rule.
 
     Raises:
@@ -104,7 +104,7 @@ def check(name: str, rule: str, value: Value) -> None:
         _check_range(name, rule, value)
 
 
-def invalid(name: str, value: Value, reason: str) -> ConfigError:
+def invalid(name: str, value: SettingValue, reason: str) -> ConfigError:
     """Return the error for a wrong value, in Kafka's words."""
     shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else format_value(value)
     return ConfigError(f"Invalid value {shown} for configuration {name}: {reason}")
@@ -137,7 +137,7 @@ def _format_double(value: float) -> str:
     return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
-def _check_range(name: str, rule: str, value: Value) -> None:
+def _check_range(name: str, rule: str, value: SettingValue) -> None:
     assert isinstance(value, int | float), (name, rule, value)
     bounds, _, exception = rule.partition("|")
     if bounds.startswith(">="):
@@ -155,18 +155,18 @@ def _check_range(name: str, rule: str, value: Value) -> None:
         raise invalid(name, value, f"Value must be no more than {high}")
 
 
-def _check_word(name: str, words: list[str], value: Value) -> None:
+def _check_word(name: str, words: list[str], value: SettingValue) -> None:
     if value not in words:
         raise invalid(name, value, f"String must be one of: {', '.join(words)}")
 
 
-def _check_word_in_any_case(name: str, words: list[str], value: Value) -> None:
+def _check_word_in_any_case(name: str, words: list[str], value: SettingValue) -> None:
     assert isinstance(value, str), (name, value)
     if value.upper() not in words:
         raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(words)}")
 
 
-def _check_words(name: str, words: list[str], value: Value) -> None:
+def _check_words(name: str, words: list[str], value: SettingValue) -> None:
     assert isinstance(value, tuple), (name, value)
     for item in value:
         _check_word(name, words, item)
@@ -179,7 +179,7 @@ _WORD_RULES = {
 }
 
 
-def _check_replicas(name: str, value: Value) -> None:
+def _check_replicas(name: str, value: SettingValue) -> None:
     assert isinstance(value, tuple), (name, value)
     if value in ((), ("*",)):
         return
@@ -194,7 +194,7 @@ def _check_replicas(name: str, value: Value) -> None:
             )
 
 
-def _check_offset_reset(name: str, value: Value) -> None:
+def _check_offset_reset(name: str, value: SettingValue) -> None:
     assert isinstance(value, str), (name, value)
     if value in ("earliest", "latest"):
         return

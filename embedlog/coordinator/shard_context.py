@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.config import BrokerConfig
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
     from embedlog.coordinator.broker_view import Metadata
     from embedlog.purgatory.purgatory import DelayedOperationPurgatory
     from embedlog.purgatory.timer import Timer
@@ -103,7 +103,7 @@ class ShardContext:
         self._write = write
         self._deferred: list[Callable[[], None]] = []
 
-    def group_config(self, group_id: str, name: str) -> Value:
+    def group_config(self, group_id: str, name: str) -> SettingValue:
         """The value in force of a group's setting: its own, else the broker's default."""
         texts = self.metadata().group_configs.get(group_id, {})
         return group_value(name, texts, self.config)

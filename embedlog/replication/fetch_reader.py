@@ -110,12 +110,11 @@ def read_partitions(
 def read_partition(
     partition: Partition, params: FetchParams, asked: FetchPartition, *, room: int, min_one: bool
 ) -> PartitionData:
-    """Return whole batches from `asked.fetch_offset` on, up to the last offset that the reader may
-    see.
+    """Return whole batches from `asked.fetch_offset` on, up to the end for this reader.
 
     Raises:
-        NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`.
-            NotLeaderOrFollower also if the follower has no replica, or its broker has restarted.
+        NotLeaderOrFollower: also if the follower has no replica, or its broker has restarted.
+        FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`.
         InconsistentTopicId: the topic was deleted and made again since the client looked.
         OffsetOutOfRange: the log does not have the offset.
         UnknownServerError: the limit is negative; Kafka answers the same.
@@ -161,8 +160,7 @@ def read_partition(
     read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LOG_END:
-        if params.leader_throttle is not None:
-            _count(partition, params.leader_throttle, len(read[0]))
+        _count(partition, params.leader_throttle, len(read[0]))
     elif isolation == Isolation.LAST_STABLE and read.records:
         found.aborted_transactions = [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -292,8 +290,8 @@ def is_throttled(partition: Partition, params: FetchParams) -> bool:
     return throttle.covers(partition.topic, partition.index) and throttle.is_exceeded
 
 
-def _count(partition: Partition, throttle: Throttle, size: int) -> None:
-    if size and throttle.covers(partition.topic, partition.index):
+def _count(partition: Partition, throttle: Throttle | None, size: int) -> None:
+    if size and throttle is not None and throttle.covers(partition.topic, partition.index):
         throttle.record(size)
 
 

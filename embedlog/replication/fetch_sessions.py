@@ -43,17 +43,6 @@ EVICTION_MS = 120_000
 class FetchSessions:
     """The cache of sessions. Every method may be called from any thread."""
 
-    __slots__ = (
-        "_clock",
-        "_lock",
-        "_random",
-        "_session_size_max",
-        "_sessions",
-        "_size",
-        "_slot_count",
-        "_total_size_max",
-    )
-
     def __init__(
         self,
         clock: Clock,

@@ -29,8 +29,6 @@ class PartitionDuty:
     Partitions added during a round wait for the next one.
     """
 
-    __slots__ = ("_again", "_left", "_lock", "_scheduler", "_work", "_works")
-
     def __init__(self, scheduler: Scheduler, work: Callable[[Partition], None]) -> None:
         self._scheduler = scheduler
         self._work = work

@@ -29,8 +29,6 @@ class Throttle:
     `node_id` is the broker that a topic's setting must name, as in "partition:broker".
     """
 
-    __slots__ = ("_config", "_monotonic_ms", "_name", "_node_id", "_samples", "_topics")
-
     def __init__(
         self, name: str, node_id: int, config: BrokerConfig, monotonic_ms: Callable[[], int]
     ) -> None:
@@ -104,8 +102,6 @@ class Throttle:
 
 class Throttles:
     """The throttles of both directions."""
-
-    __slots__ = ("follower", "leader")
 
     def __init__(self, node_id: int, config: BrokerConfig, monotonic_ms: Callable[[], int]) -> None:
         self.leader = Throttle(LEADER_RATE, node_id, config, monotonic_ms)

@@ -56,7 +56,6 @@ class ServedAddress:
         self._resign = broker.runtime.scheduler.on_notify(listener.wake)
 
     def run(self) -> None:
-        """See `BrokerListener.run`."""
         self._thread_id = get_ident()
         try:
             self._listener.run()
@@ -65,26 +64,21 @@ class ServedAddress:
 
     @property
     def connection_count(self) -> int:
-        """See `BrokerListener.connection_count`."""
         return self._listener.connection_count
 
     def start(self) -> None:
-        """See `BrokerListener.start`."""
         scheduler = self._broker.runtime.scheduler
         name = f"embedlog-listener-{self._listener.address[1]}"
         self._thread = scheduler.start_thread(self.run, name)
 
     @property
     def signal_fd(self) -> int:
-        """See `wire.net.listener.Listener.signal_fd`."""
         return self._listener.signal_fd
 
     def stop(self) -> None:
-        """See `BrokerListener.stop`."""
         self._listener.stop()
 
     def close(self) -> None:
-        """See `BrokerListener.close`."""
         if self._thread is None:
             self._listener.close()
             self._give_back()

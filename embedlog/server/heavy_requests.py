@@ -92,8 +92,6 @@ def is_heavy_produce(request: ProduceRequest) -> bool:
 class HeavyRequests:
     """The thread for heavy requests of one listener, and its queue."""
 
-    __slots__ = ("_failed", "_is_closed", "_queue", "_thread")
-
     def __init__(self, runtime: Runtime, failed: Callable[[Connection, Exception], None]) -> None:
         """`failed` gets the connection and the exception of a request that ended with a defect."""
         self._queue: deque[tuple[Connection, Callable[[], None]]] = deque()

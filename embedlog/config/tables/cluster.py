@@ -1,7 +1,4 @@
-"""Broker settings of the cluster: controller, replication, remote storage.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of the cluster: controller, replication, remote storage."""
 
 TABLE = """
 auto.leader.rebalance.enable boolean true - read-only

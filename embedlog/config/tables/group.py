@@ -1,7 +1,4 @@
-"""Settings of a group.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Settings of a group."""
 
 TABLE = """
 consumer.assignment.interval.ms int 1000 >=0 cluster-wide

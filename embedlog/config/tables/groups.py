@@ -1,7 +1,4 @@
-"""Broker settings of groups, transactions and their internal topics.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of groups, transactions and their internal topics."""
 
 TABLE = """
 add.partitions.to.txn.retry.backoff.max.ms int 100 >=0 read-only

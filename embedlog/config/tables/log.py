@@ -1,7 +1,4 @@
-"""Broker settings of topics and their logs.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of topics and their logs."""
 
 TABLE = """
 alter.config.policy.class.name class null - read-only

@@ -1,7 +1,4 @@
-"""Broker settings of listeners, requests, quotas and metrics.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of listeners, requests, quotas and metrics."""
 
 TABLE = """
 advertised.listeners list null - read-only

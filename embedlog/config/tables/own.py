@@ -1,7 +1,4 @@
-"""Settings of brokers and of topics that only embedlog has.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Settings of brokers and of topics that only embedlog has."""
 
 TABLE = """
 embedlog.durability string null one-of:memory,os,fsync internal

@@ -1,7 +1,4 @@
-"""Broker settings of TLS, SASL and authorization.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of TLS, SASL and authorization."""
 
 TABLE = """
 authorizer.class.name string "" - read-only

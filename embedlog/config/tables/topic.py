@@ -1,7 +1,4 @@
-"""Settings of a topic.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Settings of a topic."""
 
 TABLE = """
 cleanup.policy list delete list-of:compact,delete cluster-wide

@@ -30,8 +30,6 @@ EARLIEST = -2
 class OutOfRangeLookup:
     """The look-up for one partition. `send` asks the leader; its answer wakes the fetcher."""
 
-    __slots__ = ("_node_id", "_pending", "_send", "_timestamp", "followed")
-
     def __init__(self, followed: FollowedPartition, node_id: int, send: Send) -> None:
         self.followed = followed
         self._node_id = node_id

@@ -32,17 +32,6 @@ _ROUNDS_WITHOUT = 100
 class FollowerSession:
     """What one leader knows of the partitions fetched from it. Only its fetcher uses it."""
 
-    __slots__ = (
-        "_epoch",
-        "_forgotten",
-        "_id",
-        "_membership",
-        "_node_id",
-        "_rounds_without",
-        "changed",
-        "partitions",
-    )
-
     def __init__(self, node_id: int, membership: Membership) -> None:
         self._node_id = node_id
         self._membership = membership
