@@ -56,9 +56,6 @@ class DelayedDeleteRecords(DelayedOperation):
         """Answer; the partitions that did not finish have REQUEST_TIMED_OUT."""
         self.pending.complete(self._response)
 
-    def on_expiration(self) -> None:
-        """Do nothing: `on_complete` has answered."""
-
 
 def _settle(waiting: DeletedPartition) -> bool:
     """Fill in the partition's answer if its outcome is known; return whether it is."""

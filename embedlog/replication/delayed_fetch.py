@@ -105,9 +105,6 @@ class DelayedFetch(DelayedOperation):
             raise
         self.pending.complete(response)
 
-    def on_expiration(self) -> None:
-        """Do nothing: `on_complete` has answered."""
-
     def abandon(self) -> None:
         """Forget the fetch without reading: its client is gone."""
         self._is_abandoned = True

@@ -95,9 +95,6 @@ class DelayedProduce(DelayedOperation):
             self._on_moved(self._response)
         self.pending.complete(self._response)
 
-    def on_expiration(self) -> None:
-        """Do nothing: `on_complete` has answered."""
-
 
 class DelayedAppend(DelayedOperation):
     """One append of a producer in this process; it fails with a request's errors."""
