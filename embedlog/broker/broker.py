@@ -12,15 +12,14 @@ from __future__ import annotations
 from errno import EIO
 
 from embedlog.broker import dispatch
-from embedlog.broker.coordinators import Coordinators
 from embedlog.broker.metadata_publisher import MetadataPublisher
+from embedlog.broker.on_demand import OnDemandParts
 from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
 from embedlog.controller import features
 from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logger import Logger
 from embedlog.replication.replica_manager import ReplicaManager
-from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 TYPE_CHECKING = False
@@ -85,7 +84,7 @@ class Broker:
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
         """Called with every request before its API, and with records that producers of this process
         append. Its return value is the answer; None lets the broker answer."""
-        self._coordinators = Coordinators(
+        self._on_demand = OnDemandParts(
             runtime,
             config,
             self.replica_manager,
@@ -93,8 +92,6 @@ class Broker:
             metadata=lambda: self.image,
             send_markers=self._send_markers,
         )
-        self._fetch_sessions: FetchSessions | None = None
-        self._lock = ranked_lock(Rank.BROKER)
         self.parked = ParkedFetches()
         """The parked fetches of connections, which may break."""
         self.publisher = MetadataPublisher(
@@ -152,7 +149,7 @@ class Broker:
         self.publisher.close(makes_logs=makes_logs)
         for each in self.log_manager.managers:
             self.runtime.scheduler.remove(each.tasks)
-        self._coordinators.close()
+        self._on_demand.close()
         self.replica_manager.close(syncs=syncs)
 
     # What the APIs share
@@ -177,35 +174,22 @@ class Broker:
     @property
     def fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions, made for the first fetch."""
-        sessions = self._fetch_sessions
-        return self._make_fetch_sessions() if sessions is None else sessions
-
-    def _make_fetch_sessions(self) -> FetchSessions:
-        from embedlog.replication.fetch_sessions import FetchSessions
-
-        config = self.config
-        with self._lock:
-            if self._fetch_sessions is None:
-                self._fetch_sessions = FetchSessions(
-                    self.runtime.clock,
-                    self.runtime.random,
-                    slot_count=config.max_incremental_fetch_session_cache_slots,
-                    session_size_max=config.embedlog_max_fetch_session_partitions,
-                    total_size_max=config.embedlog_max_fetch_session_cache_partitions,
-                )
-            return self._fetch_sessions
+        made = self._on_demand.fetch_sessions
+        return self._on_demand.make_fetch_sessions() if made is None else made
 
     @property
     def group_coordinator(self) -> GroupCoordinator:
         """The group coordinator, made for the first request that needs it."""
-        coordinator = self._coordinators.group
-        return self._coordinators.make_group() if coordinator is None else coordinator
+        made = self._on_demand.group_coordinator
+        return self._on_demand.make_group_coordinator() if made is None else made
 
     @property
     def transaction_coordinator(self) -> TransactionCoordinator:
         """The transaction coordinator, made for the first request that needs it."""
-        coordinator = self._coordinators.transaction
-        return self._coordinators.make_transaction() if coordinator is None else coordinator
+        coordinator = self._on_demand.transaction_coordinator
+        return (
+            self._on_demand.make_transaction_coordinator() if coordinator is None else coordinator
+        )
 
     def _send_markers(
         self, request: WriteTxnMarkersRequest
@@ -225,12 +209,10 @@ class Broker:
         if delta.broker_configs_changed:
             self.report_cordons()
         if self.peers is not None:
-            self._coordinators.note_leaders(delta)
-        if delta.deleted and (
-            self._coordinators.group is not None or OFFSETS_TOPIC in delta.image.topics_by_name
-        ):
-            # A deleted topic may have committed offsets even if the group coordinator is not made
-            # yet.
+            self._on_demand.note_leaders(delta)
+        is_made = self._on_demand.group_coordinator is not None
+        if delta.deleted and (is_made or OFFSETS_TOPIC in delta.image.topics_by_name):
+            # A deleted topic may have committed offsets even before the coordinator is made.
             self.group_coordinator.on_metadata(delta)
 
     def join(self, *, is_opening: bool) -> None:
@@ -245,7 +227,7 @@ class Broker:
             self.publisher.host_all(at_once=False)
         else:
             self._recover(lambda: self.publisher.host_all(at_once=True))
-        self._coordinators.open(self.image, is_opening=is_opening)
+        self._on_demand.open_coordinators(self.image, is_opening=is_opening)
         if self.config.cordoned_log_dirs:
             self.report_cordons()
         self.log_manager.report()

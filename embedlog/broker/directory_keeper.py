@@ -58,7 +58,6 @@ class DirectoryKeeper:
     def __init__(self, runtime: Runtime) -> None:
         """Make a keeper that only notes failures until `begin`, as a disk may fail before that."""
         self._runtime = runtime
-        self._scheduler = runtime.scheduler
         self._clock = runtime.clock
         self._is_open = False
         self._failed: deque[tuple[str, OSError]] = deque()
@@ -106,12 +105,12 @@ class DirectoryKeeper:
             log_manager.relocations = relocations
             for topic_partition, owner in relocations.take_cut_short().items():
                 self._cut_short[topic_partition] = owner.directory.path
-        self._scheduler.add(self)
+        self._runtime.scheduler.add(self)
         self.report()
 
     def close(self) -> None:
         """Stop looking after the directories."""
-        self._scheduler.remove(self)
+        self._runtime.scheduler.remove(self)
         if self._is_open and self._log_manager.relocations is not None:
             self._log_manager.relocations.stop()
         self._is_open = False
@@ -119,7 +118,7 @@ class DirectoryKeeper:
     def note_failure(self, path: str, error: OSError) -> None:
         """Deal soon with a directory whose disk has failed. Callable with any lock held."""
         self._failed.append((path, error))
-        self._scheduler.notify(self)
+        self._runtime.scheduler.notify(self)
 
     def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
         """Note the directory of a log; `report` follows. Callable with any lock held."""
@@ -135,7 +134,7 @@ class DirectoryKeeper:
         if self._peers is None:
             self._tell()
         else:
-            self._scheduler.notify(self)
+            self._runtime.scheduler.notify(self)
 
     def run_once(self, now_ms: int) -> int | None:
         """Take failed directories offline and tell the controller about changes."""
@@ -164,7 +163,7 @@ class DirectoryKeeper:
     def _take_offline(self, path: str, error: OSError) -> None:
         failed = self._log_manager.take_offline(path, str(error), self._clock.wall_ms())
         if failed is not None:
-            self._scheduler.remove(failed.tasks)
+            self._runtime.scheduler.remove(failed.tasks)
             for topic_partition in failed.partitions():
                 self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
 
@@ -219,7 +218,7 @@ class DirectoryKeeper:
             if not self._retry_ms:
                 _log.warning("the directories of logs cannot be recorded yet: %s", error)
             self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
-            self._scheduler.notify(self)
+            self._runtime.scheduler.notify(self)
             return
         self._retry_ms = 0
         self._told_of(places)
@@ -246,7 +245,7 @@ class DirectoryKeeper:
                 self._told_of(places)
             else:
                 self._retry_ms = self._clock.monotonic_ms() + _RETRY_MS
-            self._scheduler.notify(self)
+            self._runtime.scheduler.notify(self)
 
         asked.add_callback(answered)
         return None

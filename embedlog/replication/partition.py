@@ -16,6 +16,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import ZERO_UUID
 from embedlog.replication.leader_and_isr import NOBODY, NOTHING_DECIDED
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,12 +42,20 @@ class Isolation:
     LOG_END = 2
 
 
+class ClusterHooks(Value):
+    """Functions that the partitions of a cluster of several brokers call."""
+
+    begin_term: Callable[[Partition, LeaderAndIsr], RemoteReplicas]
+    """Return the other replicas when this broker begins to lead. The partition lock is held."""
+    on_change: Callable[[Partition], None]
+    """Act on a change of the leader or the ISR. No lock is held."""
+
+
 class Partition:
     """A hosted partition. `lock` guards the log and all attributes; one thread writes at a time."""
 
     __slots__ = (
-        "_begin_term",
-        "_on_change",
+        "_hooks",
         "is_leader",
         "isr",
         "leader_epoch",
@@ -69,15 +78,8 @@ class Partition:
         log: Log,
         *,
         topic_id: bytes = ZERO_UUID,
-        begin_term: Callable[[Partition, LeaderAndIsr], RemoteReplicas] | None = None,
-        on_change: Callable[[Partition], None] | None = None,
+        hooks: ClusterHooks | None = None,
     ) -> None:
-        """Hold a partition that has no leader yet.
-
-        A cluster of several brokers hands in two functions. `begin_term` returns the other replicas
-        of a partition that this broker begins to lead; the partition lock is held. `on_change` is
-        called without a lock after each change of the leader or of the ISR.
-        """
         self.topic_partition = topic_partition
         self.topic = topic_partition.topic
         self.topic_id = topic_id
@@ -87,8 +89,7 @@ class Partition:
         """The last decision of the controller."""
         self.leader_epoch = NO_EPOCH
         self.is_leader = False
-        self._begin_term = begin_term
-        self._on_change = on_change
+        self._hooks = hooks
         self.remote_replicas: RemoteReplicas | None = None
         """The other replicas; None on a follower and for a partition of one replica."""
         self.isr: tuple[int, ...] = ()
@@ -120,8 +121,8 @@ class Partition:
             if self.retired_with or state.partition_epoch < self.state.partition_epoch:
                 return
             self._take(state, node_id)
-        if self._on_change is not None:
-            self._on_change(self)
+        if self._hooks is not None:
+            self._hooks.on_change(self)
 
     def _take(self, state: LeaderAndIsr, node_id: int) -> None:
         is_leader = state.leader == node_id
@@ -137,10 +138,10 @@ class Partition:
         if not self.is_leader:
             self.remote_replicas = None
             return
-        if self._begin_term is None or len(state.replicas) < 2:
+        if self._hooks is None or len(state.replicas) < 2:
             self.remote_replicas = None
         elif self.remote_replicas is None or is_new_term:
-            self.remote_replicas = self._begin_term(self, state)
+            self.remote_replicas = self._hooks.begin_term(self, state)
         else:
             self.remote_replicas.take(state)
         self.commit()
@@ -183,8 +184,8 @@ class Partition:
             self.is_leader = False
             self.remote_replicas = None
             self.state = self.state.replace(leader=NO_LEADER)
-        if self._on_change is not None:
-            self._on_change(self)
+        if self._hooks is not None:
+            self._hooks.on_change(self)
 
     @property
     def index(self) -> int:
@@ -221,7 +222,7 @@ class Partition:
             if current_leader_epoch < self.leader_epoch:
                 raise errors.FencedLeaderEpoch()
             raise errors.UnknownLeaderEpoch()
-        if not self.is_leader and (self._begin_term is None or not may_follow):
+        if not self.is_leader and (self._hooks is None or not may_follow):
             raise errors.NotLeaderOrFollower()
 
     def _too_few_in_sync(self) -> errors.KafkaError:

@@ -16,7 +16,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.purgatory.purgatory import PURGE_INTERVAL, DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
-from embedlog.replication.partition import Partition
+from embedlog.replication.partition import ClusterHooks, Partition
 from embedlog.replication.partition_duty import PartitionDuty
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
@@ -65,6 +65,7 @@ class ReplicaManager:
         self._wall_ms = runtime.clock.wall_ms
         self.to_sync = PartitionDuty(runtime.scheduler, self._sync)
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
+        self._hooks: ClusterHooks | None = None
         self.replication: ClusterReplication | None = None
         """None on the only broker of a cluster."""
 
@@ -76,6 +77,7 @@ class ReplicaManager:
         self.replication = ClusterReplication(
             self.runtime, self.node_id, membership, self.partitions, self._complete_all
         )
+        self._hooks = ClusterHooks(self.replication.begin_term, self.replication.follow_leader)
 
     @property
     def fetchers(self) -> Fetchers:
@@ -135,17 +137,7 @@ class ReplicaManager:
         Raises:
             KafkaStorageError: the disk failed at the beginning of a term; nothing was taken in.
         """
-        others = self.replication
-        if others is None:
-            partition = Partition(topic_partition, log, topic_id=topic_id)
-        else:
-            partition = Partition(
-                topic_partition,
-                log,
-                topic_id=topic_id,
-                begin_term=others.begin_term,
-                on_change=others.follow_leader,
-            )
+        partition = Partition(topic_partition, log, topic_id=topic_id, hooks=self._hooks)
         partition.apply(state, self.node_id)
         self.partitions[topic_partition] = partition
         return partition

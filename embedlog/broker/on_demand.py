@@ -1,6 +1,6 @@
-"""`Coordinators`: the group and the transaction coordinator of a broker, made when first needed.
+"""Parts of a broker that are made when first needed: the coordinators and the fetch sessions.
 
-In a cluster of several brokers each coordinates the groups and transactional ids that lie in the
+In a cluster of several brokers a coordinator serves the groups or transactional ids that lie in the
 partitions led by its broker.
 """
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.transaction.markers import Send
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+    from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.storage.data_directories import DataDirectories
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 _TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
-class Coordinators:
-    """Each coordinator is None until it is made, by the first thread that needs it."""
+class OnDemandParts:
+    """Each part is None until the first thread that needs it makes it."""
 
     def __init__(
         self,
@@ -47,36 +48,53 @@ class Coordinators:
         self._metadata = metadata
         self._send_markers = send_markers
         self._lock = ranked_lock(Rank.BROKER)
-        self.group: GroupCoordinator | None = None
-        self.transaction: TransactionCoordinator | None = None
+        self.fetch_sessions: FetchSessions | None = None
+        self.group_coordinator: GroupCoordinator | None = None
+        self.transaction_coordinator: TransactionCoordinator | None = None
 
-    def make_group(self) -> GroupCoordinator:
+    def make_fetch_sessions(self) -> FetchSessions:
+        """Return the cache of fetch sessions; make it unless another thread did."""
+        from embedlog.replication.fetch_sessions import FetchSessions
+
+        config = self._config
+        with self._lock:
+            if self.fetch_sessions is None:
+                self.fetch_sessions = FetchSessions(
+                    self._runtime.clock,
+                    self._runtime.random,
+                    slot_count=config.max_incremental_fetch_session_cache_slots,
+                    session_size_max=config.embedlog_max_fetch_session_partitions,
+                    total_size_max=config.embedlog_max_fetch_session_cache_partitions,
+                )
+            return self.fetch_sessions
+
+    def make_group_coordinator(self) -> GroupCoordinator:
         """Return the group coordinator; make it unless another thread did."""
         from embedlog.coordinator.group.group_coordinator import GroupCoordinator
 
         with self._lock:
-            if self.group is None:
-                self.group = GroupCoordinator(self._host())
-            return self.group
+            if self.group_coordinator is None:
+                self.group_coordinator = GroupCoordinator(self._host())
+            return self.group_coordinator
 
-    def make_transaction(self) -> TransactionCoordinator:
+    def make_transaction_coordinator(self) -> TransactionCoordinator:
         """Return the transaction coordinator; make it unless another thread did."""
         from embedlog.coordinator.transaction.transaction_coordinator import (
             TransactionCoordinator,
         )
 
         with self._lock:
-            if self.transaction is None:
-                self.transaction = TransactionCoordinator(
+            if self.transaction_coordinator is None:
+                self.transaction_coordinator = TransactionCoordinator(
                     self._host(),
                     send_markers=self._send_markers,
                     transaction_version=lambda: self._metadata().feature_level(
                         features.TRANSACTION
                     ),
                 )
-            return self.transaction
+            return self.transaction_coordinator
 
-    def open(self, image: MetadataImage, *, is_opening: bool) -> None:
+    def open_coordinators(self, image: MetadataImage, *, is_opening: bool) -> None:
         """Load the shards of the partitions that this broker leads.
 
         `is_opening`: the whole cluster is being opened, not this broker alone.
@@ -100,13 +118,17 @@ class Coordinators:
 
     def close(self) -> None:
         """Close the coordinators that were made."""
-        if self.group is not None:
-            self.group.close()
-        if self.transaction is not None:
-            self.transaction.close()
+        if self.group_coordinator is not None:
+            self.group_coordinator.close()
+        if self.transaction_coordinator is not None:
+            self.transaction_coordinator.close()
 
     def _of(self, topic: str) -> GroupCoordinator | TransactionCoordinator:
-        return self.make_group() if topic == OFFSETS_TOPIC else self.make_transaction()
+        return (
+            self.make_group_coordinator()
+            if topic == OFFSETS_TOPIC
+            else self.make_transaction_coordinator()
+        )
 
     def _host(self) -> CoordinatorHost:
         from embedlog.broker.coordinator_host import CoordinatorHost
