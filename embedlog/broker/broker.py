@@ -165,9 +165,7 @@ class Broker:
 
     @property
     def serves_consumer_protocol(self) -> bool:
-        """May groups use the protocol of KIP-848? The cluster's feature and a setting must allow
-        it.
-        """
+        """May groups use the protocol of KIP-848? A feature and a setting must both allow it."""
         is_on = self.image.feature_level(features.GROUP) > 0
         return is_on and "consumer" in self.config.group_coordinator_rebalance_protocols
 
@@ -186,10 +184,8 @@ class Broker:
     @property
     def transaction_coordinator(self) -> TransactionCoordinator:
         """The transaction coordinator, made for the first request that needs it."""
-        coordinator = self._on_demand.transaction_coordinator
-        return (
-            self._on_demand.make_transaction_coordinator() if coordinator is None else coordinator
-        )
+        made = self._on_demand.transaction_coordinator
+        return self._on_demand.make_transaction_coordinator() if made is None else made
 
     def _send_markers(
         self, request: WriteTxnMarkersRequest
@@ -269,9 +265,7 @@ class Broker:
         return list(self.replica_manager.partitions.values())
 
     def disk_error(self, topic: str, partition: int) -> Exception | None:
-        """Return the damage found in the partition, or the disk's last refusal of a write, or
-        None.
-        """
+        """Return the partition's damage, or the disk's last refusal of a write, or None."""
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
             state = self.image.partition(topic, partition)

@@ -63,7 +63,6 @@ class RequestContext:
         self.connection = connection
         """None in process."""
         self.in_process = in_process
-        """Does the caller still hold the request object? Otherwise its buffers belong to the
-        broker."""
+        """Does the caller still hold the request? Otherwise its buffers are the broker's."""
         self.fetch_first: tuple[str, int] | None = None
         """Where the connection's next fetch without a session begins to read."""

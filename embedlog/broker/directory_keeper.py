@@ -168,9 +168,7 @@ class DirectoryKeeper:
                 self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
 
     def _is_too_late(self, now_ms: int) -> bool:
-        """End the broker if the controller was out of reach too long: it may still name it
-        leader.
-        """
+        """End the broker after too long without the controller, which may still name it leader."""
         if not self._untold or self._peers is None:
             return False
         path, (since_ms, error) = next(iter(self._untold.items()))

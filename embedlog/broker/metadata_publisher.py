@@ -68,9 +68,7 @@ class MetadataPublisher:
             self._to_host = ReplicasToHost(replica_manager.runtime, self._host_waiting)
 
     def open(self, image: MetadataImage) -> None:
-        """Begin with the image of an opening broker. Its partitions wait until somebody uses
-        them.
-        """
+        """Begin with the image of an opening broker. Partitions wait for their first use."""
         self._image = image
         for name in image.topics_by_name:
             self._hosting.configure_logs(image, name)

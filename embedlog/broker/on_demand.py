@@ -124,11 +124,9 @@ class OnDemandParts:
             self.transaction_coordinator.close()
 
     def _of(self, topic: str) -> GroupCoordinator | TransactionCoordinator:
-        return (
-            self.make_group_coordinator()
-            if topic == OFFSETS_TOPIC
-            else self.make_transaction_coordinator()
-        )
+        if topic == OFFSETS_TOPIC:
+            return self.make_group_coordinator()
+        return self.make_transaction_coordinator()
 
     def _host(self) -> CoordinatorHost:
         from embedlog.broker.coordinator_host import CoordinatorHost

@@ -21,8 +21,7 @@ _SLICE_MS = 5
 
 
 class ReplicasToHost:
-    """`host(topic_partition)` hosts a waiting replica and forgets it; it is called without any
-    lock.
+    """`host(topic_partition)` hosts a waiting replica and forgets it. It is called without locks.
 
     Every method may be called from any thread, with any lock held.
     """

@@ -166,9 +166,7 @@ class BrokerConfig:
         return {name for texts, _ in self._layers.sources() for name in texts}
 
     def sources(self) -> tuple[tuple[Texts, int], ...]:
-        """Return the layers as (texts by name, Kafka's number of the source), the strongest
-        first.
-        """
+        """Return the layers as (texts by name, Kafka's number of the source), strongest first."""
         return self._layers.sources()
 
 

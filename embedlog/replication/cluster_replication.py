@@ -34,11 +34,11 @@ RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class ClusterReplication:
-    """Followers' fetches, ISRs and fetchers of one broker. Every method may be called from any
-    thread.
+    """Followers' fetches, ISRs and fetchers of one broker.
 
-    `partitions` are the hosted partitions of the replica manager. `wake` tries the operations that
-    wait for a partition; it is called without any lock.
+    Every method may be called from any thread. `partitions` are the hosted partitions of the
+    replica manager. `wake` tries the operations that wait for a partition; it is called without any
+    lock.
     """
 
     def __init__(

@@ -63,9 +63,7 @@ class FullFetch:
         self._known: Sequence[FetchPartition] = ()
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """Like `watch_keys` if reading is sure to find neither records nor an error; otherwise
-        empty.
-        """
+        """Like `watch_keys` if reading is sure to find no records and no error; otherwise empty."""
         keys: list[Hashable] = []
         for asked in self.wanted:
             key = asked.key

@@ -49,9 +49,7 @@ _FINAL = (
 
 
 class InSync:
-    """The duty that proposes ISRs. `wake` tries what waits for a partition; it is called without
-    locks.
-    """
+    """The duty that proposes ISRs. `wake` tries what waits for a partition, without any lock."""
 
     def __init__(
         self,

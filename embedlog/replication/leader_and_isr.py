@@ -9,9 +9,7 @@ NOBODY = -1
 
 
 class LeaderAndIsr(Value):
-    """One decision. `leader_epoch` rises with each new leader, `partition_epoch` with each
-    decision.
-    """
+    """One decision. Each raises `partition_epoch`; each new leader raises `leader_epoch`."""
 
     leader: int
     leader_epoch: int

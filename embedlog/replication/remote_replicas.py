@@ -238,11 +238,10 @@ class RemoteReplicas:
                 replica.left_behind()
 
     def committed_offset(self, own_offset: int, end_offset: int) -> int:
-        """Return the offset up to which records are committed: at most `own_offset`, 0 without
-        enough in-sync replicas.
+        """Return the end of the committed records, at most `own_offset`.
 
-        Caught-up replicas that may join count like the maximal ISR. Otherwise the high watermark
-        would run away from them while they try to join.
+        It is 0 without enough in-sync replicas. Caught-up replicas that may join count like the
+        maximal ISR; otherwise the high watermark would run away from them while they try to join.
         """
         state = self.state
         if len(state.isr) < state.min_isr:
@@ -258,8 +257,7 @@ class RemoteReplicas:
         return offset
 
     def preferred_for(self, rack_id: str, offset: int) -> int:
-        """Return the replica that a consumer in that rack should read from, -1 for the leader
-        (KIP-392).
+        """Return the replica for a consumer in that rack, -1 for the leader (KIP-392).
 
         It is -1 if the leader is in that rack. Otherwise it is the in-sync replica there that has
         the offset and is furthest ahead, or was caught up last.

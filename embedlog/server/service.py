@@ -75,9 +75,7 @@ class BrokerService:
         has_thread: bool = False,
         door: RequestHandler | None = None,
     ) -> None:
-        """`has_thread`: heavy requests may have a thread of their own. `door` replaces the broker's
-        own.
-        """
+        """`has_thread`: heavy requests get their own thread. `door` replaces the broker's own."""
         self._broker = broker
         self._door: RequestHandler = door or broker
         self._reports = reports
@@ -305,9 +303,7 @@ class BrokerService:
         return _NO_ANSWER if refusal is None else self._respond(*arguments, refusal)
 
     def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
-        """As `_encode`, from a cache: every client sends this first, and nearly all get the
-        same.
-        """
+        """As `_encode`, from a cache: every client asks first for these, and most get the same."""
         version = context.api_version
         known = self._api_versions.get(version)
         if known is None or known[0] is not answer:

@@ -88,8 +88,7 @@ class FollowedPartition:
     def append(
         self, records: Buffer, *, high_watermark: int, log_start_offset: int, now_ms: int
     ) -> bool:
-        """Append the leader's records and take over its offsets; return whether readers may have
-        news.
+        """Append the leader's records and take over its offsets; return whether there is news.
 
         On `fsync` topics the records are synced on return. `now_ms` is wall time.
 
