@@ -1,4 +1,4 @@
-"""Partitions are hosted when they are first asked for, also by several threads at once."""
+"""Partitions are hosted on first use, also by several threads at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is in sync, what is committed, and what acks=all waits for."""
+"""The in-sync replicas, committed records, and the wait of acks=all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAG_MS = 10_000
 
 
 def lose(brokers: Brokers, node_id: int) -> None:
-    """Cut a follower off; the others reach the controller."""
+    """Cut a follower off; the others still reach the controller."""
     brokers.isolate(node_id)
     for other in brokers.members:
         if other != node_id:
@@ -28,7 +28,7 @@ def lose(brokers: Brokers, node_id: int) -> None:
 
 
 def produced(brokers: Brokers, node_id: int = 1, *, acks: int = -1, timeout_ms: int = 5_000) -> int:
-    """The error code that a produce is answered with, however long that takes."""
+    """Return the error code of a produce, however long it takes."""
     topic = TOPIC, brokers.controller.topic_ids[TOPIC]
     answer = brokers[node_id].handle(
         produce(topic, 13, simple(b"x"), acks=acks, timeout_ms=timeout_ms)
@@ -85,7 +85,7 @@ def test_one_that_died_while_idle_leaves_when_there_is_something_to_fetch(
 
 
 def test_a_slow_but_steady_follower_stays_in_sync(make_brokers: MakeBrokers) -> None:
-    """It is never at the end, but gets to where the end was a moment ago."""
+    """It is never at the end, but always gets to the recent end of the log."""
     brokers = make_brokers(2, replica_lag_time_max_ms=LAG_MS)
     brokers.controller.create(1, 2)
     brokers.net.delay_ms = lambda: 700

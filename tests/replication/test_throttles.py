@@ -1,4 +1,4 @@
-"""Replicas that catch up are slowed down where their topic names them."""
+"""Throttles slow down replicas that catch up, if their topic names them."""
 
 from __future__ import annotations
 
