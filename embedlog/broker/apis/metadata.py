@@ -51,14 +51,14 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
     if request.include_topic_authorized_operations:
         operations = topics.TOPIC_OPERATIONS
     nodes = topics.live_nodes(broker, context)
-    teller = _Teller(operations, {node.node_id for node in nodes}, context.api_version)
+    describer = _TopicDescriber(operations, {node.node_id for node in nodes}, context.api_version)
     if asked is None:
         image = broker.image
-        found = [teller.topic(image, topic) for topic in image.topics_by_name.values()]
+        found = [describer.topic(image, topic) for topic in image.topics_by_name.values()]
     elif any(topic.topic_id != ZERO_UUID for topic in asked):
-        found = _by_id(broker, asked, teller)
+        found = _by_id(broker, asked, describer)
     else:
-        found = _by_name(broker, request, teller)
+        found = _by_name(broker, request, describer)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -109,8 +109,8 @@ def _refuse(asked: Sequence[MetadataRequestTopic], code: int) -> MetadataRespons
     )
 
 
-class _Teller:
-    """Describes topics to clients that can reach `nodes`.
+class _TopicDescriber:
+    """Describes topics to clients that can reach the `live` brokers.
 
     A leader that they cannot reach is no leader: it is down, or has no address for them.
     """
@@ -158,14 +158,14 @@ class _Teller:
 
 
 def _by_id(
-    broker: Broker, asked: Sequence[MetadataRequestTopic], teller: _Teller
+    broker: Broker, asked: Sequence[MetadataRequestTopic], describer: _TopicDescriber
 ) -> list[MetadataResponseTopic]:
     """Describe topics by id. Topics that the request names without an id are not answered."""
     image = broker.image
     by_id = image.topics_by_id
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
     return [
-        teller.topic(image, by_id[topic_id])
+        describer.topic(image, by_id[topic_id])
         if topic_id in by_id
         else MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
@@ -175,7 +175,7 @@ def _by_id(
 
 
 def _by_name(
-    broker: Broker, request: MetadataRequest, teller: _Teller
+    broker: Broker, request: MetadataRequest, describer: _TopicDescriber
 ) -> list[MetadataResponseTopic]:
     image = broker.image
     names = [topic.name for topic in request.topics or [] if topic.name is not None]
@@ -188,8 +188,8 @@ def _by_name(
             missing = [name for name in names if name not in image.topics_by_name]
     known = (image.topics_by_name.get(name) for name in names)
     return [
-        *(teller.topic(image, topic) for topic in known if topic is not None),
-        *(_missing(name, teller.operations) for name in missing),
+        *(describer.topic(image, topic) for topic in known if topic is not None),
+        *(_missing(name, describer.operations) for name in missing),
     ]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from embedlog.controller import elections
 from embedlog.replication import delayed_produce, fetch_reader
-from embedlog.replication.fetcher import followed as followed_module
+from embedlog.replication.fetcher import followed_partition as followed_module
 from embedlog.replication.fetcher.followed_partition import FollowedPartition
-from embedlog.replication.partition import Isolation, Partition
 from embedlog.replication.leader_and_isr import LeaderAndIsr
-from embedlog.replication.replicas import Replicas
+from embedlog.replication.partition import Isolation, Partition
+from embedlog.replication.remote_replicas import RemoteReplicas
 from embedlog.storage.log.epochs import LogEpochs
 from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.replica.truncation import truncate_to
@@ -34,7 +34,7 @@ def committed_is_what_any_follower_has(
 
 def too_few_in_sync_commit(right: Any, replicas: Any, own_offset: int, end_offset: int) -> int:
     state = replicas.state
-    replicas.state = state.replaced(min_insync_replicas=1)
+    replicas.state = state.replace(min_insync_replicas=1)
     try:
         offset: int = right(replicas, own_offset, end_offset)
     finally:
@@ -138,13 +138,13 @@ def a_move_ends_before_all_have_arrived(_right: Any, target: Any) -> None:
 
 
 BUGS = (
-    instead(Replicas, "committed_offset", committed_is_what_the_leader_has),
-    instead(Replicas, "committed_offset", committed_is_what_any_follower_has),
-    instead(Replicas, "committed_offset", too_few_in_sync_commit),
+    instead(RemoteReplicas, "committed_offset", committed_is_what_the_leader_has),
+    instead(RemoteReplicas, "committed_offset", committed_is_what_any_follower_has),
+    instead(RemoteReplicas, "committed_offset", too_few_in_sync_commit),
     instead(fetch_reader, "read_partition", consumers_read_to_the_end),
     instead(LeaderAndIsr, "min_isr", one_in_sync_is_enough),
-    instead(Replicas, "propose_with", who_lags_joins),
-    instead(Replicas, "take", who_is_back_counts_as_before),
+    instead(RemoteReplicas, "propose_with", who_lags_joins),
+    instead(RemoteReplicas, "take", who_is_back_counts_as_before),
     instead(FollowedPartition, "begin", truncated_to_the_high_watermark),
     instead(FollowedPartition, "truncate", nothing_is_truncated),
     instead(followed_module, "append_as_follower", followers_forget_producers),
