@@ -101,7 +101,6 @@ class Broker:
             self._bump_leader_epochs,
             peers,
         )
-        """Keeps the hosted partitions in step with the metadata."""
         self.publisher.open(self.image)
         self.replica_manager.load = self.publisher.load
         if peers is None and not log_manager.was_clean:
@@ -160,7 +159,6 @@ class Broker:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id, as clients see it."""
         return self.image.cluster_id
 
     @property
@@ -229,7 +227,6 @@ class Broker:
         self.log_manager.report()
 
     def keep_directories(self, keeper: DirectoryKeeper) -> None:
-        """Let `keeper` look after the data directories."""
         keeper.begin(
             self.image,
             config=self.config,

@@ -109,7 +109,6 @@ class DirectoryKeeper:
         self.report()
 
     def close(self) -> None:
-        """Stop looking after the directories."""
         self._runtime.scheduler.remove(self)
         if self._is_open and self._log_manager.relocations is not None:
             self._log_manager.relocations.stop()
@@ -272,7 +271,6 @@ class _State:
 
     @property
     def key(self) -> object:
-        """Equal as long as nothing has changed."""
         return self.online, self.cordoned
 
     def tell(

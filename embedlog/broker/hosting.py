@@ -135,7 +135,6 @@ class Hosting:
             _log.warning("the log of a deleted topic is still there: %s", error)
 
     def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> LeaderAndIsr:
-        """Return the controller's decision about an existing partition."""
         state = image.partition(*topic_partition)
         assert state is not None, topic_partition
         places = state.directories  # empty in most clusters

@@ -88,7 +88,6 @@ def _by_leader(
 
 
 def _of(marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]) -> WritableTxnMarker:
-    """Return the marker for these partitions only."""
     return WritableTxnMarker(
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,

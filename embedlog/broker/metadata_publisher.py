@@ -59,7 +59,6 @@ class MetadataPublisher:
         self._lock = ranked_rlock(Rank.PUBLISHER)
         self._image: MetadataImage | None = None
         self._peers = peers
-        """The other brokers, which lead and follow."""
         self._to_host: ReplicasToHost | None = None
         """None on the only broker."""
         if peers is not None:
@@ -275,7 +274,6 @@ class MetadataPublisher:
             self._hosting.configure(image, name)
 
     def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
-        """Does the partition exist with a replica on this broker?"""
         state = image.partition(*topic_partition)
         return state is not None and self._replica_manager.node_id in state.replicas
 

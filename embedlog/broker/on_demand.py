@@ -117,7 +117,6 @@ class OnDemandParts:
                 self._of(topic).leadership.note(moved[topic])
 
     def close(self) -> None:
-        """Close the coordinators that were made."""
         if self.group_coordinator is not None:
             self.group_coordinator.close()
         if self.transaction_coordinator is not None:

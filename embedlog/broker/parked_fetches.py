@@ -15,7 +15,6 @@ class ParkedFetches:
         self._parked: dict[Connection, DelayedFetch] = {}
 
     def park(self, connection: Connection, operation: DelayedFetch) -> None:
-        """Note the fetch that a connection waits for."""
         self._parked[connection] = operation
         if operation.is_completed:
             self.unpark(connection)
@@ -25,7 +24,6 @@ class ParkedFetches:
         self._parked.pop(connection, None)
 
     def connection_closed(self, connection: Connection) -> None:
-        """Abandon the fetch of a broken connection."""
         operation = self._parked.pop(connection, None)
         if operation is not None:
             operation.abandon()

@@ -35,11 +35,9 @@ class ReplicasToHost:
         self._begin_ms = 0
 
     def begin(self) -> None:
-        """Begin to host replicas, until `close`."""
         self._scheduler.add(self)
 
     def close(self) -> None:
-        """Stop hosting replicas."""
         self._scheduler.remove(self)
         self._waiting.clear()
         self._wanted.clear()
@@ -57,14 +55,12 @@ class ReplicasToHost:
             self._scheduler.notify(self)
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Forget a replica that is hosted or given up."""
         self._waiting.pop(topic_partition, None)
 
     def __contains__(self, topic_partition: object) -> bool:
         return topic_partition in self._waiting
 
     def all(self) -> list[TopicPartition]:
-        """Return the waiting replicas, the first one first."""
         return list(self._waiting)
 
     def run_once(self, now_ms: int) -> int | None:

@@ -29,9 +29,7 @@ OPERATIONS_NOT_ASKED_FOR = -(2**31)
 TOPIC_OPERATIONS = 3576
 """The bits of all operations on a topic: without an authorizer every client may do all."""
 CLUSTER_OPERATIONS = 8096
-"""The bits of all operations on the cluster."""
 GROUP_OPERATIONS = 3400
-"""The bits of all operations on a group."""
 
 
 class BrokerEndpoint(Value):

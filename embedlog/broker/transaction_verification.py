@@ -112,7 +112,6 @@ class TransactionVerification:
     def ask(
         self, transactional_id: str, producer_id: int, producer_epoch: int
     ) -> Pending[TransactionVerification]:
-        """Ask the coordinator if necessary."""
         is_verified = self._broker.config.transaction_partition_verification_enable
         if not self._to_ask or not (self._adds or is_verified):
             return completed(self)

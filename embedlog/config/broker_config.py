@@ -27,7 +27,6 @@ SOURCE_STATIC = 4
 SOURCE_DEFAULT = 5
 
 _NODE_ID = 1
-"""The default number of a broker."""
 
 _UNSET_NODE_ID = "-1"
 

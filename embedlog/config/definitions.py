@@ -41,7 +41,6 @@ class ConfigKey(Value):
 
     @property
     def is_dynamic(self) -> bool:
-        """Can a running broker change the setting?"""
         return self.mode in ("per-broker", "cluster-wide")
 
     @property
@@ -51,7 +50,6 @@ class ConfigKey(Value):
 
     @property
     def is_sensitive(self) -> bool:
-        """Is the value a secret?"""
         return self.type == types.PASSWORD
 
     def parse(self, text: str) -> SettingValue:

@@ -115,7 +115,6 @@ def validate_group(texts: Mapping[str, str], broker: BrokerConfig) -> None:
 
 
 def _check_bounds(name: str, value: SettingValue, broker: BrokerConfig) -> None:
-    """Raise InvalidConfig if the value is outside the broker's bounds."""
     if name in GROUP_BROKER_NAMES and name not in _UNBOUNDED:
         group_type, _, rest = name.partition(".")
         low = broker.value(f"group.{group_type}.min.{rest}")

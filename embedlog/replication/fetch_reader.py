@@ -49,7 +49,6 @@ class FetchRead:
         self.data = data
         """The answers, one for each of `asked`."""
         self.size = 0
-        """Size of the records in bytes."""
         self.must_answer = False
         """Is there an error or a diverging epoch, which must not wait for `min_bytes`?"""
         self.cut_at: int | None = None

@@ -56,14 +56,11 @@ class FetchPartition:
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
         self.log_start_offset = asked.log_start_offset
-        """The start of the follower's log."""
         self.answered_high_watermark = NOTHING_ANSWERED
         self.answered_log_start_offset = NOTHING_ANSWERED
         self.rank = 0
-        """The place in the session's order."""
         self.session: FetchSession | None = None
         self.source: Partition | None = None
-        """The partition whose changes are watched."""
 
     def resolve(self, topic: str) -> None:
         """Note the name of the topic once its id is known."""

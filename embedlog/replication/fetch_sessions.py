@@ -61,7 +61,6 @@ class FetchSessions:
         self._lock = ranked_lock(Rank.FETCH_SESSIONS)
         self._sessions: dict[int, FetchSession] = {}
         self._size = 0
-        """The number of partitions in all sessions."""
 
     def __len__(self) -> int:
         return len(self._sessions)

@@ -86,14 +86,12 @@ class Partition:
         self.log = log
         self.lock = log.lock
         self.state = NOTHING_DECIDED
-        """The last decision of the controller."""
         self.leader_epoch = NO_EPOCH
         self.is_leader = False
         self._hooks = hooks
         self.remote_replicas: RemoteReplicas | None = None
         """The other replicas; None on a follower and for a partition of one replica."""
         self.isr: tuple[int, ...] = ()
-        """The in-sync replicas by the last decision of the controller."""
         self.min_isr = 1
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
@@ -189,7 +187,6 @@ class Partition:
 
     @property
     def index(self) -> int:
-        """The number of the partition in its topic."""
         return self.topic_partition.partition
 
     @property

@@ -62,7 +62,6 @@ class PartitionDuty:
             self._scheduler.notify(self, _RETRY_MS)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Work once on every added partition."""
         if not self._left and not self._again:
             return None
         with self._lock:

@@ -45,7 +45,6 @@ class Replica:
         self.log_start_offset = UNKNOWN
         self.log_end_offset = UNKNOWN
         self.leader_end_offset = UNKNOWN
-        """The end of the leader's log at the replica's last fetch."""
         self.last_fetch_ms = _NEVER_MS
         self.last_caught_up_ms = caught_up_ms
         self.broker_epoch = UNKNOWN
@@ -149,7 +148,6 @@ class RemoteReplicas:
         }
 
     def find(self, node_id: int) -> Replica | None:
-        """Return the replica on that broker, or None."""
         return self._replicas.get(node_id)
 
     def all(self) -> Iterable[Replica]:

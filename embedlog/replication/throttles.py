@@ -72,7 +72,6 @@ class Throttle:
 
     @property
     def is_exceeded(self) -> bool:
-        """Were more bytes moved than the rate allows?"""
         rate = self._rate
         samples = self._samples
         if rate is None or not samples:
@@ -110,6 +109,5 @@ class Throttles:
     def configure(
         self, topic: str, *, leader_replicas: Sequence[str], follower_replicas: Sequence[str]
     ) -> None:
-        """Take over the throttled replicas of a topic."""
         self.leader.configure(topic, leader_replicas)
         self.follower.configure(topic, follower_replicas)

@@ -163,7 +163,6 @@ class BrokerListener:
 
     @property
     def connection_count(self) -> int:
-        """The number of connected clients."""
         return self.served.connection_count
 
     def run(self) -> None:

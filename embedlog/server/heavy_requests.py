@@ -111,7 +111,6 @@ class HeavyRequests:
         self._queue.clear()
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Work until the queue is empty, in the thread for heavy requests."""
         while self._queue and not self._is_closed:
             connection, work = self._queue.popleft()
             if not connection.is_open:

@@ -92,7 +92,6 @@ class BrokerService:
         self._has_thread = has_thread
 
     def connected(self, connection: Connection) -> None:
-        """Give the connection the context of its requests."""
         host, port = self._advertised or (connection.local_host, connection.local_port)
         host = host or connection.local_host
         # One context for all requests, because only one is in flight at a time.
@@ -247,7 +246,6 @@ class BrokerService:
         connection.close()
 
     def turn(self) -> int | None:
-        """Run the broker's duties that are due."""
         runtime = self._broker.runtime
         return runtime.scheduler.run_due(runtime.clock.monotonic_ms())
 

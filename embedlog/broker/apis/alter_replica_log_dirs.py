@@ -68,7 +68,6 @@ def _answer(
 
 
 def _move(broker: Broker, path: str, topic: str, index: int) -> int:
-    """Begin the move of one partition; return its error code."""
     if len(f"{topic}-{index}") > _NAME_SIZE_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     manager, place = broker.log_manager, TopicPartition(topic, index)

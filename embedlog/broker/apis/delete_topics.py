@@ -100,7 +100,6 @@ class _Plan:
                 self.wanted[topic.topic_id] = name
 
     def late(self, topic_id: bytes) -> DeletableTopicResult:
-        """Return REQUEST_TIMED_OUT for each entry of the request."""
         name = self.wanted[topic_id]
         shown = topic_id if name is None else ZERO_UUID
         return _failure(name, shown, errors.RequestTimedOut())

@@ -56,7 +56,6 @@ def handle(
 
 
 def _fenced(broker: Broker, context: RequestContext) -> list[DescribeClusterBroker]:
-    """Return the fenced brokers, with their last endpoints."""
     found = []
     for _, each in sorted(broker.image.brokers.items()):
         if each.is_fenced:

@@ -100,7 +100,6 @@ def _find(
 
 
 def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> BrokerEndpoint | None:
-    """Return the leader of the partition that coordinates the key."""
     if broker.peers is None:
         return topics.this_node(broker, context)
     image = broker.image

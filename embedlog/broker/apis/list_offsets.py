@@ -41,7 +41,6 @@ _FIRST_VERSION = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The first version of each special timestamp."""
 
 _CONSUMER = -1
 _DEBUGGING_REPLICA = -2
@@ -178,7 +177,6 @@ def _refusal(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResp
 
 
 def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
-    """Return the partitions that the request repeats."""
     return repeated(
         (topic.name, asked.partition_index)
         for topic in request.topics

@@ -97,7 +97,6 @@ class _Produce:
         self.version = context.api_version
         self.acks = request.acks
         self.appended: list[AppendedPartition] = []
-        """Appended records that are not committed yet."""
         self.failed = False
         self.verification: TransactionVerification | None = None
         """The verification of transactional batches; None without any."""
@@ -329,7 +328,6 @@ def _found_before(
 def _written(
     index: int, info: tuple[int, int, int, int, bool, int, int]
 ) -> PartitionProduceResponse:
-    """Return the answer for records appended as `info`, a LogAppendInfo."""
     first_offset, _, append_time, start_offset, is_duplicate, latest, _ = info
     answer = bare(PartitionProduceResponse)
     answer.index = index

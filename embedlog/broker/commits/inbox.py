@@ -52,7 +52,6 @@ class CommitInbox:
 
     @property
     def worker(self) -> CommitWorker:
-        """The worker, made for the first commit."""
         from embedlog.broker.commits.worker import CommitWorker
 
         with self._lock:

@@ -47,7 +47,6 @@ class CommitWorker:
         self._adopter.resume()
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Make all commits in the inbox."""
         try:
             while not self.is_closed and self.commit_one():
                 pass
@@ -91,7 +90,6 @@ class CommitWorker:
         self.tidy()
 
     def tidy(self) -> None:
-        """Remove empty directories of the exchange."""
         if self._broker.log_manager.first.directory.is_held:
             staging.tidy(self._files, self._data)
 

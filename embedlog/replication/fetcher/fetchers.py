@@ -77,7 +77,6 @@ class Fetchers:
         self._scheduler.notify(self)
 
     def release(self, topic_partition: TopicPartition) -> None:
-        """Fetch a held partition again."""
         with self._lock:
             partition = self._held.pop(topic_partition, None)
             if partition is not None:
@@ -147,7 +146,6 @@ class Fetchers:
         return fetcher
 
     def _is_ready(self, fetcher: ReplicaFetcher) -> None:
-        """Let a fetcher continue whose answer has arrived."""
         if not self._is_closed:
             self._ready[fetcher] = None
             self._scheduler.notify(self)

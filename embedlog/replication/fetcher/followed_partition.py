@@ -72,7 +72,6 @@ class FollowedPartition:
         )
 
     def asked(self, max_bytes: int) -> FetchPartition:
-        """Return the partition's part of a fetch."""
         partition = self.partition
         log = partition.log
         self._sent_offset = log.log_end_offset

@@ -103,7 +103,6 @@ class ReplicaFetcher:
         self._session.add(followed)
 
     def remove(self, followed: FollowedPartition) -> None:
-        """Stop fetching a partition."""
         followed.delayed_until_ms = -1
         self._lookups.pop(followed, None)
         self._session.remove(followed)
@@ -151,7 +150,6 @@ class ReplicaFetcher:
         return pending
 
     def _take(self, request: FetchRequest, pending: Pending[FetchResponse]) -> None:
-        """Act on the answer or failure of a request."""
         session = self._session
         error = pending.error()
         if error is not None:
@@ -179,7 +177,6 @@ class ReplicaFetcher:
             self._retry_ms = self._clock.monotonic_ms() + self._backoff_ms
 
     def _drop_overtaken(self) -> None:
-        """Look at the answers to overtaken requests."""
         for pending in [each for each in self._overtaken if each.done()]:
             self._overtaken.remove(pending)
             was_refused = (
@@ -271,7 +268,6 @@ class ReplicaFetcher:
         self._delay(followed, delay_ms)
 
     def _delay(self, followed: FollowedPartition, delay_ms: int) -> None:
-        """Delay the partition."""
         self._session.remove(followed)
         followed.delayed_until_ms = until_ms = self._clock.monotonic_ms() + delay_ms
         self._delay_count += 1

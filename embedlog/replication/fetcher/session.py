@@ -37,7 +37,6 @@ class FollowerSession:
         self._membership = membership
         self.partitions: dict[tuple[bytes, int], FollowedPartition] = {}
         self.changed: dict[FollowedPartition, None] = {}
-        """The partitions that the next request names."""
         self._forgotten: dict[tuple[bytes, int], None] = {}
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
@@ -50,7 +49,6 @@ class FollowerSession:
         self._forgotten.pop(followed.key, None)
 
     def remove(self, followed: FollowedPartition) -> None:
-        """Stop fetching a partition."""
         if self.partitions.get(followed.key) is followed:
             del self.partitions[followed.key]
             self._forgotten[followed.key] = None
