@@ -5,8 +5,8 @@ A handler module has the name of the API's schema and answers one API:
     def handle(broker, context, request) -> response | Pending[response] | None
     def refused(request, version, error) -> response      optional
 
-`refused` puts an error code everywhere the response has room for it. Without it the code goes into
-the top-level `error_code`. Modules are imported for the first request.
+`refused` puts an error code everywhere the response has room for it. Without it the error goes into
+the top-level `error_code` and `error_message`. Modules are imported for the first request.
 """
 
 from __future__ import annotations
@@ -151,12 +151,15 @@ def settle(context: RequestContext, request: Request[R], pending: Pending[R]) ->
 
 
 def _refused_at_the_top(request: Request[Any], _version: int, error: errors.KafkaError) -> Any:
+    from embedlog.broker.error_texts import message_of
     from wire.registry import response_class
     from wire.schema import declaration
 
     api_key = declaration(type(request)).api
     assert api_key is not None, request
     made: Any = response_class(api_key)
+    if "error_message" in made.__slots__:
+        return made(error_code=error.code, error_message=message_of(error))
     return made(error_code=error.code) if "error_code" in made.__slots__ else None
 
 

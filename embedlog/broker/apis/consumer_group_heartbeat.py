@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.dispatch import settle
-from embedlog.broker.error_texts import message_of
-from embedlog.errors import KafkaError
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 TYPE_CHECKING = False
@@ -31,10 +29,3 @@ def handle(
         request.group_id, lambda shard: shard.consumer_heartbeat(context, request)
     )
     return settle(context, request, pending)
-
-
-def refused(
-    request: ConsumerGroupHeartbeatRequest, version: int, error: KafkaError
-) -> ConsumerGroupHeartbeatResponse:
-    """Return the error and its message."""
-    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message_of(error))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import topics
-from embedlog.errors import KafkaError
 from wire.schemas.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -67,10 +66,3 @@ def _fenced(broker: Broker, context: RequestContext) -> list[DescribeClusterBrok
                 )
             )
     return found
-
-
-def refused(
-    _request: DescribeClusterRequest, _version: int, error: KafkaError
-) -> DescribeClusterResponse:
-    """Return the error, and no cluster."""
-    return DescribeClusterResponse(error_code=error.code, error_message=error.message)

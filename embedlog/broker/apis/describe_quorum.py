@@ -8,7 +8,6 @@ voters' listeners.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.error_texts import message_of
 from embedlog.common import ZERO_UUID
 from embedlog.topic_names import METADATA_TOPIC
 from wire.schemas.describe_quorum import (
@@ -59,13 +58,6 @@ def handle(
         if version >= _FIRST_WITH_NODES
         else [],
     )
-
-
-def refused(
-    _request: DescribeQuorumRequest, _version: int, error: errors.KafkaError
-) -> DescribeQuorumResponse:
-    """Return the error at the top."""
-    return DescribeQuorumResponse(error_code=error.code, error_message=message_of(error))
 
 
 def _asks_for_the_metadata(request: DescribeQuorumRequest) -> bool:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.controller.metadata import PartitionImage
-    from embedlog.errors import KafkaError
 
 
 def handle(
@@ -35,13 +34,6 @@ def handle(
             for name, partitions in found.items()
         ],
     )
-
-
-def refused(
-    _request: ListPartitionReassignmentsRequest, _version: int, error: KafkaError
-) -> ListPartitionReassignmentsResponse:
-    """Return the error at the top."""
-    return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
 
 
 def _ongoing(partition: PartitionImage) -> OngoingPartitionReassignment:

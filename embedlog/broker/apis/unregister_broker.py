@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.errors import KafkaError
 
 
 def handle(
@@ -20,10 +19,3 @@ def handle(
 ) -> UnregisterBrokerResponse:
     broker.controller.brokers.unregister(request.broker_id)
     return UnregisterBrokerResponse(error_message="")
-
-
-def refused(
-    _request: UnregisterBrokerRequest, _version: int, error: KafkaError
-) -> UnregisterBrokerResponse:
-    """Return the error at the top."""
-    return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)

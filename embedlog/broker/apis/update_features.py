@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.errors import KafkaError
     from wire.schemas.update_features import UpdateFeaturesRequest
 
 _FIRST_WITH_KINDS = 1
@@ -38,10 +37,3 @@ def handle(
             UpdatableFeatureResult(feature=name, error_message=_DONE) for name, *_ in updates
         ]
     return UpdateFeaturesResponse(error_message=None, results=results)
-
-
-def refused(
-    _request: UpdateFeaturesRequest, _version: int, error: KafkaError
-) -> UpdateFeaturesResponse:
-    """Return the error at the top."""
-    return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
