@@ -76,7 +76,7 @@ class Hosting:
             topic_partition, log, self._state(image, topic_partition), topic_id=topic_id
         )
         if self._log_manager.is_offline(topic_partition):
-            # The directory failed meanwhile, after its partitions were taken offline.
+            # The directory failed meanwhile, and its other partitions were retired before this.
             self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
         return partition
 
