@@ -285,6 +285,7 @@ def test_only_a_threads_top_frame_catches_everything() -> None:
         "embedlog/runtime/scheduler.py",
         "embedlog/spark/discovery/pyspark_embedlog/__init__.py",  # else Spark finds no source
         "embedlog/spark/pipeline/decode/foreign.py",  # becomes the record's dead letter
+        "wire/net/connection.py",  # a service or peer that fails ends its connection
         "wire/net/listener.py",
     }
     for path in CODE:
@@ -377,7 +378,7 @@ def test_only_the_command_prints() -> None:
     allowed = {
         "embedlog/runtime/lock_order.py",  # a check for tests; its error may never be looked at
         "embedlog/spark/pipeline/sinks/foreign.py",  # the sink that prints rows
-        "wire/logs.py",  # a warning, when `logging` itself cannot be loaded
+        "wire/logger.py",  # a warning, when `logging` itself cannot be loaded
     }
     printing = {"print", "print_exc", "print_exception", "print_stack"}
     found = [
