@@ -13,11 +13,12 @@ from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from embedlog.broker.coordinator_host import CoordinatorHost
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.runtime import CoordinatorRuntime
     from embedlog.coordinator.transaction.markers import Send
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.replication.fetch_sessions import FetchSessions
@@ -74,7 +75,7 @@ class OnDemandParts:
 
         with self._lock:
             if self.group_coordinator is None:
-                self.group_coordinator = GroupCoordinator(self._host())
+                self.group_coordinator = GroupCoordinator(*self._parts())
             return self.group_coordinator
 
     def make_transaction_coordinator(self) -> TransactionCoordinator:
@@ -86,7 +87,7 @@ class OnDemandParts:
         with self._lock:
             if self.transaction_coordinator is None:
                 self.transaction_coordinator = TransactionCoordinator(
-                    self._host(),
+                    *self._parts(),
                     send_markers=self._send_markers,
                     transaction_version=lambda: self._metadata().feature_level(
                         features.TRANSACTION
@@ -103,9 +104,9 @@ class OnDemandParts:
             found = image.topics_by_name.get(topic)
             partitions = () if found is None else found.partitions
             led = [each.partition for each in partitions if each.leader == self._config.node_id]
-            coordinator = self._of(topic)
-            coordinator.runtime.openings.expect(led if is_opening else ())
-            coordinator.leadership.note(led)
+            shards = self._shards_of(topic)
+            shards.first_loads.expect(led if is_opening else ())
+            shards.leader_changes.note(led)
 
     def note_leaders(self, delta: MetadataDelta) -> None:
         """Load or unload the shards of partitions whose leaders may have changed."""
@@ -114,7 +115,7 @@ class OnDemandParts:
             moved.setdefault(topic, []).append(index)
         for topic in _TOPICS:
             if topic in moved:
-                self._of(topic).leadership.note(moved[topic])
+                self._shards_of(topic).leader_changes.note(moved[topic])
 
     def close(self) -> None:
         if self.group_coordinator is not None:
@@ -122,15 +123,15 @@ class OnDemandParts:
         if self.transaction_coordinator is not None:
             self.transaction_coordinator.close()
 
-    def _of(self, topic: str) -> GroupCoordinator | TransactionCoordinator:
+    def _shards_of(self, topic: str) -> CoordinatorRuntime[Any]:
         if topic == OFFSETS_TOPIC:
-            return self.make_group_coordinator()
-        return self.make_transaction_coordinator()
+            return self.make_group_coordinator().runtime
+        return self.make_transaction_coordinator().runtime
 
-    def _host(self) -> CoordinatorHost:
-        from embedlog.broker.coordinator_host import CoordinatorHost
-
-        return CoordinatorHost(
+    def _parts(
+        self,
+    ) -> tuple[Runtime, BrokerConfig, ReplicaManager, DataDirectories, Callable[[], MetadataImage]]:
+        return (
             self._runtime,
             self._config,
             self._replica_manager,

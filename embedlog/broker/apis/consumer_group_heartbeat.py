@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.dispatch import settle
+from embedlog.coordinator.group.group import ClientIdentity
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 TYPE_CHECKING = False
@@ -25,7 +26,9 @@ def handle(
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
     if not broker.serves_consumer_protocol:
         raise errors.UnsupportedVersion()
+    client = ClientIdentity.of(context.client_id, context.client_host)
     pending = broker.group_coordinator.write(
-        request.group_id, lambda shard: shard.consumer_heartbeat(context, request)
+        request.group_id,
+        lambda shard: shard.consumer_heartbeat(client, request, context.api_version),
     )
     return settle(context, request, pending)

@@ -62,7 +62,7 @@ def _timeout_ms(broker: Broker, request: InitProducerIdRequest) -> int:
     if request.keep_prepared_txn:
         raise errors.UnsupportedVersion("a prepared transaction cannot be kept")
     if request.enable2_pc:
-        from embedlog.coordinator.transaction.transaction import NO_TIMEOUT_MS
+        from embedlog.coordinator.transaction.transaction_metadata import NO_TIMEOUT_MS
 
         return NO_TIMEOUT_MS
     timeout_ms = request.transaction_timeout_ms

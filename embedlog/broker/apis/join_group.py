@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.dispatch import settle
+from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.errors import KafkaError
 from wire.schemas.join_group import JoinGroupResponse
 
@@ -35,8 +36,9 @@ def handle(
     shortest_ms = config.group_min_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise errors.InvalidSessionTimeout()
+    client = ClientIdentity.of(context.client_id, context.client_host)
     pending = broker.group_coordinator.write(
-        request.group_id, lambda shard: shard.join(context, request)
+        request.group_id, lambda shard: shard.join(client, request, context.api_version)
     )
     return settle(context, request, pending)
 

@@ -22,7 +22,7 @@ from struct import Struct
 
 from embedlog import errors
 from embedlog.broker import topics
-from embedlog.coordinator.answers import answered, flattened
+from embedlog.coordinator.answers import answered, then
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC, check_one_batch
 from embedlog.topic_names import INTERNAL_TOPICS
@@ -135,7 +135,7 @@ def _handle_transactional(
         produce.verification = found.result()
         return _handle(produce)
     # An answer that nobody waits for is treated like any other from here on.
-    return answered(flattened(found, append), lambda error: refused(request, version, error))
+    return answered(then(found, append), lambda error: refused(request, version, error))
 
 
 def _handle(produce: _Produce) -> ProduceResponse | Pending[ProduceResponse] | None:

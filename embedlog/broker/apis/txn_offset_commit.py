@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.transaction_verification import of_offsets
-from embedlog.coordinator.answers import answered, flattened, then
+from embedlog.coordinator.answers import answered, then
 from embedlog.coordinator.group.offsets.commit import OffsetCommit
 from embedlog.coordinator.result import Producer
 from embedlog.topic_names import OFFSETS_TOPIC
@@ -69,7 +69,7 @@ def handle(
         )
 
     verification = of_offsets(broker, request, version, index)
-    written: Pending[OffsetCommitResponse] = flattened(verification, append)
+    written: Pending[OffsetCommitResponse] = then(verification, append)
     return answered(
         then(written, _response), lambda error: _response(commit.refused(_told(error, version)))
     )

@@ -153,5 +153,5 @@ BUGS = (
     instead(LogEpochs, "end_offset_for", every_epoch_ends_at_the_end),
     instead(elections, "_elect", any_replica_may_lead),
     instead(elections, "changed", a_new_leader_begins_no_epoch),
-    instead(elections.Target, "end_reassignment", a_move_ends_before_all_have_arrived),
+    instead(elections.PartitionTarget, "end_reassignment", a_move_ends_before_all_have_arrived),
 )
