@@ -182,7 +182,7 @@ class CoordinatorRuntime(Generic[S]):
         if self._is_closed:
             raise errors.CoordinatorNotAvailable()
         slot = self._slots.get(index)
-        if slot is not None and not slot.partition.gone:
+        if slot is not None and not slot.partition.retired_with:
             return slot
         try:
             partition = self._replica_manager.partition(self.topic, index)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import Any, Protocol
 
-    from embedlog.config import BrokerConfig, types
+    from embedlog.config import BrokerConfig
+    from embedlog.config.types import SettingValue
     from embedlog.controller.metadata import MetadataImage
     from embedlog.errors import KafkaError
     from embedlog.purgatory.purgatory import DelayedOperationPurgatory
@@ -83,7 +84,7 @@ class ShardContext:
         self._write = write
         self._deferred: list[Callable[[], None]] = []
 
-    def group_config(self, group_id: str, name: str) -> types.Value:
+    def group_config(self, group_id: str, name: str) -> SettingValue:
         """Return the group's own value of a setting, else the broker's default."""
         texts = self.metadata().group_configs.get(group_id, {})
         return group_value(name, texts, self.config)
