@@ -26,8 +26,16 @@ if TYPE_CHECKING:
 _LIKENESS_MIN = 0.8
 """By difflib's ratio: a missing letter is likely, another word is not."""
 
-_BROKER_TABLES = ("own", "log", "network", "groups", "cluster", "security")
-"""In the order that opening needs: a table is imported only if the ones before lack the row."""
+_BROKER_TABLES = (
+    "broker_and_topic",
+    "broker_log",
+    "broker_network",
+    "broker_coordinators",
+    "broker_cluster",
+    "broker_security",
+)
+"""Modules of `embedlog.config.tables`, in the order of search. Opening a broker finds its settings
+in the first ones; the others are not imported."""
 
 
 class ConfigKey(Value):
@@ -148,6 +156,6 @@ def _parse_row(row: str) -> ConfigKey:
 
 
 BROKER = Definitions(*_BROKER_TABLES)
-TOPIC = Definitions("topic", "own")
+TOPIC = Definitions("topic", "broker_and_topic")
 GROUP = Definitions("group")
 CLIENT_METRICS = Definitions("client_metrics")

@@ -1,4 +1,4 @@
-"""Settings of a group."""
+"""Settings of a group; `broker_coordinators` has the broker settings that give their defaults."""
 
 TABLE = """
 consumer.assignment.interval.ms int 1000 >=0 cluster-wide

@@ -1,4 +1,4 @@
-"""Broker settings of the cluster: controller, replication, remote storage."""
+"""Broker settings of the cluster: controller, replication, tiered storage."""
 
 TABLE = """
 auto.leader.rebalance.enable boolean true - read-only

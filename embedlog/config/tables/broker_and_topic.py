@@ -1,4 +1,7 @@
-"""Settings of brokers and of topics that only embedlog has."""
+"""Settings that a topic has under the same name as its broker, which gives the default.
+
+All of them are embedlog's own.
+"""
 
 TABLE = """
 embedlog.durability string null one-of:memory,os,fsync internal

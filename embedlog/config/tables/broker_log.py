@@ -1,4 +1,4 @@
-"""Broker settings of topics and their logs."""
+"""Broker settings of topics, their logs, the data directories and the metadata log."""
 
 TABLE = """
 alter.config.policy.class.name class null - read-only
