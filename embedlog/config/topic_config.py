@@ -40,7 +40,7 @@ _OF_THE_BROKER = (
     ("producer.id.expiration.ms", "producer_id_expiration_ms"),
     ("embedlog.max.partition.producer.ids", "max_partition_producer_ids"),
 )
-"""Broker settings that logs obey although topics cannot set them, as (name, field of `LogConfig`)."""
+"""Broker settings that logs obey although topics cannot set them: (name, field of `LogConfig`)."""
 _TEST_SEGMENT_BYTES = "internal.segment.bytes"
 
 
