@@ -95,7 +95,7 @@ class ClusterReplication:
         )
 
     def follow_leader(self, partition: Partition) -> None:
-        """Fetch from the new leader of a partition if it is another broker; otherwise watch the ISR.
+        """Fetch a partition from its new leader if another broker leads; otherwise watch its ISR.
 
         Requires: no partition lock.
         """

@@ -270,7 +270,7 @@ def _rank(asked: FetchPartition) -> int:
 def _by_topic(
     asked: Iterable[FetchPartition], data: list[PartitionData]
 ) -> list[FetchableTopicResponse]:
-    """Group the answers under topics. Only neighbours of a topic share an entry; the order stays."""
+    """Group the answers under topics, in their order: only neighbours of a topic share an entry."""
     topics: list[FetchableTopicResponse] = []
     last: FetchPartition | None = None
     for partition, found in zip(asked, data, strict=True):

@@ -55,8 +55,8 @@ _UNAWARE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""The errors of a leader that does not know its term yet. It soon will know it, because the metadata
-has only reached this broker first."""
+"""The errors of a leader that does not know its term yet: the metadata has reached this broker
+first, but will reach the leader soon."""
 
 
 class ReplicaFetcher:
