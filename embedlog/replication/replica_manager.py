@@ -96,7 +96,7 @@ class ReplicaManager:
         return DelayedOperationPurgatory(name, timer, purge_interval)
 
     def close(self, *, syncs: bool = True) -> None:
-        """Sync first if `syncs` is true. Retire all partitions and answer all waiting operations."""
+        """Retire all partitions and answer waiting operations. If `syncs` is true, sync first."""
         scheduler = self.runtime.scheduler
         if self.replication is not None:
             self.replication.close()
@@ -133,8 +133,8 @@ class ReplicaManager:
     ) -> Partition:
         """Host a partition, which leads or follows as `state` says. Requires: no partition lock.
 
-        The partition becomes visible only with its state. Before that, clients would be told that
-        another broker leads it.
+        The partition becomes visible only after it has its state. Without a state it would answer
+        clients that another broker leads.
 
         Raises:
             KafkaStorageError: the disk failed at the beginning of a term; nothing is hosted.
@@ -197,7 +197,7 @@ class ReplicaManager:
                 verification=verification,
             )
         except errors.InvalidTimestamp as error:
-            # A test may have frozen the clock of this process, but not that of a client in C.
+            # A test may have frozen the clock of this process, but not the clock of a C client.
             machine_ms = self._clock.machine_wall_ms()
             if abs(machine_ms - now_ms) < _CLOCKS_DIFFER_MS:
                 raise
