@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wire.schemas.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 _NAME_SIZE_MAX = 255 - len(".-future") - 32
-"""Limit of "topic-partition". The name of a directory has at most 255 bytes, and Kafka adds a suffix
-for a moving replica: a dot, 32 digits and "-future"."""
+"""Limit of "topic-partition". The name of a directory has at most 255 bytes, and Kafka appends 40
+while a replica moves: a dot, 32 digits and "-future"."""
 
 
 def handle(

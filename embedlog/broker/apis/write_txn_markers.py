@@ -135,8 +135,8 @@ def _append(
 
 
 def _code(error: errors.EmbedlogError) -> int:
-    """Return the error code for a partition; the errors of a coordinator without a shard map to
-    NOT_LEADER_OR_FOLLOWER.
+    """Return the error code for a partition. NOT_LEADER_OR_FOLLOWER replaces the codes that say
+    that the group's coordinator is another broker.
     """
     code = as_kafka_error(error).code
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in STALE_COORDINATOR else code
