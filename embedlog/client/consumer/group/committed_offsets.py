@@ -47,7 +47,7 @@ class CommittedLookup:
         asker: Callable[[], ConsumerGroupMetadata],
         partitions: Iterable[TopicPartition],
     ) -> None:
-        """`asker` returns the identity to ask with: of a consumer-protocol member, else a group id."""
+        """`asker` returns the identity to send: a consumer-protocol member's or only a group id."""
         self._parts = parts
         self._lookup = lookup
         self._asker = asker
