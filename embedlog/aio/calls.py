@@ -77,7 +77,7 @@ class Calls:
         """Holds the next call for the thread."""
         self._thread: Thread | None = None
         self.waiting_count = 0
-        """Number of calls that wait for the turn. If it is not 0, a patient call must be short."""
+        """Number of calls that wait for the turn. If any wait, a patient call must be short."""
         self._closing: asyncio.Future[None] | None = None
 
     async def here(
@@ -187,7 +187,7 @@ class Calls:
             result = await call.outcome
         except asyncio.CancelledError:
             if call.outcome.cancelled():
-                self._interrupt()  # the call still runs: `_finished` will undo it
+                self._interrupt()  # the call still runs: when it has ended, `_finished` undoes it
                 raise
             self._disown(call, call.outcome.exception())
             raise

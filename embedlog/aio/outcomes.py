@@ -31,8 +31,8 @@ class Outcomes:
         self._serial = 0
         """The last number given to a future or batch."""
         self._open: dict[asyncio.Future[Any] | ProducerBatch, int] = {}
-        """Futures of `new` and batches of `_records` that have no outcome yet. The values are their
-        numbers, in ascending order."""
+        """The futures that `new` returned and the batches in `_records`, as long as they have no
+        outcome. The values are their numbers, in ascending order."""
         self._records: dict[ProducerBatch, list[tuple[asyncio.Future[Any], int]]] = {}
         """By batch, the futures of `of_record`, each with the index of its record in the batch."""
         self._waiting: dict[ProducerBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
@@ -64,7 +64,7 @@ class Outcomes:
         return future
 
     def watch(self, future: asyncio.Future[Any], sent: Sent) -> None:
-        """Settle the future when all batches of the sent records have an outcome."""
+        """Set the outcome of `future` when all batches with the records of `sent` have one."""
         batches = sent.batches if isinstance(sent, BatchFuture) else (sent.batch,)
         if not batches:
             self.settle(future, sent.result(), None)
@@ -76,7 +76,7 @@ class Outcomes:
             waiting.append((future, sent))
 
     def settle(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-        """Set the outcome of a future of `new`."""
+        """Set the outcome of a future that `new` returned."""
         self._open.pop(future, None)
         settle(future, result, error)
 

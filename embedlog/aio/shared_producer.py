@@ -111,7 +111,7 @@ class SharedProducer:
 def _size_bound(
     values: Sequence[Any], keys: Sequence[Any] | None, headers: Sequence[Any] | None
 ) -> int | None:
-    """Return an upper bound of the records' size; None if it depends on more than len(value)."""
+    """Return an upper bound of the records' size. None with headers, or for values without len."""
     try:
         sizes = sum(map(len, values)) + sum(map(len, keys or ()))
     except TypeError:

@@ -52,7 +52,7 @@ class ClusterAdmin(AdminPart):
 
     @in_turn
     def describe_quorum(self, *, timeout_ms: int | None = None) -> QuorumInfo:
-        """Return the controllers, their leader, and how far each controller has read the log."""
+        """Return the controllers, their leader, and how far each has read the metadata log."""
         from embedlog.client.admin.quorum import quorum_info
         from wire.schemas.describe_quorum import (
             DescribeQuorumRequest,

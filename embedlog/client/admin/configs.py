@@ -226,7 +226,10 @@ def _operation_error(settings: Mapping[str, Any]) -> KafkaError | None:
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResource]]:
-    """Group resources by the broker to ask: a broker's settings itself, all others any broker."""
+    """Group resources by the broker that gets the request.
+
+    A broker gets requests about its own settings; any broker gets requests about other resources.
+    """
     by_node: dict[int, list[ConfigResource]] = {}
     for each in resources:
         # If the name is no number, any broker refuses it.

@@ -137,7 +137,7 @@ class GroupAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, None]:
-        """Store offsets for a group without members. With members: UnknownMemberId.
+        """Store offsets for a group without members. A group with members: UnknownMemberId.
 
         Raises:
             KafkaError: the group or its coordinator has an error; nothing was stored.

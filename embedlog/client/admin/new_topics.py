@@ -1,6 +1,6 @@
 """`NewTopic` and `CreatedTopic`, with their requests and answers.
 
-They have a file of their own because most programs begin by creating a topic: so that call imports
+They have a file of their own, so that creating a topic, the first call of most programs, imports
 little.
 """
 

@@ -38,7 +38,7 @@ class ReplicaAdmin(AdminPart):
         """Elect leaders of partitions, by default of all partitions.
 
         `election_type` is an `ElectionType`. If a partition already has the right leader, its error
-        is ElectionNotNeeded; if `partitions` is None, it is left out of the results.
+        is ElectionNotNeeded. If `partitions` is None, the results leave out such partitions.
         """
         from embedlog.client.admin.replica_calls import elect_leaders
 

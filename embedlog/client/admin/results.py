@@ -240,7 +240,7 @@ class ClusterDescription(AdminValue):
 class ReplicaInLogDirectory(AdminValue):
     """A replica in a log directory: its size in bytes and its lag.
 
-    `is_future` is True if it is the copy in the directory that the replica is being moved to.
+    `is_future` is True for the new copy of a replica that is being moved to this directory.
     """
 
     size: int

@@ -71,7 +71,7 @@ class TransactionAdmin(AdminPart):
     def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, FencedProducer]:
-        """Fence all producers of the ids, and abort their open transactions."""
+        """Fence all producers of the transactional ids, and abort their open transactions."""
         from embedlog.client.admin.transaction_calls import fence_producers
 
         wanted = arguments.names(

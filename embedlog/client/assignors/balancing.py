@@ -1,4 +1,7 @@
-"""Sticky balance for members with different subscriptions: keep, deal, then even out."""
+"""Sticky balance for members with different subscriptions.
+
+Members keep partitions, then get the free partitions, then the shares are made more even.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ def balance(
     """Assign `partitions` so that no single move makes the shares more even.
 
     `asked` has the subscribed topics, and `held` the present partitions, of each member. A member
-    keeps its present partitions, unless it is not near them or a move makes the shares more even.
-    Partitions that a member has just got move first. A free partition goes to a subscribed member
-    near it, or else to another subscribed member.
+    keeps its present partitions, unless it is not near them (no replica is in its rack) or a move
+    makes the shares more even. Partitions that a member has just got move first. A free partition
+    goes to a subscribed member near it, or else to another subscribed member.
     """
     shares = {
         member_id: [each for each in mine if near.may_keep(member_id, each)]

@@ -1,8 +1,8 @@
 """Sticky balance for members with equal subscriptions: keep partitions that fit, deal the rest.
 
-Each member gets `quota` partitions, and some members get one more. A partition goes to a member
-near it if possible. The steps are Kafka's, so that the result does not depend on which client is
-the leader.
+The quota is the number of partitions by the number of members, rounded down. Each member gets the
+quota, and some members get one more. A partition goes to a member near it if possible. The steps
+are Kafka's, so that the result does not depend on which client is the leader.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Dealing:
         """Members with exactly the quota, while some of them can still get one more."""
 
     def keep(self, member_id: str, mine: list[TopicPartition]) -> None:
-        """Let a member keep as many of `mine` as fit. Requires: called in the order of member ids."""
+        """Let a member keep as many of `mine` as fit. Requires: called in order of member ids."""
         mine.sort(key=lambda each: (each.partition, each.topic))
         size = self._quota
         if len(mine) < size:
@@ -80,7 +80,10 @@ class _Dealing:
         return left
 
     def deal(self, free: Iterable[TopicPartition]) -> None:
-        """Give every partition to a member: first, in turn, to the members below the quota."""
+        """Give every partition to a member: in turn to members below the quota, then to full ones.
+
+        A full member gets only one partition more.
+        """
         turn = 0
         for partition in free:
             if self._hungry:

@@ -55,7 +55,7 @@ class Nearness:
         )
 
     def hardest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Sort the partitions by the number of members near them, lowest first; a stable sort."""
+        """Sort the partitions by the number of members near them, lowest number first."""
         if not self.matters:
             return list(partitions)
         counts: dict[str, int] = {}

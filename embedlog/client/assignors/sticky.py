@@ -43,7 +43,7 @@ class Claim:
 
 
 class StickyAssignor(Assignor):
-    """Sticky in the eager protocol: members give up all partitions, but remember their names."""
+    """Sticky in the eager protocol: members remember the partitions that they have to give up."""
 
     name = "sticky"
 

@@ -46,14 +46,14 @@ class ConsumerDriver:
         self.coordinator = coordinator
         """None if the consumer has no group.id."""
         self.guard = Guard()
-        """Entered by every call of the consumer."""
+        """Every call of the consumer runs inside this guard."""
         self.is_woken = False
         """True from `wakeup` until a call raises WakeupError."""
         self.is_closing = False
 
     @property
     def group(self) -> ConsumerCoordinator:
-        """The coordinator.
+        """The object that handles the consumer's group.
 
         Raises:
             InvalidGroupId: the consumer has no group.id.
@@ -152,7 +152,7 @@ class ConsumerDriver:
 
         coordinator = self.coordinator
         if coordinator is not None and coordinator.keep not in steps:
-            # `keep` raises the group's errors. A call that does not concern the group must not.
+            # Not `keep`, which raises the group's errors: this call does not concern the group.
             steps = (coordinator.keep_alive, *steps)
         limit = self._api_timeout_ms if timeout_ms is None else timeout_ms
         return self._waiter.until(is_over, limit, *steps)

@@ -169,7 +169,7 @@ class FetchAnswers:
                 state.read_from_leader()
             self._metadata.request_update()
         elif buffer is self._buffer.ahead:
-            return  # fetched again once the buffered records are polled; the user sees it then
+            return  # no error yet: fetched again after the buffered records are polled
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:

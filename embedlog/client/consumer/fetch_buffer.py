@@ -47,9 +47,10 @@ class FetchBuffer:
             self.first[key] = ahead
 
     def may_fetch_after(self, fetch: CompletedFetch) -> bool:
-        """Whether to fetch the records after `fetch` ahead of their turn. Never in process.
+        """Whether to request the records after `fetch`, although `fetch` is not drained yet.
 
-        Over a network: if the log has more records and no second answer is buffered.
+        Over a network: if the log has more records and no second answer is buffered. In process:
+        never.
         """
         if self._in_process or fetch.state.topic_partition in self.ahead:
             return False
@@ -64,7 +65,7 @@ class FetchBuffer:
         return state.last_stable_offset if self.is_committed_only else state.high_watermark
 
     def lag(self, state: PartitionState) -> int | None:
-        """Return the records between the position and the log's end at the last fetch, if known."""
+        """Return the number of records from the position to the end at the last fetch, if known."""
         end = self.log_end(state)
         return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
 

@@ -1,4 +1,4 @@
-"""`HandOut`: makes the results of `poll`, `poll_batches` and `poll_columns` of buffered fetches."""
+"""`HandOut`: makes results of `poll`, `poll_batches` and `poll_columns` from buffered fetches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class HandOut:
                     try:
                         self._decode(at, taken, decoded)
                     finally:
-                        count += len(decoded)  # without a failed record: `_decode` gave it back
+                        count += len(decoded)  # a failed record is not in it: it was given back
                     continue
                 size = len(taken.offsets)
                 count += size

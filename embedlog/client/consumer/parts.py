@@ -50,7 +50,7 @@ class ConsumerParts:
         self.subscription = subscription
         self.settings = settings
         self.arrived = arrived
-        """Any thread calls it when an answer is there for one of the parts."""
+        """Called when an answer for one of the parts has arrived. Any thread may make the call."""
         self.interceptors: InterceptorChain | None = None
         self.counts = dict.fromkeys(TOTALS, 0)
         """The value of each metric in `TOTALS`; the parts add to them."""

@@ -231,7 +231,7 @@ class Positions:
     # Leaders
 
     def _check_leaders(self) -> None:
-        """Let positions be validated whose partition has a new leader or leader epoch."""
+        """Require validation of a position if its partition has a new leader or leader epoch."""
         for key, state in self._states.partitions.items():
             if not state.has_position:
                 continue

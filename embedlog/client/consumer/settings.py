@@ -1,4 +1,4 @@
-"""The consumer's configuration: Kafka's keys and defaults, and the rules between them."""
+"""The consumer's configuration: Kafka's keys, their defaults, and how they depend on each other."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class PartitionState:
 
 
 class ResetPolicy:
-    """auto.offset.reset: the position of a partition that has no valid one."""
+    """auto.offset.reset: chooses the position of a partition that has no valid position."""
 
     __slots__ = ("_duration_ms", "name")
 

@@ -34,7 +34,10 @@ class AutoCommit:
         self._next_ms = now_ms + self._interval_ms
 
     def advance(self, now_ms: int) -> int | None:
-        """Begin a commit if it is due; return milliseconds until the next, None if it is off."""
+        """Begin a commit if it is due; return milliseconds until the next commit is due.
+
+        Returns None if auto commit is off.
+        """
         if not self.is_on:
             return None
         if self._next_ms is None:

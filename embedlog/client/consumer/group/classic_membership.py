@@ -56,7 +56,7 @@ class ClassicMembership:
         self.heartbeats = Heartbeats(parts, lookup, self._me, self._heartbeat_refused)
         self._round = ClassicRound(parts, lookup, self._me, rebalance, self.heartbeats)
         self.error: KafkaError | None = None
-        """The error that the next poll raises: the coordinator removed or refused this member."""
+        """The error that the next poll raises, because the coordinator refused this member."""
 
     @property
     def is_joined(self) -> bool:

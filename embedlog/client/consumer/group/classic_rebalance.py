@@ -59,11 +59,13 @@ class ClassicRebalance:
         self._prepare_deadline: int | None = None
         self._joined_topics: frozenset[str] | None = None
         self._watched: dict[str, int] | None = None
-        """If this member leads, the partition counts behind its assignment. Otherwise None."""
+        """If this member leads the group: the partition counts that the assignment is based on. A
+        change of the counts requires a new rebalance. None if this member does not lead."""
         self._watched_racks: Racks = {}
-        """If this member leads, the racks of replicas behind its assignment."""
+        """If this member leads the group: the racks of replicas that the assignment is based on."""
         self._election_answers: int | None = None
-        """If the leader waits for a topic's metadata, the number of metadata answers before."""
+        """While the leader waits for a topic's metadata: the number of metadata answers when the
+        wait began. Otherwise None."""
         self._seen_answers = 0
 
     def rejoin_reason(self) -> str:

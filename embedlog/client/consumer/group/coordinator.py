@@ -95,7 +95,7 @@ class ConsumerCoordinator:
         return delay
 
     def keep(self, now_ms: int) -> int | None:
-        """Make a pass without rebalances and callbacks. Returns as `poll`.
+        """Make a pass without rebalances and callbacks. Returns a delay as `poll` does.
 
         Raises:
             KafkaError: the cluster refused to name the coordinator.
@@ -151,7 +151,7 @@ class ConsumerCoordinator:
         self.member.subscription_changed()
 
     def _is_subscription_known(self) -> bool:
-        """Match the pattern with the topics of the newest metadata; False before the first."""
+        """Match the pattern with the topics of the newest metadata; False if there is none yet."""
         if self._subscription.type != SubscriptionType.PATTERN:
             return True
         metadata = self._parts.metadata
@@ -171,7 +171,10 @@ class ConsumerCoordinator:
     # Offsets
 
     def _identity(self) -> ConsumerGroupMetadata:
-        """Return the identity for a commit: only a group id if the user assigned the partitions."""
+        """Return the identity to send with a commit.
+
+        If the user assigned the partitions, the identity has only the group id.
+        """
         if self._subscription.is_automatic:
             return self.member.identity()
         return ConsumerGroupMetadata(self.group_id)
@@ -191,7 +194,7 @@ class ConsumerCoordinator:
         return ConsumerGroupMetadata(self.group_id)
 
     def commit_consumed(self, *, retries: bool = False) -> None:
-        """Commit the positions if auto commit is on. For callers that are about to drop them."""
+        """Commit the positions if auto commit is on. Call this before the positions are dropped."""
         if self.auto_commit.is_on:
             self.auto_commit.begin(retries=retries)
             self.commits.advance(self._parts.transport.runtime.clock.monotonic_ms())

@@ -21,7 +21,7 @@ class HeartbeatNews:
         self._told: dict[str, object] = {}
         """Field values that the coordinator knows; empty if that is uncertain."""
         self.telling: dict[str, object] = {}
-        """Field values that it will know when it has answered the last heartbeat that was sent."""
+        """Field values that the coordinator will know once it has answered the last heartbeat."""
         self.is_urgent = False
         """True if a heartbeat must be sent before the interval is over."""
 

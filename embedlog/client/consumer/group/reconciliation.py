@@ -97,7 +97,11 @@ class Reconciliation:
         return None
 
     def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
-        """Commit before a revocation, if auto commit is on; return milliseconds left, if any."""
+        """Commit before a revocation, if auto commit is on.
+
+        Returns the milliseconds that the commit may still take, or None if there is none to wait
+        for.
+        """
         if not revoked:
             self._abandon_commit()
             return None
