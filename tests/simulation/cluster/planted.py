@@ -1,4 +1,4 @@
-"""Bugs planted on purpose: what each makes of replication. A story must find every one of them."""
+"""Bugs planted on purpose in replication. The stories must find every one of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def consumers_read_to_the_end(
     return right(partition, params, asked, **how)
 
 
-# Who is in sync
+# In-sync sets
 
 
 def one_in_sync_is_enough(_right: Any, _state: Any) -> int:
@@ -63,7 +63,7 @@ def who_lags_joins(_right: Any, replicas: Any, replica: Any, _high_watermark: in
 
 
 def who_is_back_counts_as_before(right: Any, replicas: Any, state: Any) -> None:
-    """Terms of one leader follow each other, and what was known of the others stays."""
+    """In a new term of the same leader, keep the old knowledge about the followers."""
     right(replicas, state)
     for replica in replicas.all():
         if replica.node_id in state.isr:

@@ -1,4 +1,4 @@
-"""Bugs planted on purpose: what each makes of the project. A story must find every one of them."""
+"""Bugs planted on purpose in transactions. The stories must find every one of them."""
 
 from __future__ import annotations
 
