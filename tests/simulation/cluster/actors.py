@@ -191,7 +191,9 @@ class Reader(ClusterActor):
         return self.client.leaders[self.place][1]
 
     def _validate(self, epoch: int) -> Steps:
-        """Drop what the leader of this epoch does not have; False where it does not answer."""
+        """Drop the records that the leader of this epoch lacks; return False if it does
+        not answer.
+        """
         view = self.view
         while view.rows:
             last = view.rows[-1]
