@@ -265,7 +265,7 @@ class Images:
             if log.config.durability == "fsync" and is_shown and log.failure is None:
                 self._report.fail(
                     f"{self._where}: {call}: {log.topic_partition} shows records up to "
-                    f"{log.offsets.high_watermark}, synced are those up to "
+                    f"{log.offsets.high_watermark}, synced up to "
                     f"{log.durability.synced_offset}"
                 )
 

@@ -28,7 +28,7 @@ class KafkaJs:
     """One node process for each call."""
 
     name = "kafkajs"
-    codecs = ("none", "gzip", "snappy", "lz4")  # zstd it can read only
+    codecs = ("none", "gzip", "snappy", "lz4")  # kafkajs can only read zstd
     null_values = headers = timestamps = True
 
     def create_topic(self, address: str, topic: str, partitions: int) -> None:
