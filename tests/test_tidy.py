@@ -243,7 +243,7 @@ def test_lines_fit() -> None:
     assert not list(_found(long, SOURCES))
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     found = [
         _name(path)
         for path in CODE
@@ -253,7 +253,7 @@ def test_every_module_says_what_it_is() -> None:
     assert not found
 
 
-def test_public_definitions_say_what_the_caller_must_know() -> None:
+def test_public_definitions_have_docstrings() -> None:
     found = [
         f"{_name(path)}:{node.lineno} {node.name}"
         for path in CODE

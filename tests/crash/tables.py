@@ -233,7 +233,7 @@ class _Task:
                 if self._chance.random() < 0.3:
                     time.sleep(self._chance.random() * 0.02)
                     loser.close()
-            attempt = Child(self._say_what_is_written)
+            attempt = Child(self._report_written_file)
             if self._chance.random() < 0.2:
                 time.sleep(self._chance.random() * 0.02)
                 attempt.kill()
@@ -243,7 +243,7 @@ class _Task:
                 path, size = json.loads(said)
                 return path, size
 
-    def _say_what_is_written(self, say: Say) -> None:
+    def _report_written_file(self, say: Say) -> None:
         with suppress(BrokenPipeError):  # the driver has died
             say(json.dumps(self._write()).encode())
 

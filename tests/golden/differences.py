@@ -32,13 +32,13 @@ DIFFERENCES = [
         "join_twice_while_waiting",
         "the first of both*",
         "",
-        "of two requests of one member the first gets REBALANCE_IN_PROGRESS; Kafka never answers it",
+        "of two requests of a member the first gets REBALANCE_IN_PROGRESS; Kafka never answers it",
     ),
     Difference(
         "sync_in_each_state",
         "the first of both syncs",
         "",
-        "of two requests of one member the first gets REBALANCE_IN_PROGRESS; Kafka never answers it",
+        "of two requests of a member the first gets REBALANCE_IN_PROGRESS; Kafka never answers it",
     ),
     Difference(
         "offsets_of_consumer_groups",
@@ -86,7 +86,7 @@ NOT_RECORDED = (
     ),
     (
         "the first FindCoordinator",
-        "Kafka says COORDINATOR_NOT_AVAILABLE until its offsets topic exists; here it exists at once",
+        "Kafka says COORDINATOR_NOT_AVAILABLE until its offsets topic exists; here it does at once",
     ),
     (
         "documentation of settings in DescribeConfigs",
@@ -102,11 +102,11 @@ NOT_RECORDED = (
     ),
     (
         "a transactional Produce that is refused, then one of another epoch or version",
-        "Kafka judges it by the refused one; embedlog by its own version, and by refusals of its epoch",
+        "Kafka judges it by the refused one; embedlog by its version, and by refusals of its epoch",
     ),
     (
         "aborted transactions of a Fetch that ends before the end of the log",
-        "Kafka names later ones as well, up to its next index entry; embedlog only those of the answer",
+        "Kafka also names later ones, up to its next index entry; embedlog only the answer's own",
     ),
     (
         "OffsetFetch by name, of a topic that was recreated while the broker was down",

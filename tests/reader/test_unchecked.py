@@ -26,7 +26,7 @@ def _part(disk: SimFiles, *, is_checked: bool = False) -> PartitionReader:
     return part
 
 
-def _told(part: PartitionReader) -> tuple[object, ...]:
+def _visible(part: PartitionReader) -> tuple[object, ...]:
     values = [
         [bytes(record.value or b"") for record in part.records(**how)] for how in ({}, COMMITTED)
     ]
@@ -73,10 +73,10 @@ def test_headers_give_the_same_result_as_whole_batches(
     if fill is not _unsynced:
         log.durability.flush()
     log.offsets.commit(False)
-    checked = _told(_part(disk, is_checked=True))
-    assert _told(_part(disk)) == checked
+    checked = _visible(_part(disk, is_checked=True))
+    assert _visible(_part(disk)) == checked
     before.refresh()
-    assert _told(before) == checked
+    assert _visible(before) == checked
 
 
 @pytest.mark.parametrize("rest", [0, 5, 40, 61, 200])
@@ -95,7 +95,7 @@ def test_a_batch_being_written_is_not_visible(rest: int, is_cut: bool) -> None:
         file.write([bytes(log.size - size - rest)], size + rest)
     part = _part(torn)
     assert part.high_watermark == 60
-    assert _told(part) == _told(_part(torn, is_checked=True))
+    assert _visible(part) == _visible(_part(torn, is_checked=True))
 
 
 def _read_of(disk: SimFiles, path: str, look: Callable[[], object]) -> int:

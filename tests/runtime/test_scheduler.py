@@ -155,7 +155,7 @@ def test_a_duty_that_raises_is_logged_and_tried_again_a_second_later(
     assert len(caplog.records) == 2
 
 
-def test_a_simulation_shows_what_a_duty_raised() -> None:
+def test_a_simulation_shows_the_error_of_a_duty() -> None:
     class Broken:
         def run_once(self, now_ms: int) -> int | None:
             raise ZeroDivisionError(now_ms)

@@ -69,10 +69,10 @@ def check(history: History) -> list[str]:
         of_it = tenures.get(partition, [])
         tried = commits.get(partition, [])
         broken += _one_owner(of_it, every, history.instances)
-        broken += _no_commit_of_the_dispossessed(of_it, tried)
+        broken += _no_commit_without_ownership(of_it, tried)
         broken += _starts_where_it_was_committed(of_it, tried)
         broken += _without_gap_or_repetition(of_it)
-        broken += _commits_only_what_was_consumed(of_it, tried)
+        broken += _commits_only_consumed_records(of_it, tried)
         broken += _committed_is_kept(history, partition, tried)
     return broken
 
@@ -217,7 +217,7 @@ def _is_later(tenure: Tenure, other: Tenure) -> bool:
     return by_generation
 
 
-def _no_commit_of_the_dispossessed(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
+def _no_commit_without_ownership(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
     """A member with an outdated tenure is fenced once another member's later tenure has begun."""
     for commit in commits:
         mine = commit.tenure
@@ -264,7 +264,7 @@ def _without_gap_or_repetition(tenures: list[Tenure]) -> Iterator[str]:
                 yield f"{tenure}: {after.first} follows {before.last}"
 
 
-def _commits_only_what_was_consumed(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
+def _commits_only_consumed_records(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
     spans = sorted(
         (record.at, record.first, record.last) for tenure in tenures for record in tenure.records
     )

@@ -20,13 +20,13 @@ from wire.error_codes import ErrorCode
 # The high watermark
 
 
-def committed_is_what_the_leader_has(
+def the_leaders_end_counts_as_committed(
     _right: Any, _replicas: Any, own_offset: int, _end_offset: int
 ) -> int:
     return own_offset
 
 
-def committed_is_what_any_follower_has(
+def any_followers_end_counts_as_committed(
     _right: Any, replicas: Any, own_offset: int, _end_offset: int
 ) -> int:
     return min(own_offset, max(replica.log_end_offset for replica in replicas.all()))
@@ -56,13 +56,15 @@ def one_in_sync_is_enough(_right: Any, _state: Any) -> int:
     return 1
 
 
-def who_lags_joins(_right: Any, replicas: Any, replica: Any, _high_watermark: int) -> Any:
+def a_lagging_replica_joins_the_isr(
+    _right: Any, replicas: Any, replica: Any, _high_watermark: int
+) -> Any:
     if replicas.proposal is not None or replica.node_id in replicas.state.isr:
         return None
     return replicas._propose((*replicas.state.isr, replica.node_id))
 
 
-def who_is_back_counts_as_before(right: Any, replicas: Any, state: Any) -> None:
+def a_returning_replica_keeps_its_old_offset(right: Any, replicas: Any, state: Any) -> None:
     """In a new term of the same leader, keep the old knowledge about the followers."""
     right(replicas, state)
     for replica in replicas.all():
@@ -138,13 +140,13 @@ def a_move_ends_before_all_have_arrived(_right: Any, target: Any) -> None:
 
 
 BUGS = (
-    instead(Replicas, "committed_offset", committed_is_what_the_leader_has),
-    instead(Replicas, "committed_offset", committed_is_what_any_follower_has),
+    instead(Replicas, "committed_offset", the_leaders_end_counts_as_committed),
+    instead(Replicas, "committed_offset", any_followers_end_counts_as_committed),
     instead(Replicas, "committed_offset", too_few_in_sync_commit),
     instead(fetch_reader, "read_partition", consumers_read_to_the_end),
     instead(PartitionState, "min_isr", one_in_sync_is_enough),
-    instead(Replicas, "propose_with", who_lags_joins),
-    instead(Replicas, "take", who_is_back_counts_as_before),
+    instead(Replicas, "propose_with", a_lagging_replica_joins_the_isr),
+    instead(Replicas, "take", a_returning_replica_keeps_its_old_offset),
     instead(Followed, "begin", truncated_to_the_high_watermark),
     instead(Followed, "truncate", nothing_is_truncated),
     instead(followed_module, "append_as_follower", followers_forget_producers),
