@@ -38,6 +38,7 @@ CLASS_ATTRIBUTES_MAX = 15
 
 LARGE_CLASSES = {
     "Admin": "Kafka's calls; `aio` has the same",
+    "Broker": "the door, and the common parts of all APIs",
     "Cluster": "the calls of a cluster's owner",
     "ClusterMember": "the life of a broker, one method a step",
     "Consumer": "Kafka's calls; `aio` has the same",

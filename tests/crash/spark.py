@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 import embedlog
-import embedlog.broker.commits.work  # loaded once, before any fork
+import embedlog.broker.commits.worker  # loaded once, before any fork
 from embedlog.spark.pipeline.kit import table_rows
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
