@@ -182,7 +182,7 @@ def produce_aiokafka(address: str, topic: str, size: int, count: int) -> float:
     return asyncio.run(main())
 
 
-# Consuming: from the first records in hand to the last
+# Consuming: from the first received records to the last
 
 
 def consume_ours(address: str, topic: str, size: int, count: int, *, way: str = "poll") -> float:

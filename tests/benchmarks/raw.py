@@ -51,7 +51,6 @@ class Link:
         return view[: size + 4]
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 

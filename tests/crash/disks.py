@@ -103,7 +103,7 @@ class Host:
         return True
 
     def typed(self, what: str, call: Callable[[], object]) -> None:
-        """Make a call; it may raise only typed errors, not those of the operating system."""
+        """Make a call; it may raise only typed errors, and no OSError."""
         try:
             call()
         except embedlog.EmbedlogError:

@@ -235,7 +235,7 @@ def _no_checksums() -> Iterator[None]:
 
 @contextmanager
 def _locks_swapped() -> Iterator[None]:
-    """A checkpoint takes the manager's mutex, which its callers hold a partition lock under."""
+    """A checkpoint takes the manager's mutex although its callers may hold a partition lock."""
 
     def make(manager: log_manager.LogManager, *args: Any, **settings: Any) -> None:
         right_make(manager, *args, **settings)

@@ -19,7 +19,7 @@ class Broken(Exception):
 
 
 class Ending(NamedTuple):
-    """How the process ended that made the promises."""
+    """The kind of end of the process that made the promises."""
 
     keeps: frozenset[str]
     """Levels whose acknowledged records survive it."""
@@ -184,7 +184,7 @@ def _last_stable_offset(seen: Shown, aborted: set[bytes | None]) -> float:
 
 
 def _check_committed(name: str, promise: Promise, seen: Shown) -> None:
-    """A reader with read_committed gets all records except those of aborted transactions."""
+    """A reader with read_committed gets all records except aborted ones."""
     aborted = {sent.value for sent in promise.attempts if sent.kind == "aborted"}
     shown_values = {record.value for record in seen.committed}
     _expect(not aborted & shown_values - {None}, f"{name} shows aborted {aborted & shown_values}")

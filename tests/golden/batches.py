@@ -1,4 +1,4 @@
-"""Record batches written byte by byte, right and wrong: shares no code with `wire.records`."""
+"""Record batches written byte by byte, valid and invalid: shares no code with `wire.records`."""
 
 from __future__ import annotations
 

@@ -58,7 +58,6 @@ def _text(steps: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--again", action="store_true", help="compare instead of writing")
     parser.add_argument("scenario", nargs="*")

@@ -35,7 +35,6 @@ class Simulated:
         self._runtime.scheduler.run_for(delay_ms)
 
     def close(self) -> None:
-        """Close the cluster."""
         self._cluster.close()
 
 
@@ -72,5 +71,4 @@ class LoopbackLink:
         return bool(self._events)
 
     def close(self) -> None:
-        """Close the connection."""
         self._channels.close_all()

@@ -62,7 +62,6 @@ class Address:
         return SocketLink(self._address)
 
     def let_pass(self, delay_ms: int) -> None:
-        """Sleep."""
         time.sleep(delay_ms / 1000)
 
 
@@ -103,5 +102,4 @@ class SocketLink:
         return data
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()

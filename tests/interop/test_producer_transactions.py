@@ -102,7 +102,7 @@ def test_a_killed_worker_handles_each_number_once(connect: Callable[[], Any], ad
 
 
 @pytest.mark.parametrize("ends", ["commits", "aborts"])
-def test_a_prepared_transaction_ends_as_its_coordinator_decides(
+def test_a_prepared_transaction_ends_as_the_external_coordinator_decides(
     connect: Callable[[], Any], ends: str
 ) -> None:
     promises.make_topics(connect, out=2)

@@ -1,4 +1,4 @@
-"""Clocks that never fall, and randomness that Kafka's tools accept."""
+"""Monotonic clocks, and random ids that Kafka's tools accept."""
 
 from __future__ import annotations
 

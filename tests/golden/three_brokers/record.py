@@ -39,7 +39,6 @@ def record(cluster: KafkaCluster, names: list[str], *, again: bool) -> int:
 
 
 def main() -> None:
-    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--again", action="store_true", help="compare instead of writing")
     parser.add_argument("scenario", nargs="*")

@@ -73,7 +73,6 @@ class SimulatedCluster:
         del self._files.failing[f"{directory}/broker-{node_id}"]
 
     def close(self) -> None:
-        """Close the cluster."""
         self._cluster.close()
 
 

@@ -77,7 +77,6 @@ class Serve:
         self._process.wait()
 
     def discard(self) -> None:
-        """End it, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
