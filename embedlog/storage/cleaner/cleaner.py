@@ -21,18 +21,16 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage.cleaner.dirty_range import DirtyRange, dirty_range
 from embedlog.storage.cleaner.output import SegmentTooLarge
 from embedlog.storage.cleaner.round import CleaningRound, LogChanged
-from embedlog.storage.cleaner.settings import DefaultSettings as DefaultSettings
 from embedlog.storage.events import events
 from embedlog.storage.log_health import HARMLESS_ERRORS
 from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from embedlog.runtime import Clock
-    from embedlog.storage.cleaner.settings import Settings
-    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.cleaner.settings import CleanerSettings
     from embedlog.storage.log.log import Log
 
 
@@ -41,14 +39,20 @@ class LogCleaner:
 
     def __init__(
         self,
-        manager: LogOwner,
-        settings: Settings,
+        logs: Callable[[], Sequence[Log]],
+        settings: CleanerSettings,
         clock: Clock,
+        *,
+        checkpoint: Callable[[], object],
         remove: Callable[[list[str], int], None],
     ) -> None:
-        """`remove` gets files to be removed, and after how many milliseconds."""
+        """`checkpoint` stores every log's `cleaned_offset`.
+
+        `remove` gets files to be removed, and after how many milliseconds.
+        """
+        self._logs = logs
+        self._checkpoint = checkpoint
         self._remove = remove
-        self._manager = manager
         self._settings = settings
         self._clock = clock
         self._lock = ranked_rlock(Rank.CLEANER)
@@ -105,7 +109,7 @@ class LogCleaner:
     def _begin(self) -> int | None:
         """Begin a round on the log that needs it most; without one, say when to look again."""
         now_ms = self._clock.wall_ms()
-        logs = [log for log in self._manager.logs() if log.config.compact and log.failure is None]
+        logs = [log for log in self._logs() if log.config.compact and log.failure is None]
         self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
         self.uncleanable_since = {log: self.uncleanable_since[log] for log in self.uncleanable}
         best: tuple[Log, DirtyRange] | None = None
@@ -136,7 +140,7 @@ class LogCleaner:
             *best,
             now_ms=now_ms,
             map_size_max=int(size_max * settings.log_cleaner_io_buffer_load_factor),
-            checkpoint=self._manager.checkpoints.write_positions,
+            checkpoint=self._checkpoint,
             remove=self._remove,
         )
         return None
@@ -147,7 +151,7 @@ class LogCleaner:
         try:
             if round.step():
                 self._round = None
-                self._manager.checkpoints.write_positions()
+                self._checkpoint()
                 read, written = round.progress.read, round.progress.written
                 events.info(
                     "%s was compacted: %d bytes read, %d written",

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Leftovers:
     """Removes it; views of it stay readable. What cannot be removed is left to the next open."""
 
-    __slots__ = ("_directories", "_directory", "_random")
+    __slots__ = ("_directories", "_directory", "_files", "_random")
 
     def __init__(self, directory: OwnedDirectory, random: Random) -> None:
         self._directory = directory
         self._random = random
         self._directories: list[str] = []
+        self._files: list[tuple[int, list[str]]] = []
+        """(monotonic time, files to remove then)."""
 
     def put_away(self, topic_partition: TopicPartition) -> None:
         """Give the directory of a log another name, under which `remove` comes to it.
@@ -51,6 +53,18 @@ class Leftovers:
                 self._directories.remove(path)
             except (OSError, ValueError) as error:  # ValueError: another thread was faster
                 events.debug("%s cannot be removed yet: %s", path, error)
+
+    def add_files(self, useless: list[str], due_ms: int) -> None:
+        """Let `remove_due` remove these from `due_ms` on, a monotonic time."""
+        self._files.append((due_ms, useless))
+
+    def remove_due(self, now_ms: int) -> int | None:
+        """Remove the files that are due; return when the next ones are, None without any."""
+        due = [useless for due_ms, useless in self._files if due_ms <= now_ms]
+        self._files = [entry for entry in self._files if entry[0] > now_ms]
+        for useless in due:
+            self.remove_files(useless)
+        return min((due_ms for due_ms, _ in self._files), default=None)
 
     def remove_files(self, useless: list[str]) -> None:
         """Remove these; one that is gone is fine."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
-    from embedlog.storage.cleaner.settings import Settings
+    from embedlog.storage.cleaner.settings import CleanerSettings
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.log.log import Log
 
@@ -48,7 +48,7 @@ class LogManager:
         open_files_max: int = OPEN_FILES_MAX,
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
-        cleaner_settings: Settings | None = None,
+        cleaner_settings: CleanerSettings | None = None,
         is_replicated: bool = False,
     ) -> None:
         """Take the directory, making it when it is missing.
@@ -68,8 +68,6 @@ class LogManager:
         self._mutex = ranked_rlock(Rank.LOG_MANAGER)
         self._logs: dict[TopicPartition, Log] = {}
         self._closed = False
-        self.has_compacted = False
-        """Whether any log may be one of a compacted topic."""
         self.directory = OwnedDirectory(runtime.files, directory, self._defaults.durability)
         self._unloaded = self.directory.found.copy()
         try:
@@ -91,8 +89,12 @@ class LogManager:
         if not self.directory.clean:
             events.info("%s was not closed cleanly: its logs will be recovered", directory)
         self.tasks = LogTasks(
-            self,
             runtime,
+            self.directory,
+            self.logs,
+            checkpoints=self.checkpoints,
+            leftovers=self.leftovers,
+            pins=self.pins,
             retention_first_ms=retention_first_ms,
             retention_interval_ms=retention_interval_ms,
             cleaner_settings=cleaner_settings,
@@ -173,8 +175,8 @@ class LogManager:
             if config.durability == "fsync" and former and former.durability != "fsync":
                 # The names of its logs' directories may not have been synced.
                 self.directory.files.sync_directory(self.directory.path)
-            if config.compact and not self.has_compacted:
-                self.has_compacted = True
+            if config.compact and not self.tasks.has_compacted:
+                self.tasks.has_compacted = True
                 self.tasks.stir()
             for topic_partition, log in self._logs.items():
                 if topic_partition[0] == topic:
@@ -249,7 +251,7 @@ class LogManager:
                     if not is_gone:
                         mark_newer(log)
             self.opener.found.pop(topic_partition, None)
-            other.has_compacted = other.has_compacted or self.has_compacted
+            other.tasks.has_compacted = other.tasks.has_compacted or self.tasks.has_compacted
             for manager in (self, other):
                 manager.tasks.stir()
         return is_gone
@@ -297,7 +299,9 @@ class LogManager:
         """What is degraded, sorted by kind. Looks into every log's directory."""
         from embedlog.storage.directory.health import degradations
 
-        return degradations(self, self.tasks)
+        return degradations(
+            self.directory, self.partitions(), self.logs(), self.opener, self.tasks
+        )
 
     def close(self) -> None:
         """Close every log, and leave the directory marked as clean if all of them are."""

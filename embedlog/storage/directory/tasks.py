@@ -14,20 +14,23 @@ ends early.
 
 from __future__ import annotations
 
-from embedlog.errors import EmbedlogError, KafkaError
+from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
 from embedlog.storage.events import events
 from embedlog.storage.log.periodic_sync import PeriodicSync
 from embedlog.storage.log.retention import delete_old_segments
-from embedlog.storage.log.work import LogWork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from embedlog.runtime import Runtime
+    from embedlog.runtime.clock_guard import ClockGuard
     from embedlog.storage.cleaner.cleaner import LogCleaner
-    from embedlog.storage.cleaner.settings import Settings
-    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.cleaner.settings import CleanerSettings
+    from embedlog.storage.directory.leftovers import Leftovers
+    from embedlog.storage.directory.log_checkpoints import LogCheckpoints
+    from embedlog.storage.directory.owned_directory import OwnedDirectory
+    from embedlog.storage.directory.pins import Pins
     from embedlog.storage.log.log import Log
 
 CHECKPOINT_INTERVAL_MS = 60_000
@@ -50,39 +53,51 @@ class LogTasks:
     """A table of recurring work: a duty. An I/O error poisons the log it hits, and no other."""
 
     __slots__ = (
-        "_clock",
+        "_checkpoints",
         "_cleaner_settings",
+        "_directory",
         "_due",
         "_is_stopped",
-        "_manager",
-        "_scheduler",
+        "_leftovers",
+        "_logs",
+        "_pins",
+        "_refusal",
+        "_runtime",
         "_syncs",
-        "_useless",
-        "_work",
         "cleaner",
-        "clock_guard",
         "failing",
+        "has_compacted",
         "is_resting",
     )
 
     def __init__(
         self,
-        manager: LogOwner,
         runtime: Runtime,
+        directory: OwnedDirectory,
+        logs: Callable[[], Sequence[Log]],
         *,
+        checkpoints: LogCheckpoints,
+        leftovers: Leftovers,
+        pins: Pins,
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
-        cleaner_settings: Settings | None = None,
+        cleaner_settings: CleanerSettings | None = None,
     ) -> None:
-        self._manager = manager
-        self._clock = clock = runtime.clock
-        self._scheduler = runtime.scheduler
-        self.clock_guard = runtime.clock_guard
-        now_ms = clock.monotonic_ms()
+        """`logs` returns those that are loaded."""
+        self._runtime = runtime
+        self._directory = directory
+        self._logs = logs
+        self._checkpoints = checkpoints
+        self._leftovers = leftovers
+        self._pins = pins
+        now_ms = runtime.clock.monotonic_ms()
         self.failing: dict[str, tuple[int, str]] = {}
         """Work that failed when it was last tried -> since when, as wall time, and why."""
-        self._work = work = LogWork(manager.logs)
-        self._syncs = PeriodicSync(work)
+        self._refusal: Exception | None = None
+        """What the disk refused to the work of this moment, for some log."""
+        self._syncs = PeriodicSync(logs, self._on)
+        self.has_compacted = False
+        """Whether any log may be one of a compacted topic."""
         self.cleaner: LogCleaner | None = None
         """Made when the first compacted log may need it."""
         if cleaner_settings is None:
@@ -90,8 +105,6 @@ class LogTasks:
 
             cleaner_settings = DefaultSettings()
         self._cleaner_settings = cleaner_settings
-        self._useless: list[tuple[int, list[str]]] = []
-        """(monotonic time, files to remove then)."""
         self.is_resting = True
         """Would a change that is made now go unnoticed until `stir` is called?"""
         self._is_stopped = False
@@ -113,20 +126,25 @@ class LogTasks:
 
         Callable with any lock held, as `reconfigured`.
         """
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._runtime.clock.monotonic_ms()
         self.is_resting = False
         for name in _AFTER_CHANGES:
             task = self._due[name]
-            if task[0] == _NEVER and (name != "_clean" or self._manager.has_compacted):
+            if task[0] == _NEVER and (name != "_clean" or self.has_compacted):
                 task[0] = now_ms + (task[1] if name != "_clean" else self._backoff_ms)
-        self._scheduler.notify(self)
+        self._runtime.scheduler.notify(self)
 
     def reconfigured(self) -> None:
         """Settings have changed: a compaction that waits shall not wait longer than they say."""
         task = self._due["_clean"]
         if task[0] != _NEVER:
-            task[0] = min(task[0], self._clock.monotonic_ms() + self._backoff_ms)
-        self._scheduler.notify(self)
+            task[0] = min(task[0], self._runtime.clock.monotonic_ms() + self._backoff_ms)
+        self._runtime.scheduler.notify(self)
+
+    @property
+    def clock_guard(self) -> ClockGuard:
+        """Says whether the wall clock can be believed: nothing is deleted for its age if not."""
+        return self._runtime.clock_guard
 
     @property
     def _backoff_ms(self) -> int:
@@ -148,25 +166,43 @@ class LogTasks:
 
     def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
         """Do some work; a disk that refuses is no concern of the thread that happens to do it."""
-        self._work.refusal = None
+        self._refusal = None
         try:
             wants_more = work(now_ms)
         except (OSError, KafkaError) as error:
-            self._work.refusal = error
+            self._refusal = error
             wants_more = True
-        self._note(work.__name__.strip("_").replace("_", " "), self._work.refusal)
+        self._note(work.__name__.strip("_").replace("_", " "), self._refusal)
         return wants_more
+
+    def _on_each(self, work: Callable[[Log], object]) -> None:
+        """Work on every log that is sound, under its lock."""
+        for log in self._logs():
+            if log.failure is None:
+                with log.lock:
+                    self._on(log, work)
+
+    def _on(self, log: Log, work: Callable[[Log], object]) -> None:
+        """Work on one log. What harms it for good it has noted itself; it goes on after the rest,
+        a full disk or a lack of descriptors.
+        """
+        try:
+            work(log)
+        except KafkaError as error:
+            self._refusal = error
+        except CorruptRecord as error:
+            log.health.poison(error)
 
     def _note(self, name: str, refusal: Exception | None) -> None:
         """Keep in mind how some work went; tell of it when it goes another way than before."""
-        directory = self._manager.directory.path
+        directory = self._directory.path
         if refusal is None:
             if self.failing.pop(name, None) is not None:
                 events.info("%s: %s works again", directory, name)
             return
         if name not in self.failing:
             events.error("%s: %s failed, and is tried again: %s", directory, name, refusal)
-        since_ms, _ = self.failing.get(name, (self._clock.wall_ms(), ""))
+        since_ms, _ = self.failing.get(name, (self._runtime.clock.wall_ms(), ""))
         self.failing[name] = (since_ms, str(refusal))
 
     def unlink_later(self, useless: list[str], delay_ms: int) -> None:
@@ -174,8 +210,8 @@ class LogTasks:
 
         What is left at the close, or after a crash, goes when its log is next opened.
         """
-        due_ms = self._clock.monotonic_ms() + delay_ms
-        self._useless.append((due_ms, useless))
+        due_ms = self._runtime.clock.monotonic_ms() + delay_ms
+        self._leftovers.add_files(useless, due_ms)
         task = self._due["_unlink"]
         task[0] = min(task[0], due_ms)
 
@@ -189,15 +225,15 @@ class LogTasks:
         """
         if self._is_stopped:
             return
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._runtime.clock.monotonic_ms()
         self._expire(now_ms)
-        for log in self._manager.logs():
+        for log in self._logs():
             yield self._retain(log, now_ms)
-        if self._manager.has_compacted and self.clock_guard.allows_deletion():
+        if self.has_compacted and self.clock_guard.allows_deletion():
             yield from self._log_cleaner().finish_now()
         self._does(self._flush, now_ms)
         self._unlink(_NEVER)
-        self._manager.leftovers.remove()
+        self._leftovers.remove()
         self._does(self._checkpoint, now_ms)
         self._does(self._high_watermarks, now_ms)
         yield 0
@@ -206,10 +242,10 @@ class LogTasks:
         """Remove what old segments there are, and every useless file: a process that lives shorter
         than the first interval would never do so. Requires: as `finish_now`.
         """
-        if self._manager.directory.is_volatile or not self._manager.directory.is_held:
+        if self._directory.is_volatile or not self._directory.is_held:
             return
-        now_ms = self._clock.monotonic_ms()
-        for log in self._manager.logs():
+        now_ms = self._runtime.clock.monotonic_ms()
+        for log in self._logs():
             try:
                 self._retain(log, now_ms, is_closing=True)
             except (OSError, EmbedlogError):
@@ -218,10 +254,10 @@ class LogTasks:
 
     def _retain(self, log: Log, now_ms: int, *, is_closing: bool = False) -> int:
         """Apply retention to one log; the bytes that went."""
-        wall_ms = self._clock.wall_ms()
+        wall_ms = self._runtime.clock.wall_ms()
         if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0
-        pins = self._manager.pins.read(wall_ms)
+        pins = self._pins.read(wall_ms)
         with log.lock:
             size = log.size
             pinned = pins.get(log.topic_partition)
@@ -232,24 +268,24 @@ class LogTasks:
 
     def _checkpoint(self, _now_ms: int) -> bool:
         is_any_unsynced = self._syncs.sync_sealed()
-        return self._manager.checkpoints.write_positions() or is_any_unsynced
+        return self._checkpoints.write_positions() or is_any_unsynced
 
     def _high_watermarks(self, _now_ms: int) -> bool:
-        return self._manager.checkpoints.write_high_watermarks()
+        return self._checkpoints.write_high_watermarks()
 
     def _retention(self, now_ms: int) -> bool:
-        wall_ms = self._clock.wall_ms()
-        self._manager.leftovers.remove()
+        wall_ms = self._runtime.clock.wall_ms()
+        self._leftovers.remove()
         if self.clock_guard.allows_deletion():
             deleted: list[tuple[Log, int]] = []
-            pins = self._manager.pins.read(wall_ms)
+            pins = self._pins.read(wall_ms)
 
             def retain(log: Log) -> None:
                 pinned = pins.get(log.topic_partition)
                 count = delete_old_segments(log, wall_ms, self.unlink_later, pinned_offset=pinned)
                 deleted.append((log, count))
 
-            self._work.on_each(retain)
+            self._on_each(retain)
             for log, count in deleted:
                 if count:
                     start, name = log.offsets.log_start_offset, log.topic_partition
@@ -270,22 +306,23 @@ class LogTasks:
             from embedlog.storage.cleaner.cleaner import LogCleaner
 
             self.cleaner = LogCleaner(
-                self._manager, self._cleaner_settings, self._clock, self.unlink_later
+                self._logs,
+                self._cleaner_settings,
+                self._runtime.clock,
+                checkpoint=self._checkpoints.write_positions,
+                remove=self.unlink_later,
             )
         return self.cleaner
 
     def _unlink(self, now_ms: int) -> bool:
-        due = [names for due_ms, names in self._useless if due_ms <= now_ms]
-        self._useless = [entry for entry in self._useless if entry[0] > now_ms]
-        self._due["_unlink"][0] = min((due_ms for due_ms, _ in self._useless), default=_NEVER)
-        for useless in due:
-            self._manager.leftovers.remove_files(useless)
+        next_ms = self._leftovers.remove_due(now_ms)
+        self._due["_unlink"][0] = _NEVER if next_ms is None else next_ms
         return False
 
     def _expire(self, _now_ms: int) -> bool:
-        wall_ms = self._clock.wall_ms()
+        wall_ms = self._runtime.clock.wall_ms()
         if self.clock_guard.allows_deletion():
-            self._work.on_each(lambda log: log.transactions.producers.expire(wall_ms))
+            self._on_each(lambda log: log.transactions.producers.expire(wall_ms))
         return True
 
     def _flush(self, now_ms: int) -> bool:

@@ -6,17 +6,22 @@ from embedlog.storage.log_config import NO_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from embedlog.storage.log.log import Log
-    from embedlog.storage.log.work import LogWork
+
+    OnLog = Callable[[Log, Callable[[Log], object]], None]
 
 
 class PeriodicSync:
     """What it remembers is of the round before."""
 
-    __slots__ = ("_flushed", "_sealed", "_work")
+    __slots__ = ("_flushed", "_logs", "_on", "_sealed")
 
-    def __init__(self, work: LogWork) -> None:
-        self._work = work
+    def __init__(self, logs: Callable[[], Sequence[Log]], on: OnLog) -> None:
+        """`on` does some work on a log, and takes note where that fails."""
+        self._logs = logs
+        self._on = on
         self._sealed: dict[Log, int] = {}
         """Log -> where its last segment began at the last checkpoint, if that was not synced."""
         self._flushed: dict[Log, int] = {}
@@ -30,12 +35,12 @@ class PeriodicSync:
         there is more for the next round.
         """
         former, self._sealed = self._sealed, {}
-        for log in self._work.logs():
+        for log in self._logs():
             end = log.segments[-1].base_offset
             if log.config.durability != "os" or log.failure is not None:
                 continue
             if former.get(log, 0) > log.durability.synced_offset:
-                self._work.on(log, lambda log: log.durability.sync_sealed(former[log]))
+                self._on(log, lambda log: log.durability.sync_sealed(former[log]))
             if end > log.durability.synced_offset:
                 self._sealed[log] = end
         return bool(self._sealed)
@@ -44,7 +49,7 @@ class PeriodicSync:
         """Obey flush.ms and flush.messages, for the few topics that set them. Returns whether there
         is more to come; `now_ms` is monotonic.
         """
-        logs = self._work.logs()
+        logs = self._logs()
         is_any_unsynced = False
         self._flushed = {log: self._flushed[log] for log in logs if log in self._flushed}
         for log in logs:
@@ -58,5 +63,5 @@ class PeriodicSync:
                 now_ms - last_ms >= config.flush_ms or unsynced >= config.flush_messages
             ):
                 self._flushed[log] = now_ms
-                self._work.on(log, lambda log: log.durability.flush())
+                self._on(log, lambda log: log.durability.flush())
         return is_any_unsynced

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
+from embedlog.storage.cleaner.cleaner import LogCleaner
+from embedlog.storage.cleaner.settings import DefaultSettings
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
@@ -72,7 +73,11 @@ class Compacted:
         """Clean all there is to clean while time stands still."""
         tasks = self.manager.tasks
         cleaner = LogCleaner(
-            self.manager, DefaultSettings(), self.runtime.clock, tasks.unlink_later
+            self.manager.logs,
+            DefaultSettings(),
+            self.runtime.clock,
+            checkpoint=self.manager.checkpoints.write_positions,
+            remove=tasks.unlink_later,
         )
         while cleaner.run_once() is not None:
             pass
