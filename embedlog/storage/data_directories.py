@@ -11,7 +11,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
-from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.events import events
 from embedlog.storage.state_files import partition_metadata
@@ -19,15 +19,13 @@ from embedlog.topic_names import METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Protocol
 
     from embedlog.storage.directory.log_manager import LogManager
     from embedlog.storage.directory.tasks import LogTasks
-    from embedlog.storage.directory_tasks import DirectoryTasks
     from embedlog.storage.log.log import Log
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.preferred_directories import PreferredDirectories
     from embedlog.storage.relocation.relocations import Relocations
 
     class Keeper(Protocol):
@@ -42,6 +40,9 @@ if TYPE_CHECKING:
         def close(self) -> None:
             """Tell nothing more."""
 
+
+PREFERRED_COUNT_MAX = 10_000
+"""Of more the oldest are forgotten: anybody may ask, also for topics that there are not."""
 
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 
@@ -68,6 +69,31 @@ class OfflineDirectory:
         self.reason = reason
         self.since_ms = since_ms
         self.logs = set(logs)
+
+
+class PreferredDirectories:
+    """The directories that logs are wanted in which are not made yet: AlterReplicaLogDirs may come
+    before the replica does. Called by any thread.
+    """
+
+    __slots__ = ("_lock", "_paths")
+
+    def __init__(self) -> None:
+        self._lock = ranked_lock(Rank.PREFERRED)
+        self._paths: dict[TopicPartition, str] = {}
+
+    def note(self, topic_partition: TopicPartition, path: str) -> None:
+        """Let the partition's log be made in the directory at `path`, if it is made one day."""
+        with self._lock:
+            self._paths.pop(topic_partition, None)
+            self._paths[topic_partition] = path
+            if len(self._paths) > PREFERRED_COUNT_MAX:
+                del self._paths[next(iter(self._paths))]
+
+    def take(self, topic_partition: TopicPartition) -> str | None:
+        """Where the log is to be made, for the one time that it is; None where nobody said."""
+        with self._lock:
+            return self._paths.pop(topic_partition, None)
 
 
 class DataDirectories:
@@ -108,9 +134,6 @@ class DataDirectories:
         self.tasks: LogTasks | DirectoryTasks = self.first.tasks
         """The work that waits for its time, as if it were of one directory."""
         if len(managers) > 1:
-            from embedlog.storage.directory_tasks import DirectoryTasks
-            from embedlog.storage.preferred_directories import PreferredDirectories
-
             self.tasks = DirectoryTasks(self)
             self.preferred = PreferredDirectories()
 
@@ -299,6 +322,41 @@ class DataDirectories:
                     events.error("%s is offline: %s", manager.directory.path, error)
         if refusal is not None:
             raise refusal
+
+
+class DirectoryTasks:
+    """What `LogTasks` is to one directory. Each directory's tasks are a duty of their own."""
+
+    __slots__ = ("_directories",)
+
+    def __init__(self, directories: DataDirectories) -> None:
+        self._directories = directories
+
+    @property
+    def is_resting(self) -> bool:
+        """Would a change that is made now go unnoticed until `stir` is called?"""
+        return any(manager.tasks.is_resting for manager in self._directories.managers)
+
+    def stir(self) -> None:
+        """Something may have changed: see `LogTasks.stir`."""
+        for manager in self._directories.managers:
+            if manager.tasks.is_resting:
+                manager.tasks.stir()
+
+    def reconfigured(self) -> None:
+        """Settings have changed: see `LogTasks.reconfigured`."""
+        for manager in self._directories.managers:
+            manager.tasks.reconfigured()
+
+    def finish_now(self) -> Iterator[int]:
+        """Do all the work that there is: see `LogTasks.finish_now`."""
+        for manager in self._directories.managers:
+            yield from manager.tasks.finish_now()
+
+    def finish_before_close(self) -> None:
+        """Remove what is of no use any more: see `LogTasks.finish_before_close`."""
+        for manager in self._directories.managers:
+            manager.tasks.finish_before_close()
 
 
 def _for_new(

@@ -6,23 +6,26 @@ from errno import EMFILE, ENFILE, ENOENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-    from typing import Protocol
-
     from embedlog.runtime.files import File, Files
-
-    class Opened(Hashable, Protocol):
-        """Whose file it is: a segment, or the published offset of a log."""
-
-        path: str
-        opened: File | None
-        kept: File | None
-        is_gone: bool
-        used: bool
 
 
 OPEN_FILES_MAX = 256
 """And at most a quarter of what the process may open: the rest is the host's."""
+
+
+class Openable:
+    """A file that `OpenFiles` opens: base of a segment's file and of a log's published offset."""
+
+    __slots__ = ("is_gone", "kept", "opened", "path", "used")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.opened: File | None = None
+        self.kept: File | None = None
+        """The file once its name means another, or none; see `SegmentFile.part_with`."""
+        self.is_gone = False
+        """Its log was deleted, and the name may mean another's."""
+        self.used = False
 
 
 class OpenFiles:
@@ -40,10 +43,10 @@ class OpenFiles:
         assert limit > 0, limit
         self.files = files
         self._limit = max(1, min(limit, files.descriptor_count_max // 4))
-        self._segments: dict[Opened, None] = {}
+        self._segments: dict[Openable, None] = {}
         """The segments with an open file, in the order in which they will be looked at."""
 
-    def open(self, segment: Opened, *, create: bool = False) -> File:
+    def open(self, segment: Openable, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""
         try:
             file = self._open_own(segment, create)
@@ -62,7 +65,7 @@ class OpenFiles:
         segment.opened = file
         return file
 
-    def forget(self, segment: Opened) -> None:
+    def forget(self, segment: Openable) -> None:
         """Let go of the segment's file, if it is open."""
         self._segments.pop(segment, None)
         segment.opened = None
@@ -70,7 +73,7 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self._segments)
 
-    def _open_own(self, segment: Opened, create: bool) -> File:
+    def _open_own(self, segment: Openable, create: bool) -> File:
         """The segment's own file, also when its name is given to another one meanwhile.
 
         `SegmentFile.part_with`, or `is_gone`, comes before that: a segment that has not parted with

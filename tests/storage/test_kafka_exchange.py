@@ -18,10 +18,11 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.staging.adopter import Adopter, Target
-from embedlog.storage.staging.staging import StagedWriter, tidy
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
+from embedlog.storage.staging.exchange import tidy
+from embedlog.storage.staging.manifest import Manifest, StagedFile
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 from tests.storage.logs import batch
 from tests.support.kafka import real_kafka
 
@@ -51,7 +52,7 @@ def data(tmp_path: Path, settings: dict[str, str]) -> Path:
     log = owner.get(PARTITION)
     assert log is not None
     log.offsets.update_high_watermark(log.log_end_offset)
-    target = Target(log, log.epochs.latest)
+    target = CommitTarget(log, log.epochs.latest)
     adopter = Adopter(real_runtime(), str(data), lambda each: target, renamed_size_min=0)
     adopter.resume()
     done = adopter.adopt(Manifest("job", staged, application="query", version=1))

@@ -6,10 +6,10 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.logger import Logger
 from embedlog.runtime.files import remove_tree
-from embedlog.storage.staging import exchange, staging
-from embedlog.storage.staging.adopter import Adopter, Target
+from embedlog.storage.staging import exchange
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
 from embedlog.storage.staging.exchange import Answer
-from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.storage.staging.manifest import Replacement
 from embedlog.storage.staging.replacer import Replacer
 from embedlog.storage.state_files.commit_file import DONE
 
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.common import TopicPartition
-    from embedlog.storage.state_files.staged_manifest import Manifest
+    from embedlog.storage.staging.manifest import Manifest
 
 _log = Logger("broker")
 
@@ -93,7 +93,7 @@ class CommitWork:
     def tidy(self) -> None:
         """Remove directories of the exchange that are empty."""
         if self._broker.log_manager.first.directory.is_held:
-            staging.tidy(self._files, self._data)
+            exchange.tidy(self._files, self._data)
 
     # Steps
 
@@ -134,7 +134,7 @@ class CommitWork:
                 replica_manager.appended(partition, is_awaited=True)
         self._broker.log_manager.tasks.stir()
 
-    def _target(self, topic_partition: TopicPartition) -> Target:
+    def _target(self, topic_partition: TopicPartition) -> CommitTarget:
         """The log of a partition, as the adopter wants it.
 
         Raises:
@@ -161,4 +161,4 @@ class CommitWork:
                 "committed to logs of one replica; write to the brokers instead"
             )
         partition.check_leader()
-        return Target(partition.log, partition.leader_epoch)
+        return CommitTarget(partition.log, partition.leader_epoch)

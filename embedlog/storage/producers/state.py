@@ -5,8 +5,8 @@
     ... write the batch ...
     aborted = manager.apply(update)
 
-`prepare` changes nothing, so a failed write leaves the state as it was. A data batch is anything
-with the attributes of `BatchFacts`. `checks` says which are refused.
+`prepare` changes nothing, so a failed write leaves the state as it was. `checks` says which batches
+are refused.
 """
 
 from __future__ import annotations
@@ -32,25 +32,9 @@ from wire.records.errors import RecordsError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Protocol
 
+    from embedlog.storage.validation.validated_batch import GoodBatch
     from wire.records.batch import RecordBatch
-
-    class BatchFacts(Protocol):
-        """The header fields of a v2 batch that its producer's state depends on."""
-
-        @property
-        def producer_id(self) -> int: ...
-        @property
-        def producer_epoch(self) -> int: ...
-        @property
-        def base_sequence(self) -> int: ...
-        @property
-        def last_offset_delta(self) -> int: ...
-        @property
-        def max_timestamp(self) -> int: ...
-        @property
-        def is_transactional(self) -> bool: ...
 
 
 PRODUCER_COUNT_MAX = 10_000
@@ -177,7 +161,7 @@ class ProducerStateManager:
 
     def prepare(
         self,
-        batch: BatchFacts,
+        batch: GoodBatch | RecordBatch,
         *,
         first_offset: int,
         origin: int,

@@ -13,6 +13,7 @@ from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime.files import NotOpened, read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.events import events
+from embedlog.storage.open_files import Openable
 from embedlog.storage.segments.preallocation import preallocate, preallocate_zeros
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ NOTHING = memoryview(b"")
 _UNKNOWN_CAPACITY = -1
 
 
-class SegmentFile:
+class SegmentFile(Openable):
     """Viewed and released by anyone without a lock; all else requires the partition lock.
 
     How much of the file is published is its segment's to know: `size` is given to each call.
@@ -41,13 +42,8 @@ class SegmentFile:
         "capacity",
         "directory",
         "dirty",
-        "is_gone",
         "is_name_synced",
-        "kept",
-        "opened",
-        "path",
         "successor",
-        "used",
         "zeroed",
     )
 
@@ -55,10 +51,10 @@ class SegmentFile:
         self, open_files: OpenFiles, directory: str, base_offset: int, *, zeroed: bool
     ) -> None:
         """Nothing is made yet; `zeroed` extends the file by written zeros, for cheap syncs."""
+        super().__init__(paths.segment_file(directory, base_offset))
         self._open_files = open_files
         self._base_offset = base_offset
         self.directory = directory
-        self.path = paths.segment_file(directory, base_offset)
         self.capacity = 0
         """Bytes of the file."""
         self.zeroed = zeroed
@@ -67,15 +63,8 @@ class SegmentFile:
         self.is_name_synced = False
         self._is_missing = False
         """The file could not be made yet."""
-        # What `OpenFiles` knows of it.
-        self.opened: File | None = None
-        self.kept: File | None = None
-        """The file of a segment whose name means another, or none; see `part_with`."""
-        self.is_gone = False
-        """Its log was deleted, and the name may mean another's."""
         self.successor: SegmentFile | None = None
         """The file with the same bytes in the directory that the log has moved to."""
-        self.used = False
 
     def get(self) -> File:
         """The open file; keep the reference for as long as it is used.

@@ -16,6 +16,7 @@ from embedlog.storage.staging.placing import place
 from embedlog.storage.staging.staged_file import check_staged, may_be_renamed
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import DONE, PREPARED, UNDONE, CommitFile, Piece
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,21 +25,18 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.log.log import Log
+    from embedlog.storage.staging.manifest import Manifest, StagedFile
     from embedlog.storage.state_files.commit_file import Commit
-    from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 
 RENAMED_SIZE_MIN = 4 << 20
 """Smaller files are appended: a segment each would be many small ones."""
 
 
-class Target:
+class CommitTarget(Value):
     """A log that a commit goes on with, and the epoch of its leader."""
 
-    __slots__ = ("leader_epoch", "log")
-
-    def __init__(self, log: Log, leader_epoch: int) -> None:
-        self.log = log
-        self.leader_epoch = leader_epoch
+    log: Log
+    leader_epoch: int
 
 
 class Adopter:
@@ -51,7 +49,7 @@ class Adopter:
         self,
         runtime: Runtime,
         data: str,
-        target: Callable[[TopicPartition], Target],
+        target: Callable[[TopicPartition], CommitTarget],
         *,
         renamed_size_min: int | None = None,
     ) -> None:
@@ -154,7 +152,7 @@ class Adopter:
     def _assign(
         self,
         manifest: Manifest,
-        targets: Mapping[TopicPartition, Target],
+        targets: Mapping[TopicPartition, CommitTarget],
         renamed: Mapping[StagedFile, bool],
     ) -> list[Piece]:
         """The offsets that each file gets. What lies below them survives loss of power then."""
@@ -182,10 +180,18 @@ class Adopter:
         return pieces
 
     def _prepare(
-        self, manifest: Manifest, pieces: list[Piece], targets: Mapping[TopicPartition, Target]
+        self,
+        manifest: Manifest,
+        pieces: list[Piece],
+        targets: Mapping[TopicPartition, CommitTarget],
     ) -> Commit:
         try:
-            return self._commits.prepare(manifest, pieces)
+            return self._commits.prepare(
+                pieces,
+                id=manifest.id,
+                application=manifest.application,
+                version=manifest.version,
+            )
         except BaseException as error:
             last = self._commits.last
             if last is not None and last.state == PREPARED:
@@ -195,7 +201,7 @@ class Adopter:
                 raise errors.KafkaStorageError(f"{self._data}: {error}") from error
             raise
 
-    def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
+    def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
         """Place what is not in place yet, and publish; or undo all of it."""
         try:
             for piece in commit.pieces:
@@ -219,7 +225,7 @@ class Adopter:
             target.log.offsets.commit(target.log.config.durability == "fsync")
         self._remove_staged(commit.pieces)
 
-    def _undo(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
+    def _undo(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
         """Leave the logs as they were before the commit. What cannot be cut refuses writes."""
         starts = commit.starts
         is_cut = False
@@ -236,7 +242,9 @@ class Adopter:
                 self._refuse_writes(targets, "a commit could not be undone")
         self._decide(commit, targets, UNDONE)
 
-    def _decide(self, commit: Commit, targets: Mapping[TopicPartition, Target], state: str) -> None:
+    def _decide(
+        self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget], state: str
+    ) -> None:
         try:
             self._commits.decide(commit, state)
         except OSError as error:
@@ -246,15 +254,15 @@ class Adopter:
                 # Whoever opens the directory next finds what it says, and these logs as they are.
                 self._refuse_writes(targets, f"the record of a commit cannot be made {state}")
 
-    def _refuse_writes(self, targets: Mapping[TopicPartition, Target], reason: str) -> None:
+    def _refuse_writes(self, targets: Mapping[TopicPartition, CommitTarget], reason: str) -> None:
         for target in targets.values():
             target.log.health.poison(errors.KafkaStorageError(reason))
 
     # After a crash
 
-    def _targets_of(self, commit: Commit) -> dict[TopicPartition, Target]:
+    def _targets_of(self, commit: Commit) -> dict[TopicPartition, CommitTarget]:
         """The logs of a commit; of a topic that was deleted there is none."""
-        found: dict[TopicPartition, Target] = {}
+        found: dict[TopicPartition, CommitTarget] = {}
         for piece in commit.pieces:
             if piece.topic_partition in found:
                 continue
@@ -267,7 +275,7 @@ class Adopter:
                 found[piece.topic_partition] = target
         return found
 
-    def _is_complete(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> bool:
+    def _is_complete(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> bool:
         """Is each piece in its log, or still staged?"""
         for piece in commit.pieces:
             target = targets.get(piece.topic_partition)
@@ -291,7 +299,7 @@ class _Locked:
 
     __slots__ = ("_held", "_logs")
 
-    def __init__(self, targets: Mapping[TopicPartition, Target]) -> None:
+    def __init__(self, targets: Mapping[TopicPartition, CommitTarget]) -> None:
         self._logs = [targets[each].log for each in sorted(targets)]
         self._held: list[Log] = []
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
-from embedlog.storage.staging.replacement_manifest import decode as decode_manifest
+from embedlog.storage.staging.manifest import decode as decode_manifest
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import PREPARED, read_last
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.staging.replacement_manifest import Replacement
+    from embedlog.storage.staging.manifest import Manifest, Replacement
     from embedlog.storage.state_files.commit_file import Commit
-    from embedlog.storage.state_files.staged_manifest import Manifest
 
 DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
 ANSWER_AGE_MAX_MS = 3_600_000
@@ -236,3 +236,32 @@ def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
             if stat is not None and wall_ms - stat.modified_ms > age_max_ms:
                 old.append(path)
     return old
+
+
+# The staging area
+
+
+def discard(files: Files, data: str, job: str) -> None:
+    """Remove what was staged for a job that is given up. One that is gone is fine.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    remove_tree(files, f"{staged_layout.part(data, staged_layout.STAGED)}/{job}")
+
+
+def tidy(files: Files, data: str) -> None:
+    """Remove the directories of the exchange that are empty, as far as nobody uses them."""
+    for name in (
+        staged_layout.STAGED,
+        staged_layout.INBOX,
+        staged_layout.TAKEN,
+        staged_layout.ANSWERS,
+        staged_layout.PINS,
+        "",
+    ):
+        path = staged_layout.part(data, name) if name else staged_layout.exchange(data)
+        try:
+            files.remove(path)
+        except OSError:
+            continue  # there is something in it, or it is not there

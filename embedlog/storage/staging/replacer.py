@@ -9,9 +9,10 @@ from embedlog.storage import paths
 from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.events import events
 from embedlog.storage.producers.append import load_aborted
-from embedlog.storage.staging.replacement_checks import SegmentFacts
+from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.staging.staged_file import SIZE_MAX, read_batches
 from embedlog.storage.state_files import staged_layout
+from embedlog.value import Value
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
 
@@ -22,18 +23,15 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.log.log import Log
     from embedlog.storage.segments.segment import Segment
-    from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
+    from embedlog.storage.staging.manifest import Replacement, ReplacingFile
 
 
-class _Ready:
+class _Ready(Value):
     """A segment, and what takes its place: whole, synced, and not yet part of the log."""
 
-    __slots__ = ("former", "has_gaps", "output")
-
-    def __init__(self, former: Segment, output: CleanedOutput, *, has_gaps: bool) -> None:
-        self.former = former
-        self.output = output
-        self.has_gaps = has_gaps
+    former: Segment
+    output: CleanedOutput
+    has_gaps: bool
 
 
 class Replacer:
@@ -69,7 +67,7 @@ class Replacer:
             return (log.offsets.log_start_offset, log.log_end_offset)
         ready: list[_Ready] = []
         try:
-            for file in replacement.files:
+            for file in sorted(replacement.files, key=_base_offset):
                 ready.append(self._prepare(log, file))
             span = self._swap(log, ready)
         except OSError as error:
@@ -211,6 +209,10 @@ class Replacer:
                     remove_tree(self._files, f"{self._staged}/{job}")
             except OSError as error:
                 events.debug("%s/%s cannot be removed yet: %s", self._staged, job, error)
+
+
+def _base_offset(file: ReplacingFile) -> int:
+    return file.base_offset
 
 
 def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:

@@ -17,9 +17,10 @@ from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.cleaner.filter import modernised, read_fields
 from embedlog.storage.foreign.segment import ForeignSegment
-from embedlog.storage.staging.replacement_checks import SegmentFacts
-from embedlog.storage.staging.replacement_manifest import ReplacingFile
+from embedlog.storage.staging.manifest import ReplacingFile
+from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.state_files import staged_layout
+from embedlog.value import Value
 from wire.records.batch import RecordBatch
 from wire.records.compression import compress
 from wire.records.encode.builder import build_batch, seal
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 WRITE_SIZE = 1 << 20
 
 
-class Rules:
+class RewriteRules:
     """What shall become of the records. Can be pickled; immutable by convention.
 
     `erased` are keys; `codec` is that of all batches, None for the one that each has, at `level`;
@@ -63,7 +64,7 @@ class Rules:
 class Rewriter:
     """Applies rules to the batches of one segment after the other; counts. For one thread."""
 
-    def __init__(self, rules: Rules, latest: Mapping[bytes, int] | None = None) -> None:
+    def __init__(self, rules: RewriteRules, latest: Mapping[bytes, int] | None = None) -> None:
         """`latest` has the offset of each key's last record: earlier ones go."""
         self._rules = rules
         self._latest = latest
@@ -190,15 +191,12 @@ def _follows(before: RecordBatch, batch: RecordBatch) -> bool:
     )
 
 
-class RewrittenSegment:
+class RewrittenSegment(Value):
     """What a task made of one segment: `file` None when nothing had to change."""
 
-    __slots__ = ("file", "former_size", "size")
-
-    def __init__(self, file: ReplacingFile | None, *, former_size: int, size: int) -> None:
-        self.file = file
-        self.former_size = former_size
-        self.size = size
+    file: ReplacingFile | None
+    former_size: int
+    size: int
 
 
 class SegmentWriter:

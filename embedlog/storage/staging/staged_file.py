@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import File, Files
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.state_files.staged_manifest import StagedFile
+    from embedlog.storage.staging.manifest import StagedFile
 
 _STAMP = Struct(">qii")  # base offset, length, leader epoch: what no checksum covers
 _REFUSED_BITS = CONTROL_BIT | TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT

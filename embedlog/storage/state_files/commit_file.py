@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.state_files.staged_manifest import Manifest
 
 PREPARED, DONE, UNDONE = "prepared", "done", "undone"
 
@@ -196,7 +195,9 @@ class CommitFile:
         known = self.versions.get(application)
         return bool(application) and known is not None and known[0] >= version
 
-    def prepare(self, manifest: Manifest, pieces: Iterable[Piece]) -> Commit:
+    def prepare(
+        self, pieces: Iterable[Piece], *, id: str, application: str, version: int
+    ) -> Commit:
         """Record what is about to be placed; once this returns it survives loss of power.
 
         Raises:
@@ -206,9 +207,9 @@ class CommitFile:
         sequence = self.last.sequence + 1 if self.last is not None else 1
         commit = Commit(
             sequence=sequence,
-            id=manifest.id,
-            application=manifest.application,
-            version=manifest.version,
+            id=id,
+            application=application,
+            version=version,
             state=PREPARED,
             pieces=pieces,
         )

@@ -25,10 +25,11 @@ from struct import Struct
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.events import events
+from embedlog.storage.open_files import Openable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.runtime.files import File, Files
+    from embedlog.runtime.files import Files
     from embedlog.storage.open_files import OpenFiles
 
 _CONTENT = Struct(">qq")
@@ -36,20 +37,16 @@ _ATTEMPTS = 100
 """A read beside a write may see the half of it; so often it does not."""
 
 
-class PublishedOffset:
+class PublishedOffset(Openable):
     """The file of one log. Requires: the partition lock. Its file is one of `OpenFiles`."""
 
-    __slots__ = ("_open_files", "is_gone", "kept", "offset", "opened", "path", "used")
+    __slots__ = ("_open_files", "offset")
 
     def __init__(self, open_files: OpenFiles, directory: str) -> None:
+        super().__init__(f"{directory}/{paths.PUBLISHED_OFFSET}")
         self._open_files = open_files
-        self.path = f"{directory}/{paths.PUBLISHED_OFFSET}"
         self.offset = -1
         """What this process has stored, -1 for nothing."""
-        self.opened: File | None = None
-        self.kept: File | None = None
-        self.is_gone = False
-        self.used = False
 
     def publish(self, offset: int) -> None:
         """Let other processes read up to `offset`, unless the disk refuses."""

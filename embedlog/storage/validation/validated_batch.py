@@ -35,8 +35,7 @@ class ValidatedBatch:
 
     `checked` are the bytes after the head, in order; `size` counts the head too. `max_timestamp`
     is the one that is stored, `log_append_time_ms` what the produce response says: -1 on a
-    CreateTime topic. The others are header fields. These suffice as `BatchFacts` of the producer
-    state.
+    CreateTime topic. The others are header fields.
     """
 
     __slots__ = (

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from embedlog.storage.verification.verified_segments import VerifiedSegment
 
 
-class Verification:
+class DirectoryCheck:
     """Of one data directory; `findings` does it."""
 
     def __init__(

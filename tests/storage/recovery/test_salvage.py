@@ -12,7 +12,7 @@ from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.recovery.salvage import SalvagePlan
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import DATA, PARTITION, append, batches, manager
 
@@ -55,7 +55,7 @@ def _salvaged(disk: SimFiles) -> tuple[LogManager, Log]:
 
 
 def _findings(disk: SimFiles) -> list[CorruptRecord]:
-    return list(Verification(disk, DATA, lambda size: None).findings())
+    return list(DirectoryCheck(disk, DATA, lambda size: None).findings())
 
 
 @pytest.mark.parametrize("lost", [{0}, {3}, {12, 13}, {5, 20}, {COUNT - 1}])

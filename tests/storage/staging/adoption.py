@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from embedlog.common import TopicPartition
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.staging.adopter import Adopter, Target
-from embedlog.storage.staging.staging import StagedWriter
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
+from embedlog.storage.staging.manifest import Manifest, StagedFile
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import DATA, batch, values
 
@@ -61,7 +61,7 @@ class Owner:
         self.adopter = Adopter(
             self.runtime,
             DATA,
-            lambda each: Target(self.logs[each], 0),
+            lambda each: CommitTarget(self.logs[each], 0),
             renamed_size_min=renamed_size_min,
         )
         self.adopter.resume()

@@ -6,7 +6,7 @@ import pytest
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles
 from tests.storage.cleaner.compaction import Compacted
 from tests.storage.logs import DATA, PARTITION, append, append_marker, manager
@@ -33,7 +33,7 @@ def disk() -> SimFiles:
 
 
 def _findings(disk: SimFiles) -> list[CorruptRecord]:
-    return list(Verification(disk, DATA, lambda size: None).findings())
+    return list(DirectoryCheck(disk, DATA, lambda size: None).findings())
 
 
 def test_a_sound_directory_has_no_finding(disk: SimFiles) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
+from embedlog.storage.staging.manifest import Replacement, ReplacingFile
 from embedlog.storage.staging.replacer import Replacer
-from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.cleaner.compaction import Row, committed_rows
 from tests.storage.logs import DATA, PARTITION, append, append_marker
@@ -67,7 +67,7 @@ class Owned:
         self.commit()
         self.manager.checkpoints.write_positions()
 
-    def stage(self, rules: Rules, *, job: str = "job", latest=None) -> list[ReplacingFile]:
+    def stage(self, rules: RewriteRules, *, job: str = "job", latest=None) -> list[ReplacingFile]:
         """Rewrite every closed segment."""
         writer = SegmentWriter(self.disk, DATA, PARTITION, job=job, writer="task")
         rewriter = Rewriter(rules, latest)
@@ -78,7 +78,7 @@ class Owned:
         """Swap them in."""
         return self.replacer.replace(self.log, Replacement(id, PARTITION, files))
 
-    def rewrite(self, rules: Rules, **which: object) -> list[ReplacingFile]:
+    def rewrite(self, rules: RewriteRules, **which: object) -> list[ReplacingFile]:
         """Stage and replace, as a job does."""
         files = self.stage(rules, **which)
         if files:
@@ -87,7 +87,7 @@ class Owned:
 
     def findings(self) -> list[str]:
         """What is damaged."""
-        return [str(each) for each in Verification(self.disk, DATA, lambda _: None).findings()]
+        return [str(each) for each in DirectoryCheck(self.disk, DATA, lambda _: None).findings()]
 
 
 def without(rows: Sequence[Row], key: bytes, *, below: int) -> list[Row]:

@@ -8,14 +8,14 @@ import pytest
 
 from embedlog.errors import KafkaError
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.staging.rewriting import Rules
+from embedlog.storage.staging.rewriting import RewriteRules
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.cleaner.compaction import check_compacted, committed_rows, rows
 from tests.storage.logs import append
 from tests.storage.staging.replacement.replacement import ERASED, Owned, without
 from wire.records.format import Codec
 
-RULES = Rules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
+RULES = RewriteRules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
 
 levels = pytest.mark.parametrize("durability", ["os", "fsync"])

@@ -8,9 +8,9 @@ given up. A writer's name is its own within the job: a task that runs twice writ
 
 from __future__ import annotations
 
-from embedlog.runtime.files import remove_tree, write_fully
+from embedlog.runtime.files import write_fully
+from embedlog.storage.staging.manifest import StagedFile
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import StagedFile
 from wire.records.format import HEADER
 
 TYPE_CHECKING = False
@@ -95,29 +95,3 @@ class StagedWriter:
         )
         self._file = None
         self._size = self._count = 0
-
-
-def discard(files: Files, data: str, job: str) -> None:
-    """Remove what was staged for a job that is given up. One that is gone is fine.
-
-    Raises:
-        OSError: the disk refuses.
-    """
-    remove_tree(files, f"{staged_layout.part(data, staged_layout.STAGED)}/{job}")
-
-
-def tidy(files: Files, data: str) -> None:
-    """Remove the directories of the exchange that are empty, as far as nobody uses them."""
-    for name in (
-        staged_layout.STAGED,
-        staged_layout.INBOX,
-        staged_layout.TAKEN,
-        staged_layout.ANSWERS,
-        staged_layout.PINS,
-        "",
-    ):
-        path = staged_layout.part(data, name) if name else staged_layout.exchange(data)
-        try:
-            files.remove(path)
-        except OSError:
-            continue  # there is something in it, or it is not there
