@@ -14,6 +14,7 @@ from __future__ import annotations
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_config import NO_LIMIT
 from embedlog.storage.segments.segment import segments_from
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,34 +22,21 @@ if TYPE_CHECKING:
     from embedlog.storage.segments.segment import Segment
 
 
-class DirtyRange:
+class DirtyRange(Value):
     """What a look at a log found. Offsets `first_dirty` and `end`, sizes in bytes."""
 
-    __slots__ = ("clean_size", "dirty_size", "end", "first_dirty", "is_due", "wait_ms")
-
-    def __init__(
-        self,
-        *,
-        first_dirty: int,
-        end: int,
-        clean_size: int,
-        dirty_size: int,
-        is_due: bool,
-        wait_ms: int | None,
-    ) -> None:
-        self.first_dirty = first_dirty
-        self.end = end
-        self.clean_size = clean_size
-        self.dirty_size = dirty_size
-        self.is_due = is_due
-        self.wait_ms = wait_ms
-        """When the passing of time alone makes another look worth while; None for never."""
+    first_dirty: int
+    end: int
+    clean_size: int
+    dirty_size: int
+    is_due: bool
+    wait_ms: int | None
+    """When the passing of time alone makes another look worth while; None for never."""
 
     @property
     def ratio(self) -> float:
         """The share of what could be read that compaction has not seen."""
-        total = self.clean_size + self.dirty_size
-        return self.dirty_size / total if total else 0.0
+        return _ratio(self.clean_size, self.dirty_size)
 
 
 def dirty_range(log: Log, now_ms: int) -> DirtyRange:
@@ -80,16 +68,21 @@ def dirty_range(log: Log, now_ms: int) -> DirtyRange:
         is_overdue = oldest < now_ms - config.max_compaction_lag_ms and dirty_size > 0
         if oldest < NO_LIMIT and not is_overdue:
             waits.append(oldest + config.max_compaction_lag_ms + 1 - now_ms)
-    found = DirtyRange(
+    clean_size = sum(segment.size for segment in segments if segment.base_offset < first_dirty)
+    is_dirty = _ratio(clean_size, dirty_size) > config.min_cleanable_dirty_ratio
+    return DirtyRange(
         first_dirty=first_dirty,
         end=end,
-        clean_size=sum(segment.size for segment in segments if segment.base_offset < first_dirty),
+        clean_size=clean_size,
         dirty_size=dirty_size,
-        is_due=is_overdue,
+        is_due=is_overdue or is_dirty,
         wait_ms=min((wait for wait in waits if wait > 0), default=None),
     )
-    found.is_due = is_overdue or found.ratio > config.min_cleanable_dirty_ratio
-    return found
+
+
+def _ratio(clean_size: int, dirty_size: int) -> float:
+    total = clean_size + dirty_size
+    return dirty_size / total if total else 0.0
 
 
 def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from _operator import itemgetter
 
+from embedlog.value import Value
+
 TYPE_CHECKING = False
 
 NO_PRODUCER_ID = -1
@@ -181,25 +183,13 @@ class VerificationState:
         """Was a transaction of it open here already? Then the coordinator was not asked."""
 
 
-class CompletedTransaction:
+class CompletedTransaction(Value):
     """A transaction that its marker, at `last_offset`, ended."""
 
-    __slots__ = ("first_offset", "is_aborted", "last_offset", "producer_id")
-
-    def __init__(
-        self, *, producer_id: int, first_offset: int, last_offset: int, is_aborted: bool
-    ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.is_aborted = is_aborted
-
-    def __repr__(self) -> str:
-        kind = "aborted" if self.is_aborted else "committed"
-        return (
-            f"CompletedTransaction({kind}, producer_id={self.producer_id}, "
-            f"offsets={self.first_offset}..{self.last_offset})"
-        )
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
 
 
 class Duplicate:

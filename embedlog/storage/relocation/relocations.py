@@ -11,6 +11,7 @@ from embedlog.storage import paths
 from embedlog.storage.degradation import MOVE_ENDED, Degradation
 from embedlog.storage.events import events
 from embedlog.storage.relocation.relocation import LAST_SIZE, Relocation
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,18 +31,15 @@ WAIT_MS = 100
 """Compaction may be done with a log by then, or the process has descriptors again."""
 
 
-class Future:
-    """A copy as others see it: of which log, in which data directory, its bytes, and the offset
-    behind its last record.
+class FutureReplica(Value):
+    """The copy that a move makes, as others see it: in which data directory it is, its bytes, and
+    the offset behind its last record.
     """
 
-    __slots__ = ("directory", "end_offset", "log", "size")
-
-    def __init__(self, log: Log, directory: str, *, size: int, end_offset: int) -> None:
-        self.log = log
-        self.directory = directory
-        self.size = size
-        self.end_offset = end_offset
+    log: Log
+    directory: str
+    size: int
+    end_offset: int
 
 
 class Relocations:
@@ -140,10 +138,10 @@ class Relocations:
             )
         self._runtime.scheduler.notify(self)
 
-    def futures(self) -> dict[TopicPartition, Future]:
+    def futures(self) -> dict[TopicPartition, FutureReplica]:
         """The copies that are being made."""
         return {
-            topic_partition: Future(
+            topic_partition: FutureReplica(
                 move.log,
                 move.target.directory.path,
                 size=move.future.size,

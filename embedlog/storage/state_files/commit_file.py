@@ -24,6 +24,7 @@ from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,31 +39,19 @@ APPLICATIONS_MAX = 1_000
 """So many applications' last versions are kept, the newest; the file is read by every reader."""
 
 
-class Piece:
+class Piece(Value):
     """A staged file and the offsets that its records get.
 
     `is_renamed`: it becomes a segment; otherwise its batches are appended. `topic_id` is that of
     the topic, `path` relative to the staging area.
     """
 
-    __slots__ = ("base_offset", "count", "is_renamed", "path", "topic_id", "topic_partition")
-
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        path: str,
-        *,
-        base_offset: int,
-        count: int,
-        is_renamed: bool,
-        topic_id: str,
-    ) -> None:
-        self.topic_partition = topic_partition
-        self.path = path
-        self.base_offset = base_offset
-        self.count = count
-        self.is_renamed = is_renamed
-        self.topic_id = topic_id
+    topic_partition: TopicPartition
+    path: str
+    base_offset: int
+    count: int
+    is_renamed: bool
+    topic_id: str
 
     @property
     def end_offset(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,38 +25,17 @@ if TYPE_CHECKING:
 _VERSION = 1
 
 
-class VerifiedSegment:
+class VerifiedSegment(Value):
     """What a sound segment was, and what the check of the one behind it has to know."""
 
-    __slots__ = (
-        "batch_count",
-        "checked_ms",
-        "epoch",
-        "modified_ms",
-        "next_offset",
-        "size",
-        "transactions",
-    )
-
-    def __init__(
-        self,
-        *,
-        size: int,
-        modified_ms: int,
-        checked_ms: int,
-        epoch: int,
-        next_offset: int,
-        batch_count: int,
-        transactions: Mapping[int, int] | None,
-    ) -> None:
-        self.size = size
-        self.modified_ms = modified_ms
-        self.checked_ms = checked_ms
-        self.epoch = epoch
-        self.next_offset = next_offset
-        self.batch_count = batch_count
-        self.transactions = transactions
-        """Those open behind it, producer -> first offset; None when nobody knows."""
+    size: int
+    modified_ms: int
+    checked_ms: int
+    epoch: int
+    next_offset: int
+    batch_count: int
+    transactions: Mapping[int, int] | None
+    """Those open behind it, producer -> first offset; None when nobody knows."""
 
     def to_json(self) -> list[Any]:
         """As JSON has it."""

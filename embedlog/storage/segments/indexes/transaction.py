@@ -17,6 +17,7 @@ from _bisect import bisect_left
 from struct import Struct
 
 from embedlog.errors import CorruptRecord
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,33 +30,13 @@ _VERSION = 0
 _ENTRY = Struct(">hqqqq")
 
 
-class AbortedTransaction:
-    """One aborted transaction. Immutable by convention; `last_offset` is its abort marker's."""
+class AbortedTransaction(Value):
+    """One aborted transaction; `last_offset` is its abort marker's."""
 
-    __slots__ = ("first_offset", "last_offset", "last_stable_offset", "producer_id")
-
-    def __init__(
-        self, *, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int
-    ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.last_stable_offset = last_stable_offset
-
-    def _values(self) -> tuple[int, int, int, int]:
-        return self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbortedTransaction) and self._values() == other._values()
-
-    def __hash__(self) -> int:
-        return hash(self._values())
-
-    def __repr__(self) -> str:
-        return (
-            f"AbortedTransaction(producer_id={self.producer_id}, first_offset={self.first_offset},"
-            f" last_offset={self.last_offset}, last_stable_offset={self.last_stable_offset})"
-        )
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
 
 
 class TransactionIndex:
