@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
     from embedlog.storage.producers.entry import VerificationState
+    from wire.records.control import BuiltMarker
 
     R = TypeVar("R")
     OnAppend = Callable[[KafkaError | None], None]
@@ -43,7 +44,7 @@ class Marker:
     __slots__ = ("batch", "is_committed", "producer_id", "transaction_version")
 
     def __init__(
-        self, batch: bytes, producer_id: int, *, is_committed: bool, transaction_version: int
+        self, batch: BuiltMarker, producer_id: int, *, is_committed: bool, transaction_version: int
     ) -> None:
         self.batch = batch
         self.producer_id = producer_id

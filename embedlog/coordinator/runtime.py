@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.storage.producers.entry import VerificationState
+    from wire.records.control import BuiltMarker
 
     class Shard(Replayable, Protocol):
         """The state of one partition."""
@@ -404,7 +405,7 @@ class CoordinatorRuntime(Generic[S]):
 
 def _write_batch(
     slot: _Slot[Any],
-    batch: bytes,
+    batch: bytes | BuiltMarker,
     wall_ms: int,
     transaction_version: int = -1,
     verification: VerificationState | None = None,

@@ -221,7 +221,7 @@ class ReplicaManager:
         return info
 
     def append_marker(
-        self, partition: Partition, marker: bytes, *, transaction_version: int
+        self, partition: Partition, marker: BuiltBatch, *, transaction_version: int
     ) -> LogAppendInfo:
         """Append the end of a transaction to one of its partitions, for its coordinator."""
         info = partition.append(

@@ -12,9 +12,13 @@ from __future__ import annotations
 from struct import Struct
 
 from wire.records.batch import RecordBatch
+from wire.records.crc32c import crc32c
 from wire.records.decode.choose import tuples
 from wire.records.encode.builder import build_batch
+from wire.records.encode.built import BuiltBatch
+from wire.records.encode.joins import encode_records
 from wire.records.errors import InvalidRecord
+from wire.records.format import CHECKED_HEAD, CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT
 
 _KEY = Struct(">hh")
 _END_TRANSACTION_MARKER = Struct(">hi")
@@ -146,3 +150,40 @@ def build_end_transaction_marker(
         transactional=True,
         control=True,
     )
+
+
+class BuiltMarker(BuiltBatch):
+    """The control batch that ends a transaction, built by this process: nobody has to read it.
+
+    `bytes(marker)` equals what `build_end_transaction_marker` makes of the same.
+    """
+
+    __slots__ = ("coordinator_epoch", "is_commit")
+
+    attributes = TRANSACTIONAL_BIT | CONTROL_BIT
+    is_transactional = True
+
+    def __init__(
+        self,
+        *,
+        is_commit: bool,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        timestamp: int,
+    ) -> None:
+        key = control_key(ControlType.COMMIT if is_commit else ControlType.ABORT)
+        value = _END_TRANSACTION_MARKER.pack(0, coordinator_epoch)
+        body = b"".join(encode_records([value], [key], None, None))
+        producer = producer_id, producer_epoch, -1
+        head = CHECKED_HEAD.pack(self.attributes, 0, timestamp, timestamp, *producer, 1)
+        self.coordinator_epoch = coordinator_epoch
+        self.is_commit = is_commit
+        self.producer_id, self.producer_epoch, self.base_sequence = producer
+        self.size = HEADER_SIZE + len(body)
+        self.crc = crc32c(body, crc32c(head, 0))
+        self.checked = head, body
+        self.count = 1
+        self.last_offset_delta = 0
+        self.max_timestamp = self.min_timestamp = timestamp
+        self.first_null_key_index = -1

@@ -66,7 +66,7 @@ class LogTransactions:
         """
         return judge_marker(
             self.producers,
-            batch,  # type: ignore[arg-type]  # a built one is no marker
+            batch,
             first_offset=first_offset,
             origin=origin,
             transaction_version=transaction_version,

@@ -9,6 +9,8 @@ from embedlog.storage.producers import snapshot
 from embedlog.storage.producers.state import ProducerStateManager, read_marker
 from embedlog.storage.segments.indexes.transaction import TransactionIndex
 from embedlog.storage.segments.segment import EVERYTHING
+from embedlog.storage.validation.origin import AppendOrigin
+from embedlog.storage.validation.validated_batch import ValidatedBatch
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from embedlog.storage.producers.entry import ProducerUpdate
     from embedlog.storage.segments.indexes.transaction import AbortedTransaction
     from embedlog.storage.segments.segment import Segment
-    from embedlog.storage.validation.validated_batch import ValidatedBatch
+    from embedlog.storage.validation.validated_batch import GoodBatch
 
 _NEVER_EXPIRES = 2**63 - 1
 _SLICE_SIZE = 64 << 10
@@ -29,7 +31,7 @@ NO_EPOCH = -1
 
 def judge_marker(
     producers: ProducerStateManager,
-    batch: ValidatedBatch,
+    batch: GoodBatch,
     *,
     first_offset: int,
     origin: int,
@@ -40,11 +42,19 @@ def judge_marker(
     Raises:
         KafkaError: as `ProducerStateManager.prepare_marker`.
     """
-    sent = batch.stamped(base_offset=first_offset, leader_epoch=NO_EPOCH)
-    marker = read_marker(RecordBatch(sent))
-    if marker is None:
-        return None
-    committed, coordinator_epoch, timestamp = marker
+    from wire.records.control import BuiltMarker
+
+    if isinstance(batch, BuiltMarker):
+        assert origin != AppendOrigin.CLIENT, batch
+        committed, coordinator_epoch = batch.is_commit, batch.coordinator_epoch
+        timestamp = batch.max_timestamp
+    else:
+        assert isinstance(batch, ValidatedBatch), batch
+        sent = batch.stamped(base_offset=first_offset, leader_epoch=NO_EPOCH)
+        marker = read_marker(RecordBatch(sent))
+        if marker is None:
+            return None
+        committed, coordinator_epoch, timestamp = marker
     return producers.prepare_marker(
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,

@@ -28,7 +28,7 @@ class NotPlain(TypeError):
 
 
 class BuiltBatch:
-    """One batch of magic 2: not compressed, no control batch, without record headers.
+    """One batch of magic 2: not compressed, without record headers; see also `BuiltMarker`.
 
     Offsets begin at 0 and have no gaps, and each record's timestamp is its creator's. Immutable:
     a log writes a head of its own. `bytes(batch)` equals what `build_batch` makes of the same.
