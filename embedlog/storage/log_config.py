@@ -1,7 +1,7 @@
-"""The settings that one log obeys: a topic's configuration, as plain attributes.
+"""The settings of one log: a topic's configuration as plain attributes.
 
-Every attribute is the topic setting of that name with underscores for dots, in the unit of its
-name. Six are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
+Each attribute is the topic setting of that name with underscores for dots, in the unit of its name.
+Six are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
 `max_batch_headers`, `max_compressed_records` and `max_partition_producer_ids` (embedlog's limits),
 `retention_archived` (see `archived_offsets`), and the producer expiry, which Kafka sets for a whole
 broker.
@@ -20,7 +20,7 @@ _PLAIN_RECORD_SIZE = 10
 """Least size of a record, with a byte of value and a header or a key."""
 
 DURABILITIES = ("memory", "os", "fsync")
-"""What an acknowledged record survives: nothing, the end of this process, loss of power."""
+"""What an acknowledged record survives: nothing, the end of this process, a loss of power."""
 
 DEFAULTS: dict[str, object] = {
     "cleanup_policy": "delete",
@@ -58,14 +58,14 @@ DEFAULTS: dict[str, object] = {
 
 
 class LogConfig:
-    """Immutable by convention: a change of configuration makes a new one.
+    """The settings of a log. Immutable by convention: a change of configuration makes a new object.
 
-    `compact` and `delete` say what `cleanup_policy` lists; `log_append_time` says whether the
-    broker's clock stamps the records. `keeps_plain` says that a plain batch is stored as it was
-    sent, and `batch_size_max` how large a batch may be for both limits. A compressed batch may have
-    `compressed_count_max` records, any batch `header_count_max` headers. A segment is appended to
-    for `segment_age_ms` at most: compaction leaves the last one alone, so max.compaction.lag.ms
-    bounds it too.
+    Derived: `compact` and `delete` are the policies that `cleanup_policy` lists. With
+    `log_append_time` the broker's clock stamps the records. With `keeps_plain` a plain batch is
+    stored as it was sent. `batch_size_max` is the largest batch that both limits allow,
+    `compressed_count_max` the most records in a compressed batch, `header_count_max` the most
+    headers in any batch. A segment takes appends for `segment_age_ms` at most: compaction leaves
+    the last segment alone, so max.compaction.lag.ms bounds it as well.
     """
 
     __slots__ = (
@@ -122,10 +122,10 @@ class LogConfig:
         segment_age_ms: int
 
     def __init__(self, **values: object) -> None:
-        """Settings named by keyword, defaults for the rest.
+        """Take the settings by keyword, defaults for the others.
 
         Raises:
-            ConfigError: an unknown setting, or a durability that does not exist.
+            ConfigError: a setting is unknown, or the durability does not exist.
         """
         unknown = values.keys() - DEFAULTS.keys()
         if unknown:
@@ -149,5 +149,5 @@ class LogConfig:
         self.segment_age_ms = min(age_ms, self.max_compaction_lag_ms) if self.compact else age_ms
 
     def replace(self, **values: object) -> LogConfig:
-        """The same settings with some changed."""
+        """Return the same settings with some changed."""
         return LogConfig(**{**{name: getattr(self, name) for name in DEFAULTS}, **values})

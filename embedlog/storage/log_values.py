@@ -1,4 +1,4 @@
-"""What a log answers: values without behaviour."""
+"""What appends and reads return: values without behaviour."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ TYPE_CHECKING = False
 
 
 class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
-    """What an append did. A tuple, because one is made per append.
+    """The outcome of an append. A tuple, because every append makes one.
 
-    `log_append_time_ms` is -1 on a CreateTime topic. For a `duplicate` nothing was written: the
-    offsets are those of the first time. `size` is in bytes.
+    `log_append_time_ms` is -1 on a CreateTime topic. A `duplicate` was not written again: its
+    offsets are those of the first write. `size` is in bytes.
     """
 
     __slots__ = ()
@@ -51,11 +51,11 @@ class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
 
 
 class LogRead(tuple[memoryview, int, int, int]):
-    """What a read found: whole batches of one segment, possibly none.
+    """The outcome of a read: whole batches of one segment, possibly none.
 
-    `records` is a view of the segment's mapping: read-only, and valid for ever. `next_offset` is
-    where the following read continues; `segment_base_offset` and `position` say where in the log
-    `records` begins.
+    `records` is a view of the segment's mapping: read-only, and valid for ever. The next read
+    continues at `next_offset`. `records` begins at byte `position` of the segment at
+    `segment_base_offset`.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Where appends and the producer state meet: judging markers, replaying them, snapshots."""
+"""Use of the producer state by appends: judging markers, replaying batches, snapshots."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def judge_marker(
     origin: int,
     transaction_version: int,
 ) -> ProducerUpdate | None:
-    """What a control batch at `first_offset` would do to the producer state; changes nothing.
+    """Return the update that a control batch at `first_offset` would make; change nothing.
 
     Raises:
         KafkaError: as `ProducerStateManager.prepare_marker`.
@@ -70,7 +70,7 @@ def judge_marker(
 def write_snapshot(
     files: Files, directory: str, producers: ProducerStateManager, offset: int
 ) -> None:
-    """Store the producer state as it is at `offset`, the log's end. Not synced: it is a hint."""
+    """Store the producer state at `offset`, the log's end. Not synced: it is a hint."""
     path = paths.segment_file(directory, offset, paths.SNAPSHOT)
     write_whole(files, path, snapshot.encode(producers), sync=False)
 
@@ -95,10 +95,11 @@ def load_producers(
     log_start_offset: int,
     now_ms: int,
 ) -> None:
-    """Restore the newest good snapshot not above `log_end_offset`, replay what lies behind it.
+    """Restore the newest good snapshot not above `log_end_offset`, and replay the batches behind
+    it.
 
     A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
-    records that are gone, and are removed too. `now_ms` is wall time.
+    records that are gone, and are removed as well. `now_ms` is wall time.
 
     Raises:
         CorruptRecord: a batch to replay is damaged.
@@ -125,11 +126,12 @@ def load_producers(
 def load_aborted(
     files: Files, directory: str, segments: Sequence[Segment], segment: Segment
 ) -> TransactionIndex:
-    """The aborted transactions of a loaded segment, found in its batches, kept in the segment.
+    """Find the aborted transactions of a loaded segment in its batches, and keep them in the
+    segment.
 
-    The `.txnindex` file is written for Kafka's tools and not read: it carries no checksum, and a
-    damaged or missing entry would show aborted records to a read_committed reader. The snapshot
-    at the segment's begin does carry one.
+    The `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a
+    damaged or missing entry would show aborted records to a read_committed reader. The snapshot at
+    the segment's begin has a checksum.
 
     Raises:
         CorruptRecord: a batch is damaged.
@@ -145,7 +147,7 @@ def load_aborted(
 def load_aborted_in_slices(
     files: Files, directory: str, segments: Sequence[Segment], segment: Segment
 ) -> Iterator[None]:
-    """`load_aborted` for who has other work: pauses after every 64 KiB of batches."""
+    """As `load_aborted`, but pause after every 64 KiB of batches, for callers with other work."""
     start = segment.base_offset
     producers = ProducerStateManager(_NEVER_EXPIRES, directory)
     for offset in sorted(_snapshots(files, directory), reverse=True):
@@ -187,13 +189,13 @@ def _replay(
     start: int,
     found: list[AbortedTransaction],
 ) -> Iterator[None]:
-    """Add to `found` what was aborted; pause after every slice."""
+    """Add the aborted transactions to `found`; pause after every slice."""
     end, size, _, _ = segment.end
     if start >= end:
         return
     position = segment.indexes.position_of(start, size)
     slice_end = position + _SLICE_SIZE
-    # What this process wrote, or recovery has read, is not read once more.
+    # Batches that this process wrote, or that recovery has read, are not checked again.
     is_checked = segment.trusted_size >= EVERYTHING
     try:
         for batch in iter_batches(segment.file.view(0, size), position):

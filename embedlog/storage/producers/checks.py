@@ -1,6 +1,6 @@
-"""Which batches and markers of a producer a leader refuses, and in which words.
+"""The batches and markers of a producer that a leader refuses, and Kafka's messages for them.
 
-How a client's batch is judged against its producer's entry (KIP-98, KIP-360, KIP-890):
+A client's batch is compared with its producer's entry (KIP-98, KIP-360, KIP-890):
 
     same epoch, sequence range equal to one of the last 5 batches    duplicate: not written again
     epoch older than the entry's                                     INVALID_PRODUCER_EPOCH
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ProducerChecks:
-    """The rules of one partition, whose `name` is in the messages. An `entry` is what it knows."""
+    """The rules of one partition, whose `name` is in the messages. An `entry` is the producer's."""
 
     __slots__ = ("name",)
 
@@ -30,14 +30,14 @@ class ProducerChecks:
         self.name = name
 
     def at(self, entry: ProducerStateEntry, offset: int) -> str:
-        """Which producer, and where."""
+        """Return the producer and the place, for messages."""
         return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
 
     def check_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """Nobody writes after a later epoch was seen.
+        """Refuse a writer whose epoch is older than the last seen one.
 
         Raises:
-            InvalidProducerEpoch: one was.
+            InvalidProducerEpoch: the epoch is older.
         """
         if epoch < entry.producer_epoch:
             raise errors.InvalidProducerEpoch(
@@ -46,7 +46,7 @@ class ProducerChecks:
             )
 
     def check_raised_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """A marker whose epoch was raised for it is later than the transaction, or a retry.
+        """Refuse a marker with a raised epoch, unless it is later than the transaction, or a retry.
 
         Raises:
             InvalidProducerEpoch: it is neither.
@@ -67,7 +67,7 @@ class ProducerChecks:
         *,
         lowest: int,
     ) -> None:
-        """The first batch of a transaction has the lowest sequence that came for it.
+        """Refuse the first batch of a transaction unless it has the lowest sequence seen so far.
 
         Raises:
             OutOfOrderSequenceNumber: a batch before it is missing.
@@ -87,13 +87,13 @@ class ProducerChecks:
     def check_sequence(
         self, entry: ProducerStateEntry, epoch: int, sequence: int, offset: int
     ) -> None:
-        """A batch follows the one before it, as the table above says.
+        """Refuse a batch that does not follow the one before it, by the table above.
 
         Raises:
-            OutOfOrderSequenceNumber: one before it is missing.
+            OutOfOrderSequenceNumber: a batch before it is missing.
         """
         current_epoch = entry.producer_epoch
-        # Nothing is known of the producer, perhaps because its records were deleted (KIP-360).
+        # The producer is unknown, perhaps because its records were deleted (KIP-360).
         if current_epoch == NO_PRODUCER_EPOCH:
             return
         if epoch != current_epoch:
@@ -118,9 +118,9 @@ def check_guard(
     epoch: int,
     verification: VerificationState,
 ) -> None:
-    """A transactional batch joins a transaction that is open, or begins the verified one.
+    """Refuse a transactional batch unless it joins an open transaction, or begins the verified one.
 
-    `known` is the partition's entry, of which `verification` remembers the former.
+    `known` is the partition's entry; `verification` remembers the entry at its begin.
 
     Raises:
         InvalidTxnState: it does neither.

@@ -20,16 +20,18 @@ SEQUENCE_COUNT = 1 << 31
 
 
 def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
-    """The sequence of a batch's last record; 0 follows 2^31-1. A batch without one has none."""
+    """Return the sequence of a batch's last record (0 follows 2^31-1), -1 for a batch without
+    sequences.
+    """
     if base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (base_sequence + last_offset_delta) % SEQUENCE_COUNT
 
 
 class CachedBatch(tuple[int, int, int, int]):
-    """One of a producer's last batches, as much of it as recognising a retry takes.
+    """One of a producer's last batches: the fields that recognise a retry.
 
-    A tuple, because one is made per append.
+    A tuple, because every append makes one.
     """
 
     __slots__ = ()
@@ -53,12 +55,11 @@ class CachedBatch(tuple[int, int, int, int]):
 
     @property
     def base_offset(self) -> int:
-        """The offset of the batch's first record."""
         return self.last_offset - self.offset_delta
 
     @property
     def first_sequence(self) -> int:
-        """The sequence of the batch's first record, -1 when it has none."""
+        """The sequence of the batch's first record, -1 without one."""
         if self.last_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.last_sequence - self.offset_delta) % SEQUENCE_COUNT
@@ -71,7 +72,7 @@ class CachedBatch(tuple[int, int, int, int]):
 
 
 class ProducerStateEntry:
-    """What one partition knows of one producer id. Never mutated: an append replaces it."""
+    """The state of one producer id in one partition. Never changed: an append replaces it."""
 
     __slots__ = (
         "batches",
@@ -101,9 +102,9 @@ class ProducerStateEntry:
         """Epoch of the transaction coordinator that wrote the last marker, -1 for none."""
         self.last_timestamp = last_timestamp
         self.current_txn_first_offset = current_txn_first_offset
-        """Where the open transaction began, -1 when none is open."""
+        """The first offset of the open transaction, -1 without one."""
         self.next_sequence = (self.last_sequence + 1) % SEQUENCE_COUNT
-        """The first sequence that the next batch of `producer_epoch` must have."""
+        """The first sequence of the next batch of `producer_epoch`."""
 
     def with_batch(
         self,
@@ -115,10 +116,10 @@ class ProducerStateEntry:
         timestamp: int,
         transaction_start: int,
     ) -> ProducerStateEntry:
-        """The entry after a batch of that epoch and first sequence was written."""
+        """Return the entry after a batch of that epoch and first sequence was written."""
         last = last_sequence(sequence, offset_delta)
         kept = self.batches[1 - BATCHES_KEPT :] if self.producer_epoch == epoch else ()
-        # Not by the constructor: its keywords would take longer than all that is done here.
+        # Not by the constructor: its keywords would take longer than the rest of this method.
         entry = _new(ProducerStateEntry)
         entry.producer_id = self.producer_id
         entry.producer_epoch = epoch
@@ -131,16 +132,16 @@ class ProducerStateEntry:
 
     @property
     def last_sequence(self) -> int:
-        """The last sequence written, -1 when no batch is known."""
+        """The last sequence written, -1 if no batch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     @property
     def last_data_offset(self) -> int:
-        """The offset of the last record written, -1 when no batch is known."""
+        """The offset of the last record written, -1 if no batch is known."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def find_duplicate(self, epoch: int, base_sequence: int, last: int) -> CachedBatch | None:
-        """The known batch of this epoch with exactly these first and last sequences."""
+        """Return the known batch of this epoch with exactly these first and last sequences."""
         if epoch != self.producer_epoch:
             return None
         for batch in self.batches:
@@ -161,9 +162,9 @@ _new = object.__new__
 
 
 class VerificationState:
-    """What the leader knew of a producer when the coordinator said that its append belongs to an
-    open transaction. It guards that append: a marker that comes between ends what was verified.
+    """The leader's knowledge of a producer at the begin of a verification by the coordinator.
 
+    It guards the verified append: a marker that comes in between ends the verification.
     `supports_epoch_bump` marks a client of transactions version 2, which starts at sequence 0.
     """
 
@@ -178,9 +179,10 @@ class VerificationState:
     ) -> None:
         self.supports_epoch_bump = supports_epoch_bump
         self.entry = entry
-        """The producer's, None when nothing was known of it. An append or a marker replaces it."""
+        """The producer's entry, None if it was unknown. An append or a marker replaces the entry.
+        """
         self.is_open = is_open
-        """Was a transaction of it open here already? Then the coordinator was not asked."""
+        """True if its transaction was open here already: then the coordinator is not asked."""
 
 
 class CompletedTransaction(Value):
@@ -193,7 +195,7 @@ class CompletedTransaction(Value):
 
 
 class Duplicate:
-    """The batch was written before: answer success with what was said then."""
+    """The batch was written before: answer success with the offsets and timestamp of that write."""
 
     __slots__ = ("base_offset", "last_offset", "timestamp")
 
@@ -204,7 +206,7 @@ class Duplicate:
 
 
 class ProducerUpdate:
-    """The entry as it will be once the batch is written, and the transaction it ends if any."""
+    """The entry after the batch is written, and the transaction that the batch ends, if any."""
 
     __slots__ = ("completed", "entry")
 

@@ -1,9 +1,9 @@
-"""Ordinary batches, which a few comparisons prove to be good; nearly all are.
+"""Ordinary batches, which a few comparisons prove to be good; nearly all are ordinary.
 
-Producers send the same kind of batch again and again: plain, of no transaction, its records of a
-shape met before (see `wire.records.decode.fast.uniform`). One look at its header and one
-call over all its records tell whether every check of `log_validator` would pass. A `BuiltBatch` has
-proved most by its making; what depends on the topic is asked of its facts.
+Producers send the same kind of batch again and again: plain, without a transaction, its records of
+a shape met before (see `wire.records.decode.fast.uniform`). Its header and one call over all its
+records prove that every check of `validator` would pass. A `BuiltBatch` is good by its
+construction, and only its facts are compared with the topic's settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _header_of = HEADER.unpack_from
 
 
 def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> GoodBatch | None:
-    """What `validate` makes of one batch, if it is ordinary and good; None says nothing."""
+    """Return what `validate` returns for an ordinary, good batch; None if `validate` must decide.
+    """
     if isinstance(records, BuiltBatch):
         is_fit = (
             records.size <= config.batch_size_max

@@ -1,4 +1,4 @@
-"""The entries of a produced record set: which one is first, and what may follow it."""
+"""The entries of a produced record set: the first one, and the bytes that may follow it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _LENGTH_MAX = (1 << 31) - 1 - LOG_OVERHEAD
 
 
 def first_entry(view: memoryview, magic_limits: tuple[int, int]) -> tuple[int, int, int]:
-    """Offset, size and magic of the first entry, which is whole and of an allowed format.
+    """Return offset, size and magic of the first entry, which must be whole and of an allowed
+    format.
 
     Raises:
         InvalidRecord: no whole entry, or a magic outside `magic_limits`.
@@ -30,7 +31,7 @@ def first_entry(view: memoryview, magic_limits: tuple[int, int]) -> tuple[int, i
 
 
 def check_rest(view: memoryview, position: int) -> None:
-    """Accept what follows the one batch, to be trimmed: the start of an entry, or less.
+    """Accept the bytes after the one batch, to be trimmed: the start of an entry, or less.
 
     Raises:
         InvalidRecord: a second whole entry.
@@ -52,7 +53,7 @@ def check_size(size: int, size_max: int, topic_partition: object) -> None:
 
 
 def _entry(view: memoryview, position: int) -> tuple[int, int, int] | None:
-    """Offset, size and magic of the entry at `position`, None when it is incomplete.
+    """Return offset, size and magic of the entry at `position`, None for an incomplete one.
 
     Raises:
         CorruptMessage: its length or magic is impossible.

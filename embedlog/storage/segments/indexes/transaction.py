@@ -1,14 +1,14 @@
-"""The aborted transactions of one segment: what a read_committed fetch must tell its reader.
+"""The aborted transactions of one segment, which a read_committed fetch reports to its reader.
 
     entry, 34 bytes, big-endian, sorted by last offset
     0   int16   version, 0
     2   int64   producer id
     10  int64   first offset of the transaction
     18  int64   last offset: the offset of the abort marker
-    26  int64   last stable offset once the transaction had ended
+    26  int64   last stable offset after the end of the transaction
 
-The index lives in memory; its segment writes the bytes that `append` returns to the `.txnindex`
-file, which exists only when something was aborted. The whole index can be rebuilt from the log.
+The index lives in memory; its segment stores it in the `.txnindex` file if there is an entry. It
+can be rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TransactionIndex:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole index, and the position at which the next entry is written."""
+        """Bytes of the whole index."""
         return len(self._entries) * ENTRY_SIZE
 
     def append(self, entry: AbortedTransaction) -> bytes:
@@ -80,10 +80,10 @@ class TransactionIndex:
     def collect_aborted(
         self, fetch_offset: int, upper_bound: int
     ) -> tuple[list[AbortedTransaction], bool]:
-        """The aborted transactions that overlap [`fetch_offset`, `upper_bound`).
+        """Return the aborted transactions that overlap [`fetch_offset`, `upper_bound`).
 
-        The second value says that no later segment can hold another: an entry's last stable
-        offset reached `upper_bound`, so every transaction open below it had ended by then.
+        The second value is True if no later segment can hold another: an entry's last stable offset
+        reached `upper_bound`, so every transaction open below it had ended by then.
         """
         entries = self._entries
         overlapping = []
@@ -104,7 +104,7 @@ class TransactionIndex:
         return keep * ENTRY_SIZE
 
     def encode(self) -> bytes:
-        """The content of the index file."""
+        """Return the content of the index file."""
         return b"".join(map(_encode, self._entries))
 
     @classmethod
