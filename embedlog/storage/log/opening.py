@@ -21,32 +21,31 @@ if TYPE_CHECKING:
 
 
 class Found:
-    """What the opening of a log found."""
+    """The findings of an opening."""
 
     __slots__ = ("cut_size", "damage", "degradations", "is_recovered")
 
     def __init__(self) -> None:
         self.is_recovered = False
-        """Its batches were read, as it was not closed cleanly."""
+        """True if the log was not closed cleanly, and its batches were read."""
         self.cut_size = 0
-        """Bytes that were put aside."""
+        """Bytes that were moved to quarantine."""
         self.damage: CorruptRecord | None = None
-        """What was found damaged, and may not be cut."""
+        """The damage that may not be cut."""
         self.degradations: list[Degradation] = []
-        """What people should know of how the log was opened."""
+        """Degradations that the opening found."""
 
 
 class Opening:
-    """What is known of a log before it is opened, and in `found` what opening it found.
+    """Facts of a log before it is opened; `found` are the findings of the opening.
 
-    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
-    they do not say; `cleaned_offset` too, -1 when the log was never compacted. Offsets below
-    `gaps_below` need not be contiguous (`gaps`). The start offset is
-    that of the sealed checkpoint, `told_start_offset` that of the text, -1 for an unknown one,
-    until `start_offset` has decided.
-    `is_replicated`: see `LogManager`.
-    `clean`: it was closed, and everything is there. `same_boot`: the machine has not restarted
-    since the log was written, so no write is missing but the end of the last one.
+    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 without
+    an entry; so does `cleaned_offset`, -1 if the log was never compacted. Offsets below
+    `gaps_below` need not be contiguous (`gaps`). Until `start_offset` has decided, the start offset
+    is that of the sealed checkpoint, and `told_start_offset` that of the text, -1 if unknown.
+    `is_replicated`: see `LogManager`. `clean`: the log was closed and is complete. `same_boot`: the
+    machine has not restarted since the log was written, so only the end of the last write may be
+    missing.
     """
 
     __slots__ = (
@@ -102,7 +101,7 @@ class Opening:
 
 
 def create_log(opening: Opening, checkpoint: Callable[[], object]) -> Log:
-    """A log in a directory that exists and holds no segments."""
+    """Make a log in a directory that exists and holds no segments."""
     segment = make_segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
     segment.file.create()
     log = make_log(opening, [segment], LeaderEpochs(), checkpoint)
@@ -117,10 +116,10 @@ def make_log(
     epochs: LeaderEpochs,
     checkpoint: Callable[[], object],
 ) -> Log:
-    """The log of these segments, their start and end already known; loads its producers."""
+    """Make the log of these segments, whose start and end are known; load its producers."""
     end = segments[-1].next_offset
     start = min(max(opening.log_start_offset, segments[0].base_offset), end)
-    # An epoch that begins at the very end has a leader and no record yet: it is kept.
+    # An epoch that begins at the very end has a leader and no record yet: keep it.
     epochs.truncate_from_end(end + 1)
     epochs.truncate_from_start(start)
     producers = ProducerStateManager(
@@ -129,7 +128,7 @@ def make_log(
         count_max=opening.config.max_partition_producer_ids,
     )
     if end > 0 or not opening.clean:
-        # Of an empty log, too: snapshots may have outlived the records that they tell of.
+        # Even for an empty log: snapshots may have outlived their records.
         _load_producers(opening, segments, producers, start, end)
     log = Log(
         opening.topic_partition,
@@ -147,15 +146,15 @@ def make_log(
         is_replicated=opening.is_replicated,
     )
     log.offsets.cleaned_offset = opening.cleaned_offset
-    log.offsets.gaps_below = min(opening.gaps_below, end)  # what is appended continues there
+    log.offsets.gaps_below = min(opening.gaps_below, end)  # appended records continue there
     return log
 
 
 def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) -> None:
     """End the opening: refuse writes on rot; after an unclean stop begin a leader epoch.
 
-    A reader may have seen records that the crash took. The new epoch tells it so (KIP-320):
-    without it, it would read other records at their offsets and not know.
+    A reader may have seen records that the crash took. The new epoch reveals that (KIP-320):
+    without it, the reader would get other records at their offsets without noticing.
 
     Raises:
         KafkaStorageError: the disk refuses.
@@ -167,13 +166,13 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
     if begins_epoch and end > 0 and log.epochs.latest >= 0:
         log.epochs.assign(log.epochs.latest + 1, end)
     if log.config.durability == "fsync":
-        # What was recovered must not vanish in the next crash, once somebody has read it.
+        # Recovered records that somebody has read must not vanish in the next crash.
         try:
             log.durability.flush()
         except KafkaStorageError:
             if log.failure is None:
                 raise
-            # The log stays, read-only: a second opening would be told that all is well.
+            # The log stays, read-only: a second opening would find no error.
 
 
 def _load_producers(
@@ -194,13 +193,13 @@ def _load_producers(
             now_ms=opening.runtime.clock.wall_ms(),
         )
     except CorruptRecord as error:
-        # Nobody knows which records were sent before: the log can be read, and takes no more.
+        # Duplicates cannot be recognised: the log can be read, and takes no more writes.
         opening.found.damage = error
         producers.truncate()
 
 
 def make_segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
-    """A segment of that log, not yet on disk."""
+    """Make a segment of that log, not yet on disk."""
     return Segment(
         opening.open_files,
         opening.directory,

@@ -1,4 +1,4 @@
-"""What is synced by the clock: segments that are complete, and topics that ask for it."""
+"""Syncs by the clock: complete segments, and topics with flush.ms or flush.messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class PeriodicSync:
-    """What it remembers is of the round before."""
+    """Remembers the round before."""
 
     __slots__ = ("_flushed", "_logs", "_on", "_sealed")
 
     def __init__(self, logs: Callable[[], Sequence[Log]], on: OnLog) -> None:
-        """`on` does some work on a log, and takes note where that fails."""
+        """`on` does some work on a log, and notes a failure."""
         self._logs = logs
         self._on = on
         self._sealed: dict[Log, int] = {}
@@ -28,10 +28,10 @@ class PeriodicSync:
         """Log -> monotonic time of its last flush."""
 
     def sync_sealed(self) -> bool:
-        """Give the logs that sync nothing else a recovery point: Kafka's flush at a roll.
+        """Give logs that sync nothing else a recovery point: Kafka's flush at a roll.
 
-        A round later, when the system has written nearly everything by itself: it costs little
-        then. Recovery reads nothing below, and takes what is bad there for rot. Returns whether
+        It comes a round later, when the system has written nearly everything by itself and a sync
+        is cheap. Recovery reads nothing below, and treats bad batches there as rot. Return whether
         there is more for the next round.
         """
         former, self._sealed = self._sealed, {}
@@ -46,8 +46,9 @@ class PeriodicSync:
         return bool(self._sealed)
 
     def flush(self, now_ms: int) -> bool:
-        """Obey flush.ms and flush.messages, for the few topics that set them. Returns whether there
-        is more to come; `now_ms` is monotonic.
+        """Obey flush.ms and flush.messages, for the few topics that set them.
+
+        Return whether there is more to come; `now_ms` is monotonic.
         """
         logs = self._logs()
         is_any_unsynced = False

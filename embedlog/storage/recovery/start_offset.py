@@ -1,9 +1,9 @@
-"""Where a log begins: the checkpoint's word, or what can be concluded without it.
+"""Where a log begins: by the checkpoint, or by the epoch cache without it.
 
-Records below the start offset are there, for their segment holds others, and were deleted. A wrong
-one hides records or brings deleted ones back. The epoch cache of the log is a second witness: what
-is deleted takes its epochs along, so that the first epoch begins at the start offset, or behind it
-where records have none (magic 0 and 1).
+Records below the start offset were deleted, but are still there if their segment holds others. A
+wrong start offset hides records or brings deleted ones back. The epoch cache of the log is a second
+witness: a deletion removes the epochs of its records, so the first epoch begins at the start
+offset, or behind it if records have none (magic 0 and 1).
 """
 
 from __future__ import annotations

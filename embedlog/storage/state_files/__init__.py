@@ -3,5 +3,5 @@
     form                    `sealed_file`, `checkpoint_files`
     of a data directory     `clean_shutdown`, `log_dirs`, `archived_offsets`, `retention_pins`,
                             `commit_file`, `staged_layout`
-    of one log              `leader_epochs`, `published_offset`, `partition_metadata` (the topic's id)
+    of one log              `leader_epochs`, `published_offset`, `partition_metadata`
 """
