@@ -1,15 +1,8 @@
-"""Log compaction: of every key the last record stays (topics with cleanup.policy=compact).
+"""The cleaner of a directory's logs: it cleans the log with the largest share of dirty bytes first.
 
-The cleaner looks for the log with the largest share of dirty bytes, cleans it in one round, and
-looks again until none is worth a round. It works in slices of some milliseconds, in the thread
-that drives the scheduler, and has nothing to do while no compacted log changes.
-
-    cleaner_range          what is dirty, and whether a round is due
-    cleaner_round          map the keys, rewrite the segments, group by group
-    offset_map             key -> last offset
-    cleaner_transactions   what aborted batches and markers become
-    cleaner_filter         what stays of a batch
-    cleaner_output         the new segment, and the swap
+It cleans a log in one round, and repeats that until no log is worth a round. It works in slices of
+some milliseconds, in the thread that drives the scheduler, and has nothing to do while no compacted
+log changes.
 """
 
 from __future__ import annotations
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LogCleaner:
-    """Compacts the logs of one manager. Its calls exclude each other."""
+    """Compacts the logs of one directory. Its calls exclude each other."""
 
     def __init__(
         self,
@@ -59,14 +52,14 @@ class LogCleaner:
         self._round: CleaningRound | None = None
         self._is_stopped = False
         self.uncleanable: dict[Log, str] = {}
-        """Logs that are left alone since a round failed, and why; until they are opened again."""
+        """Logs whose cleaning failed -> why; they are not cleaned until they are opened again."""
         self.uncleanable_since: dict[Log, int] = {}
-        """When that was, as wall time."""
+        """Wall time of the failure."""
 
     def run_once(self) -> int | None:
         """Do one slice of work; return milliseconds until the next.
 
-        None when nothing is due, nor will be before some log changes.
+        None if no log is due, nor will be before some log changes.
         """
         with self._lock:
             if self._is_stopped or not self._settings.log_cleaner_enable:
@@ -80,7 +73,7 @@ class LogCleaner:
     def finish_now(self) -> Iterator[int]:
         """Do every round that is due, a slice at a time; yield the bytes that each slice saves.
 
-        A round that the disk refuses, or that the log's changes end, is left to a later time.
+        If the disk refuses a round, or changes of the log end it, it is left to a later time.
         """
         while True:
             with self._lock:
@@ -101,13 +94,13 @@ class LogCleaner:
                 return
 
     def stop(self) -> None:
-        """End the round that is under way, and do nothing from here on."""
+        """End the round that is under way, and begin no other."""
         with self._lock:
             self._is_stopped = True
             self._end_round()
 
     def _begin(self) -> int | None:
-        """Begin a round on the log that needs it most; without one, say when to look again."""
+        """Begin a round on the log that needs it most; without one, return when to look again."""
         now_ms = self._clock.wall_ms()
         logs = [log for log in self._logs() if log.config.compact and log.failure is None]
         self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
@@ -123,7 +116,7 @@ class LogCleaner:
                 self._leave_alone(log, str(error))
                 continue
             except KafkaError as error:
-                # No descriptor for a segment. One that cannot be read for good stops the round.
+                # No descriptor for a segment. A segment that can never be read stops the round.
                 if not _is_harmless(error):
                     self._leave_alone(log, str(error))
                 waits.append(self._settings.log_cleaner_backoff_ms)
@@ -171,7 +164,7 @@ class LogCleaner:
                 self._end_round()
                 return self._settings.log_cleaner_backoff_ms
         if round.log.chain.is_swapping:
-            return self._settings.log_cleaner_backoff_ms  # the disk is full just now
+            return self._settings.log_cleaner_backoff_ms  # the disk is full
         moved = round.progress.read + round.progress.written - size
         return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
 
@@ -193,6 +186,6 @@ class LogCleaner:
 
 
 def _is_harmless(error: KafkaError | OSError) -> bool:
-    """Whether something ran short, and may not next time."""
+    """Whether something ran short that may not be short next time."""
     cause = error.__cause__ if isinstance(error, KafkaError) else error
     return isinstance(cause, OSError) and cause.errno in HARMLESS_ERRORS

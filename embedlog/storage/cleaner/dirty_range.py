@@ -1,12 +1,12 @@
-"""Which part of a log compaction has not seen, and whether it is worth a round.
+"""The part of a log that compaction has not seen, and whether it is worth a round.
 
     log start           first dirty                  end                    log end
         |    clean          |         dirty           |    not yet cleanable   |
 
 `end` is the begin of the segment that holds the last stable offset, of the last segment, or of the
-first one that is younger than min.compaction.lag.ms, whichever comes first. A round is due when
-dirty / (clean + dirty) in bytes is above min.cleanable.dirty.ratio, or when the oldest dirty
-segment has waited for max.compaction.lag.ms (KIP-354).
+first one that is younger than min.compaction.lag.ms, whichever comes first. A round is due if dirty
+/ (clean + dirty) in bytes is above min.cleanable.dirty.ratio, or if the oldest dirty segment has
+waited for max.compaction.lag.ms (KIP-354).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DirtyRange(Value):
-    """What a look at a log found. Offsets `first_dirty` and `end`, sizes in bytes."""
+    """The dirty range of a log: offsets `first_dirty` and `end`, sizes in bytes."""
 
     first_dirty: int
     end: int
@@ -31,16 +31,16 @@ class DirtyRange(Value):
     dirty_size: int
     is_due: bool
     wait_ms: int | None
-    """When the passing of time alone makes another look worth while; None for never."""
+    """Milliseconds until time alone makes another look worth while; None for never."""
 
     @property
     def ratio(self) -> float:
-        """The share of what could be read that compaction has not seen."""
+        """The share of the readable bytes that compaction has not seen."""
         return _ratio(self.clean_size, self.dirty_size)
 
 
 def dirty_range(log: Log, now_ms: int) -> DirtyRange:
-    """Look at a log of a compacted topic. `now_ms` is wall time. No lock.
+    """Return the dirty range of a log of a compacted topic. `now_ms` is wall time. No lock.
 
     Raises:
         CorruptRecord: a segment's headers are damaged.
@@ -93,13 +93,14 @@ def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | Non
 
 
 def _age_base(segment: Segment) -> int:
-    """The time of the youngest record, or of the last append when records carry none."""
+    """Return the time of the youngest record, or of the last append if records have no timestamps.
+    """
     largest = segment.largest()[0]
     return largest if largest >= 0 else segment.modified_ms
 
 
 def _first_timestamp(segment: Segment) -> int:
-    """The largest timestamp of the first batch, -1 when there is none."""
+    """Return the largest timestamp of the first batch, -1 without one."""
     size = segment.size
     for info in walk(segment.file.view(0, size), 0, size, segment.path):
         return info[4]

@@ -1,4 +1,4 @@
-"""What compaction reads of a broker's settings."""
+"""The broker settings that compaction reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the path given to `embedlog.open` names: a directory, or memory; and what follows of it."""
+"""The path given to `embedlog.open`: a directory, or memory; and the defaults that follow from it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
 
     class Path(Protocol):
-        """Anything that `open` of Python takes as a path and is not text."""
+        """Any path that Python's `open` takes and that is not text."""
 
         def __fspath__(self) -> str: ...
 
@@ -27,10 +28,10 @@ IN_MEMORY = ":memory:"
 
 
 def data_directory(path: str | Path | None) -> str | None:
-    """The directory that `path` names; None means memory.
+    """Return the directory that `path` names; None means memory.
 
-    A leading "~" is the home directory. Text that looks like an address is refused; a directory of
-    such a name is written "./localhost:9092".
+    A leading "~" is the home directory. Text that looks like an address is refused; write
+    "./localhost:9092" for a directory of such a name.
 
     Raises:
         ConfigError: it is no path.
@@ -58,7 +59,7 @@ def data_directory(path: str | Path | None) -> str | None:
 
 
 def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tuple[str, ...]:
-    """The directories of `log_dirs`, beside that at `path`; None is memory.
+    """Return the directories of `log_dirs` beside the one at `path`; None is memory.
 
     Raises:
         ConfigError: one is no path, or the same as another, or lies within another.
@@ -86,8 +87,9 @@ def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tup
 
 
 def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
-    """The further directories of the setting log.dirs, where it names that at `path`, too; one that
-    does not is of another program.
+    """Return the further directories of the setting log.dirs if it names the one at `path` as well.
+
+    A setting that does not name it belongs to another program.
     """
     if path is None or not named or len(named) < 2:
         return ()
@@ -98,10 +100,11 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
 
 
 def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True) -> str:
-    """The data directory of one broker that is there; `is_whole`: the only one that it has.
+    """Return the existing data directory of one broker; with `is_whole` its only one.
 
     Raises:
-        ConfigError: it is none, or that of several brokers, or one of several of a broker.
+        ConfigError: there is none, or it belongs to several brokers, or is one of several of a
+            broker.
     """
     directory = data_directory(path)
     found = None if directory is None else files.stat(directory)
@@ -119,7 +122,7 @@ def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True)
 
 
 def looks_like_address(text: str) -> bool:
-    """Is it "host:port", several of them, or one with "PLAINTEXT://" before it?
+    """Whether the text is "host:port", several of them, or one with "PLAINTEXT://" before it.
 
     >>> [looks_like_address(text) for text in ("localhost:9092", ":9092", "./a:1", "data", "C:")]
     [True, True, False, False, False]
@@ -149,7 +152,7 @@ def _text_of(path: Path) -> str:
 
 
 def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> str:
-    """The level that topics have by default.
+    """Return the level that topics have by default.
 
     Raises:
         ConfigError: there is no such level, or it needs a disk.
@@ -165,7 +168,7 @@ def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> 
 
 
 def runtime_of(path: str | None) -> Runtime:
-    """Clock, files and threads of a cluster in a directory, or in memory."""
+    """Return clock, files and threads of a cluster in a directory, or in memory."""
     if path is not None:
         return real_runtime()
     from embedlog.runtime.memory_files import MemoryFiles

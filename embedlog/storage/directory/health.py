@@ -1,4 +1,4 @@
-"""What is degraded in a data directory: collected when asked for, from the parts that know it."""
+"""The degradations of a data directory, collected on request from the parts that know them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ def degradations(
     opener: LogOpener,
     tasks: LogTasks,
 ) -> list[Degradation]:
-    """Everything that is degraded, sorted by kind and subject.
+    """Return all degradations, sorted by kind and subject.
 
-    Of a directory that was closed cleanly a log is looked into when it is first asked for: damage
-    in one that nobody has asked for yet is not known.
+    After a clean close a log is opened at its first use: damage in an unused one is not known.
     """
     found = [*_of_logs(logs), *_of_tasks(owned.path, tasks)]
     for opened in list(opener.found.values()):

@@ -1,4 +1,4 @@
-"""What no log needs any more and is still on disk: files, and directories of deleted logs."""
+"""Files and directories of deleted logs that no log needs any more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Leftovers:
-    """Removes it; views of it stay readable. What cannot be removed is left to the next open."""
+    """Removes them; views stay readable. The next open removes the rest."""
 
     __slots__ = ("_directories", "_directory", "_files", "_random")
 
@@ -25,10 +25,10 @@ class Leftovers:
         self._random = random
         self._directories: list[str] = []
         self._files: list[tuple[int, list[str]]] = []
-        """(monotonic time, files to remove then)."""
+        """(monotonic time, files to remove at that time)."""
 
     def put_away(self, topic_partition: TopicPartition) -> None:
-        """Give the directory of a log another name, under which `remove` comes to it.
+        """Rename the directory of a log, so that `remove` removes it.
 
         Raises:
             OSError: the disk refuses.
@@ -41,12 +41,12 @@ class Leftovers:
         except OSError as error:
             if error.errno not in (ENOSPC, EDQUOT):
                 raise
-            remove_tree(files, directory)  # no room for another name
+            remove_tree(files, directory)  # no room for a new name
         else:
             self._directories.append(path)
 
     def remove(self) -> None:
-        """Remove the directories; what cannot be removed yet is tried again."""
+        """Remove the directories; those that cannot be removed yet are tried again."""
         for path in self._directories.copy():
             try:
                 remove_tree(self._directory.files, path)
@@ -67,7 +67,7 @@ class Leftovers:
         return min((due_ms for due_ms, _ in self._files), default=None)
 
     def remove_files(self, useless: list[str]) -> None:
-        """Remove these; one that is gone is fine."""
+        """Remove these files; missing ones are fine."""
         for path in useless:
             try:
                 self._directory.files.remove(path)

@@ -1,4 +1,4 @@
-"""Making `Log` objects: of directories that are there, of damaged ones, of none."""
+"""Making `Log` objects from existing directories, damaged ones, or none."""
 
 from __future__ import annotations
 
@@ -54,14 +54,15 @@ class LogOpener:
         self.open_files = open_files
         self.recovered_count = 0
         self.cut_size = 0
-        """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
+        """Number of logs that were recovered after an unclean shutdown, and bytes cut off them."""
         self.found: dict[TopicPartition, list[Degradation]] = {}
-        """What people should know of how logs were opened."""
+        """Degradations that the opening of logs found."""
 
     def open(
         self, topic_partition: TopicPartition, config: LogConfig, *, salvage: bool = False
     ) -> Log:
-        """The log in a partition's directory, recovered if need be; see `recovery.open_log`.
+        """Open the log in a partition's directory, recovering it if necessary; see
+        `recovery.open_log`.
 
         Raises:
             KafkaStorageError: the disk refuses.
@@ -83,7 +84,7 @@ class LogOpener:
         return log
 
     def salvage(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
-        """The log, without the damage: every good batch stays; see `recovery.salvage`.
+        """Open a log without its damage: every good batch stays; see `recovery.salvage`.
 
         Raises:
             OSError: the disk refuses.
@@ -105,7 +106,7 @@ class LogOpener:
         return self.open(topic_partition, config, salvage=True)
 
     def create(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
-        """A new log, in a directory of its own.
+        """Create a log in a directory of its own.
 
         Raises:
             KafkaStorageError: something else has its place.
@@ -119,16 +120,16 @@ class LogOpener:
             raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
         files.make_directory(opening.directory)
         if config.durability == "fsync":
-            # By the topic's level: it may promise more than others here. Also if the directory is
-            # there: an earlier attempt may have made it and then failed.
+            # By the topic's level, which may promise more than others here. Even if the directory
+            # exists: an earlier attempt may have made it and then failed.
             files.sync_directory(self._directory.path)
         return create_log(opening, self._checkpoints.write_positions)
 
     def identify(self, log: Log, topic_id: bytes) -> None:
-        """Note the topic's id beside the log, the first time it is known.
+        """Store the topic's id beside the log, the first time it is known.
 
         Raises:
-            InconsistentTopicId: it is the log of another topic of that name.
+            InconsistentTopicId: the log belongs to another topic of that name.
             OSError: the disk refuses.
         """
         if log.topic_id == topic_id:
@@ -139,7 +140,7 @@ class LogOpener:
                 f"not {uuid_to_text(topic_id)}"
             )
         if not self._directory.is_volatile:
-            # Its name becomes durable with the first segment's, before anything is promised.
+            # The file's name becomes durable with the first segment's, before any promise.
             path = f"{log.directory}/{paths.PARTITION_METADATA}"
             is_synced = log.config.durability == "fsync"
             partition_metadata.write(self._directory.files, path, topic_id, sync=is_synced)
@@ -156,7 +157,7 @@ class LogOpener:
         )
 
     def _known(self, topic_partition: TopicPartition, config: LogConfig) -> Opening:
-        """What is known of a log that is there."""
+        """Return the facts of an existing log."""
         opening = self._opening(topic_partition, config)
         opening.clean = self._directory.clean
         opening.same_boot = self._directory.same_boot
@@ -164,12 +165,14 @@ class LogOpener:
         return opening
 
     def _read_topic_id(self, log: Log) -> bytes | None:
-        """The id in partition.metadata; None when it is missing or damaged: it is written anew."""
+        """Return the id in partition.metadata; None if it is missing or damaged: it is written
+        again.
+        """
         path = f"{log.directory}/{paths.PARTITION_METADATA}"
         try:
             return partition_metadata.decode(self._directory.files.read(path), path)
         except FileNotFoundError:
             return None
         except CorruptRecord as error:
-            events.warning("a damaged topic id is written anew: %s", error)
+            events.warning("a damaged topic id will be written again: %s", error)
             return None

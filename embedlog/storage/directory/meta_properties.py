@@ -1,9 +1,9 @@
-"""`meta.properties`: which node of which cluster a data directory belongs to, as Kafka writes it.
+"""`meta.properties`: the node and the cluster of a data directory, as Kafka writes it.
 
-version=1
-cluster.id=...          22 characters
-node.id=1
-directory.id=...        22 characters; changes with the directory, not with the node
+    version=1
+    cluster.id=...          22 characters
+    node.id=1
+    directory.id=...        22 characters; changes with the directory, not with the node
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NAME = "meta.properties"
 
 
 class MetaProperties:
-    """Whose directory it is. `cluster_id` is "" where there is no file yet.
+    """The owner of a directory. `cluster_id` is "" without a file.
 
-    `is_whole`: the file says all of it, also the directory's id.
+    `is_whole`: the file has everything, the directory's id included.
     """
 
     __slots__ = ("cluster_id", "directory_id", "is_whole")
@@ -34,7 +34,7 @@ class MetaProperties:
 
 
 def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
-    """What the file says; a fresh directory id when it says none.
+    """Read the file, with a fresh directory id if it has none.
 
     Raises:
         ConfigError: the directory belongs to another node, or the file cannot be understood.
@@ -59,7 +59,7 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
 
 
 def node_id_of(runtime: Runtime, directory: str) -> str | None:
-    """The id of the node that the directory belongs to, as it is written; None if nobody's."""
+    """Return the node's id as it is written; None without one."""
     path = f"{directory}/{_NAME}"
     if runtime.files.stat(path) is None:
         return None
@@ -69,7 +69,7 @@ def node_id_of(runtime: Runtime, directory: str) -> str | None:
 def write(
     runtime: Runtime, directory: str, node_id: int, properties: MetaProperties, *, sync: bool
 ) -> None:
-    """Replace the file; `sync` makes it survive loss of power."""
+    """Replace the file; with `sync` it survives a loss of power."""
     lines = (
         "version=1",
         f"cluster.id={properties.cluster_id}",

@@ -5,11 +5,11 @@
     compaction                         the same, once there is a compacted log
     unlinking                          file.delete.delay.ms after files have become useless
 
-So an idle broker does not wake for the second kind. `stir` gives those that rest their time again:
-the broker calls it after a request when `is_resting` is set.
+So an idle broker does not wake for the second kind. `stir` makes resting work due again: the broker
+calls it after a request if `is_resting` is set.
 
-`finish_now` does all of it whatever the time, `finish_before_close` the share of a process that
-ends early.
+`finish_now` does all of it at any time, `finish_before_close` the part for a process that ends
+early.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _AFTER_CHANGES = {
 
 
 class LogTasks:
-    """A table of recurring work: a duty. An I/O error poisons the log it hits, and no other."""
+    """A table of recurring work: a duty. An I/O error poisons only the log that it hits."""
 
     __slots__ = (
         "_checkpoints",
@@ -83,7 +83,7 @@ class LogTasks:
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
         cleaner_settings: CleanerSettings | None = None,
     ) -> None:
-        """`logs` returns those that are loaded."""
+        """`logs` returns the loaded ones."""
         self._runtime = runtime
         self._directory = directory
         self._logs = logs
@@ -92,9 +92,9 @@ class LogTasks:
         self._pins = pins
         now_ms = runtime.clock.monotonic_ms()
         self.failing: dict[str, tuple[int, str]] = {}
-        """Work that failed when it was last tried -> since when, as wall time, and why."""
+        """Work that failed at its last try -> since when, as wall time, and why."""
         self._refusal: Exception | None = None
-        """What the disk refused to the work of this moment, for some log."""
+        """The last error of the present work, for some log."""
         self._syncs = PeriodicSync(logs, self._on)
         self.has_compacted = False
         """Whether any log may be one of a compacted topic."""
@@ -106,7 +106,7 @@ class LogTasks:
             cleaner_settings = DefaultSettings()
         self._cleaner_settings = cleaner_settings
         self.is_resting = True
-        """Would a change that is made now go unnoticed until `stir` is called?"""
+        """True if a change would go unnoticed until `stir` is called."""
         self._is_stopped = False
         self._due: dict[str, list[int]] = {
             "_retention": [now_ms + retention_first_ms, retention_interval_ms],
@@ -116,13 +116,13 @@ class LogTasks:
         }
 
     def stop(self) -> None:
-        """Leave the files alone from here on. Requires: no lock that the work takes."""
+        """Stop using the files. Requires: no lock that the work takes."""
         self._is_stopped = True
         if self.cleaner is not None:
             self.cleaner.stop()
 
     def stir(self) -> None:
-        """Something may have changed: let the work that rests be due after its interval.
+        """Make resting work due after its interval, because something may have changed.
 
         Callable with any lock held, as `reconfigured`.
         """
@@ -135,7 +135,7 @@ class LogTasks:
         self._runtime.scheduler.notify(self)
 
     def reconfigured(self) -> None:
-        """Settings have changed: a compaction that waits shall not wait longer than they say."""
+        """Let a waiting compaction wait no longer than the changed settings say."""
         task = self._due["_clean"]
         if task[0] != _NEVER:
             task[0] = min(task[0], self._runtime.clock.monotonic_ms() + self._backoff_ms)
@@ -143,7 +143,7 @@ class LogTasks:
 
     @property
     def clock_guard(self) -> ClockGuard:
-        """Says whether the wall clock can be believed: nothing is deleted for its age if not."""
+        """Whether the wall clock can be believed: nothing is deleted for its age if not."""
         return self._runtime.clock_guard
 
     @property
@@ -157,7 +157,7 @@ class LogTasks:
         for name, task in self._due.items():
             if task[0] <= now_ms:
                 if name in _AFTER_CHANGES:
-                    # Said before the work looks: whoever changes what it has seen finds it said.
+                    # Set before the work looks for changes: later changes find it set.
                     task[0] = _NEVER
                     self.is_resting = True
                 if self._does(getattr(self, name), now_ms):
@@ -165,7 +165,7 @@ class LogTasks:
         return max(1, min(task[0] for task in self._due.values()) - now_ms)
 
     def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
-        """Do some work; a disk that refuses is no concern of the thread that happens to do it."""
+        """Do some work; an error of the disk must not reach the thread that happens to do it."""
         self._refusal = None
         try:
             wants_more = work(now_ms)
@@ -183,8 +183,8 @@ class LogTasks:
                     self._on(log, work)
 
     def _on(self, log: Log, work: Callable[[Log], object]) -> None:
-        """Work on one log. What harms it for good it has noted itself; it goes on after the rest,
-        a full disk or a lack of descriptors.
+        """Work on one log. A log notes lasting damage itself; a full disk or a lack of descriptors
+        is noted here, and the work on other logs goes on.
         """
         try:
             work(log)
@@ -194,7 +194,7 @@ class LogTasks:
             log.health.poison(error)
 
     def _note(self, name: str, refusal: Exception | None) -> None:
-        """Keep in mind how some work went; tell of it when it goes another way than before."""
+        """Remember the outcome of some work; log it if it differs from the one before."""
         directory = self._directory.path
         if refusal is None:
             if self.failing.pop(name, None) is not None:
@@ -208,7 +208,7 @@ class LogTasks:
     def unlink_later(self, useless: list[str], delay_ms: int) -> None:
         """Remove files after a while. Requires: called by the work itself.
 
-        What is left at the close, or after a crash, goes when its log is next opened.
+        Files that are left at the close, or after a crash, go when their log is next opened.
         """
         due_ms = self._runtime.clock.monotonic_ms() + delay_ms
         self._leftovers.add_files(useless, due_ms)
@@ -218,10 +218,10 @@ class LogTasks:
     # All at once
 
     def finish_now(self) -> Iterator[int]:
-        """Do all the work that there is, whatever its time; yield bytes freed, step by step.
+        """Do all the work now; yield bytes freed, step by step.
 
-        Files that are useless are removed, too, without file.delete.delay.ms. Requires: no other
-        thread does any of the work during a step; see `Scheduler.exclusively`.
+        Useless files are removed without file.delete.delay.ms. Requires: no other thread does any
+        of the work during a step; see `Scheduler.exclusively`.
         """
         if self._is_stopped:
             return
@@ -239,8 +239,10 @@ class LogTasks:
         yield 0
 
     def finish_before_close(self) -> None:
-        """Remove what old segments there are, and every useless file: a process that lives shorter
-        than the first interval would never do so. Requires: as `finish_now`.
+        """Remove old segments and every useless file.
+
+        A process that lives shorter than the first interval would never do so. Requires: as
+        `finish_now`.
         """
         if self._directory.is_volatile or not self._directory.is_held:
             return
@@ -249,11 +251,11 @@ class LogTasks:
             try:
                 self._retain(log, now_ms, is_closing=True)
             except (OSError, EmbedlogError):
-                continue  # the disk refuses: another time
+                continue  # the disk refuses: the next process may try
         self._unlink(_NEVER)
 
     def _retain(self, log: Log, now_ms: int, *, is_closing: bool = False) -> int:
-        """Apply retention to one log; the bytes that went."""
+        """Apply retention to one log; return the bytes removed."""
         wall_ms = self._runtime.clock.wall_ms()
         if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0
@@ -264,7 +266,7 @@ class LogTasks:
             delete_old_segments(log, wall_ms, is_closing=is_closing, pinned_offset=pinned)
             return size - log.size
 
-    # Each says whether it wants to come back after its interval
+    # Each returns whether it is due again after its interval
 
     def _checkpoint(self, _now_ms: int) -> bool:
         is_any_unsynced = self._syncs.sync_sealed()

@@ -1,4 +1,4 @@
-"""What is known of a log before it is opened, and making the `Log` of it."""
+"""Facts of a log before it is opened, and making the `Log` from them."""
 
 from __future__ import annotations
 

@@ -22,13 +22,11 @@ UNKNOWN = -1
 
 
 def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int | None) -> None:
-    """Decide on `opening.log_start_offset`; `end` is the log's, None when it has no segment.
+    """Decide on `opening.log_start_offset`; `end` is the log's, None without a segment.
 
-    sealed form     text form                                        start offset
-    good            higher, and Kafka's epochs begin there, too      of the text
-    good            anything else                                    of the sealed form
-    not there       not behind the first epoch, nor behind the end   of the text
-    not there       anything else                                    of the first epoch, or 0
+    sealed form text form start offset good higher, and Kafka's epochs begin there, too of the text
+    good anything else of the sealed form not there not behind the first epoch, nor behind the end
+    of the text not there anything else of the first epoch, or 0
     """
     sealed, told = opening.log_start_offset, opening.told_start_offset
     if sealed != UNKNOWN:
