@@ -30,7 +30,7 @@ class Openable:
 
 
 class OpenFiles:
-    """Opens segments' files, and forgets those that were unused longest ("second chance").
+    """Opens segments' files, and forgets the files unused longest ("second chance").
 
     Forgetting only drops the segment's reference: a thread that writes or reads keeps the file open
     until it is done, so a descriptor never closes under its user.

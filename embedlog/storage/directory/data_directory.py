@@ -41,7 +41,7 @@ _MARKERS = {
     CLEANER_OFFSETS,
     "bootstrap.checkpoint",
 }
-"""Names that identify a data directory; the last one is in that of a new broker of Kafka."""
+"""Names that identify a data directory; a new broker of Kafka has the last one."""
 
 _EVERYWHERE = {"lost+found", ".DS_Store", ".gitignore", ".gitkeep"}
 """Names that may be in a directory that its owner calls empty."""

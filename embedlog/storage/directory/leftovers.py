@@ -46,7 +46,7 @@ class Leftovers:
             self._directories.append(path)
 
     def remove(self) -> None:
-        """Remove the directories; those that cannot be removed yet are tried again."""
+        """Remove the directories; a failed removal is tried again."""
         for path in self._directories.copy():
             try:
                 remove_tree(self._directory.files, path)

@@ -39,7 +39,7 @@ class Pins:
             found = read_pins(files, path, wall_ms)
             archived = read_archived(files, path) if waiting else {}
         except OSError as error:
-            events.warning("the pins of readers cannot be read, the last known ones hold: %s", error)
+            events.warning("the pins of readers cannot be read, the last ones hold: %s", error)
             return {**dict.fromkeys(waiting, 0), **self._known}
         for key in waiting:
             offset = archived.get(key, 0)

@@ -151,7 +151,7 @@ class LogTasks:
         return max(1, self._cleaner_settings.log_cleaner_backoff_ms)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Do what is due at `now_ms` (monotonic); return milliseconds until the next."""
+        """Do the work that is due at `now_ms` (monotonic); return milliseconds until the next."""
         if self._is_stopped:
             return None
         for name, task in self._due.items():

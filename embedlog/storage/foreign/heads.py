@@ -1,7 +1,7 @@
-"""Where batches lie by their heads alone, which cost a tenth of a look at what they hold.
+"""The places of batches by their heads alone: a tenth of the cost of reading them.
 
-Good for what a process of this boot has written: nothing but its last batch can be torn, and rot
-shows to whoever reads the batch. After a loss of power any of the last batches may be torn.
+Suitable for batches of this boot: only the last one can be torn, and the reader of a batch finds
+rot. After a loss of power any of the last batches may be torn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAGIC = 2
 
 
 class Head(NamedTuple):
-    """A batch that was not looked into."""
+    """The head of a batch that was not read."""
 
     position: int
     size: int
@@ -33,8 +33,7 @@ def heads(
 ) -> Iterator[Head]:
     """Yield the heads from `position` on that follow one another, up to byte `size`.
 
-    It ends without a word at whatever is no batch of magic 2: torn, damaged, older, or room that
-    was reserved.
+    Silently end at anything but a batch of magic 2: torn, damaged, older, or reserved room.
     """
     while position + HEADER_SIZE <= size:
         try:

@@ -1,7 +1,7 @@
 """A segment that another process may be writing, cutting or removing: its batches, each checked.
 
-Everything is read by copies, never through a mapping (see `Files.open`), and a checksum is looked
-at each time: nothing that is read has been published by this process.
+Everything is read by copies, never through a mapping (see `Files.open`), and each read checks the
+checksum, because another process wrote the batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _LENGTH_POSITION = 8
 
 
 class ForeignSegment:
-    """Its file stays readable after the owner has removed it, for as long as this is kept.
+    """One segment. Its file stays readable after the owner has removed it, while this object
+    exists.
 
     Raises:
         FileNotFoundError: there is no such segment (any more).
@@ -52,11 +53,11 @@ class ForeignSegment:
         """(base offset, position) of some batches that were read here."""
 
     def size(self) -> int:
-        """Bytes of the file, of which the last may be no batches."""
+        """Return the bytes of the file; the last ones may be no batches."""
         return self._file.size()
 
     def is_replaced(self) -> bool:
-        """Whether the segment's name means another file, or none."""
+        """Whether the segment's name belongs to another file, or to none."""
         before = self.size()
         stat = self._files.stat(self.path)
         if stat is None:
@@ -68,7 +69,7 @@ class ForeignSegment:
         """Yield (position, batch) for the good batches of [position, end), or to the file's end.
 
         Raises:
-            CorruptRecord: what comes next is no good batch; perhaps it is being written.
+            CorruptRecord: the next batch is bad; perhaps it is being written.
         """
         size = self.size() if end is None else end
         while position < size:
@@ -86,11 +87,7 @@ class ForeignSegment:
         return heads(self._file.view, position, self.size(), next_offset)
 
     def batch_of(self, head: Head) -> RecordBatch:
-        """The batch with this head.
-
-        Raises:
-            CorruptRecord: it is damaged.
-        """
+        """Return the batch with this head; CorruptRecord if it is damaged."""
         try:
             batch = RecordBatch(self._file.view(head.position, head.size))
         except (RecordsError, ValueError) as error:
@@ -99,7 +96,7 @@ class ForeignSegment:
         return batch
 
     def _some(self, position: int, end: int) -> Iterator[Batch]:
-        """The batches that a read of some size, or of the first one's, brings."""
+        """Yield the batches of one read: some size, or the first batch's."""
         try:
             view = self._file.view(position, min(READ_SIZE, end - position))
             if len(view) < end - position:
@@ -128,7 +125,7 @@ class ForeignSegment:
             raise CorruptRecord(self.path, position, reason)
 
     def remaining(self, position: int) -> memoryview:
-        """What lies from `position` on, whatever it is."""
+        """Return all bytes from `position` on."""
         try:
             return self._file.view(position, max(0, self.size() - position))
         except ValueError:
@@ -137,22 +134,21 @@ class ForeignSegment:
     # Finding
 
     def mark(self, base_offset: int, position: int) -> None:
-        """Note where a batch begins, for those who look for it or what follows it."""
+        """Note where a batch begins, for later searches."""
         if not self._marks or position - self._marks[-1][1] >= READ_SIZE // 16:
             self._marks.append((base_offset, position))
 
     @property
     def marks(self) -> list[tuple[int, int]]:
-        """(base offset, position) of the batches that were marked, rising."""
         return self._marks
 
     def mark_before(self, offset: int) -> tuple[int, int] | None:
-        """The last marked batch that begins at or before `offset`; None without one."""
+        """Return the last marked batch that begins at or before `offset`; None without one."""
         slot = bisect_right(self._marks, (offset, 1 << 62))
         return self._marks[slot - 1] if slot else None
 
     def begins_with(self, base_offset: int, position: int) -> bool:
-        """Does a good batch of that base offset begin at `position`?"""
+        """Whether a good batch of that base offset begins at `position`."""
         try:
             for _, batch in self.batches(position):
                 return batch.base_offset == base_offset
@@ -161,7 +157,7 @@ class ForeignSegment:
         return False
 
     def position_of(self, offset: int) -> int:
-        """Where some batch begins that is not behind `offset`, and not far before it."""
+        """Return where some batch begins, at or not far before `offset`."""
         mark = self.mark_before(offset)
         if mark is not None:
             return mark[1]
@@ -190,7 +186,8 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """The largest timestamp of a finished segment; None when the index cannot say it."""
+        """Return the largest timestamp of a finished segment; None if the index does not tell it.
+        """
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

@@ -41,11 +41,11 @@ class Opening:
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 without
     an entry; so does `cleaned_offset`, -1 if the log was never compacted. Offsets below
-    `gaps_below` need not be contiguous (`gaps`). Until `start_offset` has decided, the start offset
-    is that of the sealed checkpoint, and `told_start_offset` that of the text, -1 if unknown.
-    `is_replicated`: see `LogManager`. `clean`: the log was closed and is complete. `same_boot`: the
-    machine has not restarted since the log was written, so only the end of the last write may be
-    missing.
+    `gaps_below` need not be contiguous (`gaps`). Until `start_offset` has decided,
+    `log_start_offset` comes from the sealed checkpoint, and `told_start_offset` from the text, -1
+    if unknown. `is_replicated`: see `LogManager`. `clean`: the log was closed and is complete.
+    `same_boot`: the machine has not restarted since the log was written, so only the end of the
+    last write may be missing.
     """
 
     __slots__ = (

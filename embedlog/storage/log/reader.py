@@ -281,8 +281,8 @@ def cut(
     """Return the end of the whole batches of [position, end) that fit `max_bytes`, and the next
     offset.
 
-    With `min_one` the first batch always fits. The offset is that of the first batch that does not
-    fit, by its head: `LogReader.verify` computes it from the batches before.
+    With `min_one` the first batch always fits. The offset is the first of the next batch, by its
+    head: `LogReader.verify` computes it from the batches before.
     """
     limit = position + max_bytes
     start = max(position, segment.indexes.boundary_before(limit, segment.end[1]))

@@ -93,8 +93,8 @@ class ProducerStateManager:
     ) -> VerificationState:
         """Return the guard of a transactional append while the coordinator is asked about it.
 
-        If the transaction is open already (`is_open`) the coordinator need not be asked. `sequence`
-        is the batch's first one, -1 for none.
+        If the transaction is open already (`is_open`) there is no need to ask. `sequence` is the
+        batch's first one, -1 for none.
 
         Raises:
             InvalidProducerEpoch: a later epoch was seen here, whatever the coordinator may say.

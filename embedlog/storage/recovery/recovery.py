@@ -1,4 +1,4 @@
-"""Opening a log: loading what was closed cleanly, recovering what was not.
+"""Opening a log: loading it after a clean close, recovering it after an unclean one.
 
 Recovery reads every batch from the segment of the recovery point on. With P the recovery point
 (everything below was synced), b the first byte that is no good batch and W the sync window:

@@ -1,9 +1,9 @@
 """Taking damage out of a log: every good batch stays at its offset, even behind the damage.
 
-Lost records leave a gap in the offsets, as compaction does: the log is noted as one that may have
-gaps (see `gaps`), and readers continue behind them. Nothing is deleted: before a segment is
-rewritten, its file is copied to a quarantine file. The indexes of such a segment are removed, and
-made again from its batches.
+Lost records leave a gap in the offsets, as compaction does: the log is marked as having gaps (see
+`gaps`), and readers continue behind them. Nothing is deleted: before a segment is rewritten, its
+file is copied to a quarantine file. The indexes of such a segment are removed, and made again from
+its batches.
 
 A batch with a rotten head may still have a right checksum, which does not cover its offset and
 epoch. So a batch is good only if it fits between its neighbours; after a gap, if the next one

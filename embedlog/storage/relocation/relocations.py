@@ -1,4 +1,4 @@
-"""The moves that a broker was asked for: a duty, which makes them slice by slice."""
+"""The moves of a broker's logs: a duty, which makes them slice by slice."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 SLICE_SIZE = 4 << 20
 SLICES_PER_SECOND = 10
-"""So many at least, when there is a rate to be obeyed."""
+"""Least number of slices a second if a rate is set."""
 WAIT_MS = 100
-"""Compaction may be done with a log by then, or the process has descriptors again."""
+"""After this time compaction may be done with a log, or the process may have descriptors again."""
 
 
 class FutureReplica(Value):
-    """The copy that a move makes, as others see it: in which data directory it is, its bytes, and
-    the offset behind its last record.
+    """The copy of a log, for reports: its data directory, its bytes, and the offset behind its last
+    record.
     """
 
     log: Log
@@ -43,8 +43,10 @@ class FutureReplica(Value):
 
 
 class Relocations:
-    """Called by any thread. One move at a time, in the order in which they were asked for; one that
-    has to wait lets the others go first.
+    """The moves of one broker. Thread-safe.
+
+    One move at a time, in the order of the requests; a move that has to wait lets the others go
+    first.
     """
 
     __slots__ = (
@@ -68,7 +70,7 @@ class Relocations:
         slice_size: int = SLICE_SIZE,
         last_size: int = LAST_SIZE,
     ) -> None:
-        """`rate` says how many bytes a second may be moved, None for as fast as can be.
+        """`rate` returns how many bytes a second may be moved, None for no limit.
 
         `slice_size` bytes are moved at a time, and the last `last_size` under the log's locks.
         """
@@ -81,13 +83,13 @@ class Relocations:
         self._moves: dict[TopicPartition, Relocation] = {}
         self._is_stopped = False
         self.failed: dict[TopicPartition, Degradation] = {}
-        """Moves that one of the disks has ended, until they are asked for again."""
+        """Moves that one of the disks has ended, until they are requested again."""
         runtime.scheduler.add(self)
 
     def take_cut_short(self) -> dict[TopicPartition, LogManager]:
-        """Remove the copies that the end of a process has left; return where they were to be.
+        """Remove the copies that an ended process has left; return their target directories.
 
-        Requires: no move was asked for yet.
+        Requires: no move was requested yet.
         """
         found: dict[TopicPartition, LogManager] = {}
         for target in self._directories.managers:
@@ -103,7 +105,7 @@ class Relocations:
         return found
 
     def cancel(self, topic_partition: TopicPartition, *, unless_to: str) -> None:
-        """Give up a move to another directory than the one at this path."""
+        """Give up a move to another directory than the one at `unless_to`."""
         with self._lock:
             known = self._moves.get(topic_partition)
             if known is not None and known.target.directory.path != unless_to:
@@ -112,8 +114,8 @@ class Relocations:
     def start(self, topic_partition: TopicPartition, path: str) -> None:
         """Move the partition's log to the directory at `path`, unless it is there, or on its way.
 
-        A move to yet another one is given up. Of a partition without a log nothing is done, nor
-        where the directory is not there any more.
+        A move to another directory is given up. Nothing is done for a partition without a log, or
+        if the directory is gone.
 
         Raises:
             KafkaStorageError: the log cannot be opened.
@@ -139,7 +141,7 @@ class Relocations:
         self._runtime.scheduler.notify(self)
 
     def futures(self) -> dict[TopicPartition, FutureReplica]:
-        """The copies that are being made."""
+        """Return the copies that are being made."""
         return {
             topic_partition: FutureReplica(
                 move.log,
@@ -174,7 +176,7 @@ class Relocations:
         return 1 if rate is None else max(1, size * 1000 // max(1, rate))
 
     def stop(self) -> None:
-        """Leave the files alone from here on: what was begun begins anew with the next opening."""
+        """Stop using the files: unfinished moves begin again with the next opening."""
         with self._lock:
             self._is_stopped = True
             for move in self._moves.values():
@@ -183,7 +185,7 @@ class Relocations:
         self._runtime.scheduler.remove(self)
 
     def health(self) -> list[Degradation]:
-        """What is degraded: of the logs that there are still, moves that have ended."""
+        """Return the moves that have ended, of logs that still exist."""
         return [
             failed
             for topic_partition, failed in self.failed.copy().items()
@@ -204,7 +206,6 @@ class Relocations:
         return size, is_over
 
     def _wait(self, move: Relocation) -> int:
-        """Let the others go first."""
         move.future.close()
         self._moves[move.log.topic_partition] = self._moves.pop(move.log.topic_partition)
         return WAIT_MS

@@ -78,7 +78,7 @@ class SegmentChain:
         self.segments = segments
 
     def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:
-        """Continue with one segment in place of those that it was made from."""
+        """Continue with one segment in place of its source segments."""
         segments = self.segments
         start = segments.index(former[0])
         self.segments = (*segments[:start], cleaned, *segments[start + len(former) :])

@@ -25,7 +25,7 @@ class SegmentIndexes:
     """The indexes of one segment. Changed under the partition lock; looked up by anyone without
     one.
 
-    `size` is that of the end which the caller took from the segment: no answer lies behind it.
+    `size` is the segment's published size when the caller took its `end`: no answer lies behind it.
     Look-ups raise CorruptRecord if the batches themselves are damaged.
     """
 

@@ -1,7 +1,7 @@
-"""The owner's part: check a manifest, prepare, place, publish; finish what a crash has left.
+"""The owner's part of a commit: check a manifest, prepare, place, publish; finish it after a crash.
 
 lock order    the adoption's own lock, then the partition locks of all logs of the commit,
-              sorted; nobody else ever holds two of them
+              sorted; no other code ever holds two of them
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from embedlog.storage.state_files.commit_file import Commit
 
 RENAMED_SIZE_MIN = 4 << 20
-"""Smaller files are appended: a segment each would be many small ones."""
+"""Smaller files are appended: otherwise there would be many small segments."""
 
 
 class CommitTarget(Value):
-    """A log that a commit goes on with, and the epoch of its leader."""
+    """A log that gets staged batches, and the epoch of its leader."""
 
     log: Log
     leader_epoch: int
 
 
 class Adopter:
-    """Adopts manifests for the owner of a data directory. Thread-safe: one at a time.
+    """Commits manifests for the owner of a data directory. Thread-safe: one at a time.
 
     `target` finds the log of a partition.
     """
@@ -56,7 +56,7 @@ class Adopter:
         """Read the record of commits. Files from `renamed_size_min` on may become segments.
 
         Raises:
-            CorruptRecord: it is damaged.
+            CorruptRecord: the record is damaged.
         """
         self._files = runtime.files
         self._clock = runtime.clock
@@ -65,31 +65,31 @@ class Adopter:
         self._target = target
         self._renamed_size_min = RENAMED_SIZE_MIN if renamed_size_min is None else renamed_size_min
         self.lock = ranked_rlock(Rank.ADOPTION)
-        """Held while a commit is made. Who takes manifests holds it, too: one thread at a time."""
+        """Held during a commit, and by the caller that takes manifests: one thread at a time."""
         self._commits = CommitFile(self._files, data)
 
     @property
     def last(self) -> Commit | None:
-        """The last commit that was prepared."""
         return self._commits.last
 
     @property
     def is_pending(self) -> bool:
-        """Is a commit prepared, and neither done nor undone? Then `resume` comes first."""
+        """Whether a commit is prepared and undecided: then `resume` comes first."""
         last = self._commits.last
         return last is not None and last.state == PREPARED
 
     def is_done(self, application: str, version: int) -> bool:
-        """Was this version of the application committed, or a later one?"""
+        """Whether this version of the application was committed, or a later one."""
         return self._commits.is_done(application, version)
 
     def adopt(self, manifest: Manifest) -> Commit | None:
-        """Commit what a manifest names; None when that version was committed before.
+        """Commit the files of a manifest; return None if that version was committed before.
 
-        On return it is durable, and the high watermarks are raised. The staged files are gone.
+        On return the commit is durable, and the high watermarks are raised. The staged files are
+        gone.
 
         Raises:
-            CorruptRecord: a staged file is not what the manifest says.
+            CorruptRecord: a staged file is not as the manifest says.
             KafkaError: a log or the disk refuses. Nothing was committed.
         """
         with self.lock:
@@ -107,7 +107,7 @@ class Adopter:
                 for staged in manifest.files
             }
             for target in targets.values():
-                target.log.durability.flush()  # the most of it while others may still append
+                target.log.durability.flush()  # most of it while others may still append
             with _Locked(targets):
                 pieces = self._assign(manifest, targets, renamed)
                 commit = self._prepare(manifest, pieces, targets)
@@ -115,7 +115,7 @@ class Adopter:
         return commit
 
     def resume(self) -> None:
-        """Finish a commit that a crash has left prepared: forward, or back if that cannot be.
+        """Finish a commit that a crash has left prepared: forward, or back if that is impossible.
 
         Requires: nobody reads or writes the directory's logs yet.
 
@@ -155,7 +155,7 @@ class Adopter:
         targets: Mapping[TopicPartition, CommitTarget],
         renamed: Mapping[StagedFile, bool],
     ) -> list[Piece]:
-        """The offsets that each file gets. What lies below them survives loss of power then."""
+        """Assign offsets to each file. The records below then survive a loss of power."""
         ends: dict[TopicPartition, int] = {}
         for topic_partition, target in targets.items():
             log = target.log
@@ -195,14 +195,14 @@ class Adopter:
         except BaseException as error:
             last = self._commits.last
             if last is not None and last.state == PREPARED:
-                # Others will append: a record that stays would take their offsets for the pieces'.
+                # Others will append: a record that stays would claim their offsets for its pieces.
                 self._decide(last, targets, UNDONE)
             if isinstance(error, OSError):
                 raise errors.KafkaStorageError(f"{self._data}: {error}") from error
             raise
 
     def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
-        """Place what is not in place yet, and publish; or undo all of it."""
+        """Place the remaining pieces, and publish; or undo all of it."""
         try:
             for piece in commit.pieces:
                 target = targets.get(piece.topic_partition)
@@ -226,7 +226,8 @@ class Adopter:
         self._remove_staged(commit.pieces)
 
     def _undo(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
-        """Leave the logs as they were before the commit. What cannot be cut refuses writes."""
+        """Restore the logs as they were before the commit. A log that cannot be cut refuses writes.
+        """
         starts = commit.starts
         is_cut = False
         try:
@@ -251,7 +252,7 @@ class Adopter:
             raise errors.KafkaStorageError(f"{self._data}: {error}") from error
         finally:
             if commit.state == PREPARED:
-                # Whoever opens the directory next finds what it says, and these logs as they are.
+                # The next opener reads the record, and must find these logs as they are.
                 self._refuse_writes(targets, f"the record of a commit cannot be made {state}")
 
     def _refuse_writes(self, targets: Mapping[TopicPartition, CommitTarget], reason: str) -> None:
@@ -261,7 +262,7 @@ class Adopter:
     # After a crash
 
     def _targets_of(self, commit: Commit) -> dict[TopicPartition, CommitTarget]:
-        """The logs of a commit; of a topic that was deleted there is none."""
+        """Return the logs of a commit, except those of deleted topics."""
         found: dict[TopicPartition, CommitTarget] = {}
         for piece in commit.pieces:
             if piece.topic_partition in found:
@@ -276,7 +277,7 @@ class Adopter:
         return found
 
     def _is_complete(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> bool:
-        """Is each piece in its log, or still staged?"""
+        """Whether each piece is in its log, or still staged."""
         for piece in commit.pieces:
             target = targets.get(piece.topic_partition)
             if target is None or target.log.log_end_offset >= piece.end_offset:
@@ -286,7 +287,7 @@ class Adopter:
         return True
 
     def _remove_staged(self, files: Iterable[StagedFile | Piece]) -> None:
-        """Remove the directories of the jobs of these files: nobody needs them any more."""
+        """Remove the staging directories of these files' jobs."""
         for job in sorted({file.path.partition("/")[0] for file in files}):
             try:
                 remove_tree(self._files, f"{self._staged}/{job}")
@@ -295,7 +296,7 @@ class Adopter:
 
 
 class _Locked:
-    """The partition locks of all targets, sorted. Requires: the adoption lock."""
+    """Holds the partition locks of all targets, sorted. Requires: the adoption lock."""
 
     __slots__ = ("_held", "_logs")
 

@@ -1,4 +1,4 @@
-"""The owner's part: check what a job has rewritten, copy it, and swap it in."""
+"""The owner's part of a replacement: check the rewritten files, copy them, and swap them in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Ready(Value):
-    """A segment, and what takes its place: whole, synced, and not yet part of the log."""
+    """A segment and its replacement: whole, synced, and not yet part of the log."""
 
     former: Segment
     output: CleanedOutput
@@ -46,18 +46,18 @@ class Replacer:
 
     @property
     def is_pending(self) -> bool:
-        """Is a swap decided that the disk was too full to complete? See `complete`."""
+        """Whether a decided swap met a full disk: see `complete`."""
         return self._pending is not None
 
     def replace(self, log: Log, replacement: Replacement) -> tuple[int, int]:
-        """Put the staged files in place of their segments; return the offsets these span.
+        """Put the staged files in place of their segments; return the offsets that these span.
 
-        On return it is durable, but at durability `memory`, and the staged files are gone.
+        On return it is durable (except at durability `memory`), and the staged files are gone.
 
         Raises:
             CorruptRecord: a staged file is damaged, or does not agree with its segment.
-            KafkaError: a segment is not the one that was read, or the disk refuses. Unless the
-                message says how many were replaced nothing was changed.
+            KafkaError: a segment is not the one that was read, or the disk refuses. Nothing was
+                changed, unless the message says how many were replaced.
         """
         self.complete()
         self._check_log(log, replacement)
@@ -78,10 +78,10 @@ class Replacer:
         return span
 
     def complete(self) -> None:
-        """Complete a swap that was decided and met a full disk.
+        """Complete a decided swap that met a full disk.
 
         Raises:
-            KafkaStorageError: it is still too full.
+            KafkaStorageError: the disk is still too full.
         """
         if self._pending is None:
             return
@@ -122,7 +122,7 @@ class Replacer:
         return _Ready(former, output, has_gaps=has_gaps)
 
     def _find(self, log: Log, file: ReplacingFile) -> Segment:
-        """The closed segment that a file is for."""
+        """Return the closed segment of a file."""
         for segment in log.segments[:-1]:
             if segment.base_offset == file.base_offset:
                 if segment.next_offset > log.offsets.high_watermark:
@@ -170,7 +170,8 @@ class Replacer:
             span = (ready[0].former.base_offset, ready[-1].former.next_offset)
             if any(each.has_gaps for each in ready):
                 if log.offsets.cleaned_offset < 0:
-                    # A log whose gaps are forgotten is asked whether it was ever compacted.
+                    # If the gaps file is lost, only the cleaned offset tells that the log may have
+                    # gaps.
                     log.offsets.cleaned_offset = log.segments[0].base_offset
                 log.offsets.allow_gaps_below(span[1])
             while ready:
@@ -216,7 +217,7 @@ def _base_offset(file: ReplacingFile) -> int:
 
 
 def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:
-    """What the segment has that must stay; its batches are those that were read."""
+    """Return the facts that must stay; check that the segment has the batches that were read."""
     facts = SegmentFacts(former.base_offset)
     size = former.size
     try:

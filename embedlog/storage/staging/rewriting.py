@@ -1,4 +1,4 @@
-"""The tasks' part: a closed segment read without a lock, and written as it shall be.
+"""The tasks' part of a replacement: reading a closed segment without a lock, and writing it anew.
 
     record with a key to be erased                      goes
     record with a later one of its key (by `latest`)    goes
@@ -8,7 +8,7 @@
                                                         or is the last one of the segment
 
 Offsets, timestamps, headers, sequences and leader epochs stay. Control batches are copied. Old
-message sets are written as batches of magic 2, one a record.
+message sets become batches of magic 2, one a record.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ WRITE_SIZE = 1 << 20
 
 
 class RewriteRules:
-    """What shall become of the records. Can be pickled; immutable by convention.
+    """The changes to be made. Can be pickled; immutable by convention.
 
-    `erased` are keys; `codec` is that of all batches, None for the one that each has, at `level`;
-    `batch_size` is what small batches are joined up to, in bytes before compression, 0 for none.
+    `erased` are keys. `codec` is that of all batches, at `level`; None keeps each batch's. Small
+    batches are joined up to `batch_size` bytes before compression, 0 for never.
     """
 
     __slots__ = ("batch_size", "codec", "erased", "level")
@@ -62,7 +62,7 @@ class RewriteRules:
 
 
 class Rewriter:
-    """Applies rules to the batches of one segment after the other; counts. For one thread."""
+    """Applies rules to the batches of one segment after the other, and counts. For one thread."""
 
     def __init__(self, rules: RewriteRules, latest: Mapping[bytes, int] | None = None) -> None:
         """`latest` has the offset of each key's last record: earlier ones go."""
@@ -71,7 +71,7 @@ class Rewriter:
         self.record_count = self.erased_count = self.superseded_count = 0
 
     def rewrite(self, batches: Iterable[Batch]) -> Iterator[bytes | memoryview]:
-        """Yield what shall be in the place of a segment's batches.
+        """Yield the new batches of a segment.
 
         Raises:
             RecordsError: a batch cannot be read.
@@ -99,11 +99,11 @@ class Rewriter:
                 yield self._compressed(kept)
         yield from self._joined(waiting)
         if last is not None and last_is_gone:
-            # It says where the segment ends.
+            # It marks the end of the segment.
             yield empty_batch(last)
 
     def _kept(self, batch: RecordBatch) -> RecordBatch | None:
-        """The batch with the records that stay; None when there is no need of it."""
+        """Return the batch with the remaining records; None if it is not needed."""
         if batch.is_control:
             return batch
         count = batch.record_count
@@ -192,7 +192,7 @@ def _follows(before: RecordBatch, batch: RecordBatch) -> bool:
 
 
 class RewrittenSegment(Value):
-    """What a task made of one segment: `file` None when nothing had to change."""
+    """A task's result for one segment: `file` is None if nothing had to change."""
 
     file: ReplacingFile | None
     former_size: int
@@ -211,7 +211,7 @@ class SegmentWriter:
         job: str,
         writer: str,
     ) -> None:
-        """`writer` is a name of its own within the job: a task that runs twice writes two files."""
+        """`writer` is unique within the job: a task that runs twice writes two files."""
         self._files = files
         self._job = job
         self._directory = f"{staged_layout.part(data, staged_layout.STAGED)}/{job}"
@@ -219,10 +219,10 @@ class SegmentWriter:
         self._name = f"{writer}-{topic_partition.partition}"
 
     def write(self, base_offset: int, rewriter: Rewriter) -> RewrittenSegment:
-        """Rewrite one closed segment; what is named is synced.
+        """Rewrite one closed segment; the named file is synced.
 
         Raises:
-            FileNotFoundError: there is no such segment any more.
+            FileNotFoundError: the segment is gone.
             CorruptRecord: a batch is damaged.
             RecordsError: a batch cannot be read.
             OSError: the disk refuses.
@@ -267,7 +267,7 @@ def _noted(batches: Iterable[Batch], facts: SegmentFacts) -> Iterator[Batch]:
 
 
 def _store(file: File, batches: Iterable[bytes | memoryview], facts: SegmentFacts) -> int:
-    """Write batches one behind the other; return how many bytes they have."""
+    """Write batches one after the other; return their bytes."""
     position = size = 0
     some: list[bytes | memoryview] = []
     for batch in batches:

@@ -2,8 +2,8 @@
 
     .exchange/staged/<job>/<topic>-<partition>-<writer>-<n>      of the topic 100 characters
 
-`job` is one attempt at one commit: everything in its directory goes when the commit is done or
-given up. A writer's name is its own within the job: a task that runs twice writes two files.
+`job` is one attempt at one commit: its directory is removed when the commit is done or given up. A
+writer's name is unique within the job: a task that runs twice writes two files.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import File, Files
 
 SIZE_MAX = 256 << 20
-"""A staged file is not made larger: it becomes one segment."""
+"""Largest staged file: it becomes one segment."""
 
 _TOPIC_SHOWN_MAX = 100
-"""A topic's name may fill the longest name that a file may have."""
+"""Characters of the topic in a file name: a long topic's name would fill the file's."""
 
 
 class StagedWriter:
@@ -70,7 +70,7 @@ class StagedWriter:
         self._count += header[12]
 
     def finish(self) -> list[StagedFile]:
-        """Sync what was written, and say what there is, in order.
+        """Sync the files; return them in order.
 
         Raises:
             OSError: the disk refuses.

@@ -84,7 +84,7 @@ def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
         try:
             entries = read_archive(files, f"{data}/{name}")
         except CorruptRecord as error:
-            events.warning("retention waits: the offset of an archive cannot be read: %s", error)
+            events.warning("retention waits, as nobody knows what is archived: %s", error)
             return {}
         for key, offset, topic_id in entries:
             if topic_id == _known_id(files, data, key):

@@ -1,8 +1,8 @@
-"""Every file of a data directory looked at, and nothing changed: what is damaged.
+"""Checking every file of a data directory, without changing any.
 
-No lock is taken. Of a directory that is in use, or was not closed cleanly, a torn batch at the end
-of a log is no damage: it is being written, or the next open cuts it. Files that a log can do
-without (indexes, snapshots) count as damaged like others: the next open repairs them.
+No lock is taken. If the directory is in use, or was not closed cleanly, a torn batch at the end of
+a log is no damage: it is being written, or the next open cuts it. Files that a log can do without
+(indexes, snapshots) count as damaged like others: the next open repairs them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class DirectoryCheck:
-    """Of one data directory; `findings` does it."""
+    """The check of one data directory; `findings` runs it."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class DirectoryCheck:
         known: Mapping[str, VerifiedSegment] | None = None,
         wall_ms: int = 0,
     ) -> None:
-        """Look at the partitions that `is_chosen`; tell `progress` of bytes that were read.
+        """Check the partitions that `is_chosen` accepts; report bytes read to `progress`.
 
-        Closed segments that are `known`, by their path below `data`, and unchanged are not read.
-        `wall_ms` is the time to note of those that are sound.
+        Closed segments in `known`, by their path below `data`, are not read if they are unchanged.
+        `wall_ms` is the time to note of sound ones.
         """
         self._files = files
         self._data = data
@@ -68,21 +68,21 @@ class DirectoryCheck:
         self._knows_epochs = self._is_clean or was_written_in_this_boot(files, data)
         self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
         self.ends: dict[TopicPartition, tuple[int, int]] = {}
-        """Partition -> (first offset of its files, end offset), of those that were looked at."""
+        """Checked partition -> (first offset of its files, end offset)."""
         self.torn_size = 0
-        """Bytes of torn batches at the ends of logs, which are no damage."""
+        """Bytes of torn batches at the ends of logs: no damage."""
         self.batch_count = 0
         self.segment_count = 0
-        """Segments that were looked at."""
+        """Number of checked segments."""
         self.sound = SoundSegments(files, data, known or {}, wall_ms)
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition that is chosen and has a directory."""
+        """Return every chosen partition that has a directory."""
         found = map(paths.parse_log_directory, self._files.list(self._data))
         return sorted(each for each in found if each is not None and self._is_chosen(each))
 
     def size(self) -> int:
-        """Bytes of all segments: what `progress` will come to."""
+        """Return the bytes of all segments: the sum that `progress` will get."""
         total = 0
         for topic_partition in self.partitions():
             directory = paths.log_directory(self._data, topic_partition)
@@ -92,7 +92,7 @@ class DirectoryCheck:
         return total
 
     def findings(self) -> Iterator[CorruptRecord]:
-        """Yield what is damaged: file, position, reason."""
+        """Yield the damage: file, position, reason."""
         yield from self._directory_files()
         for topic_partition in self.partitions():
             yield from self._log(topic_partition)
@@ -138,7 +138,7 @@ class DirectoryCheck:
             if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
         )
         epoch, expected = -1, -1
-        # Of transactions that began in what is gone nobody knows where that was.
+        # Transactions may have begun in segments that are gone.
         transactions: dict[int, int] | None = {} if bases[:1] == [0] and not gaps_below else None
         for slot, base in enumerate(bases):
             segment = SegmentCheck(
@@ -176,7 +176,7 @@ class DirectoryCheck:
             self.ends[topic_partition] = (bases[0], expected)
 
     def _is_unfinished(self, topic_partition: TopicPartition, segment: SegmentCheck) -> bool:
-        """Whether what is bad is the torn end of a log that is in use, or has died."""
+        """Whether the damage is the torn end of a log that is in use, or was not closed."""
         if segment.tail is None or self._is_clean:
             return False
         points = self._checkpoints.get(paths.RECOVERY_POINTS, {})
@@ -187,7 +187,7 @@ class DirectoryCheck:
         return not is_followed and is_torn(view, at)
 
     def _epochs(self, directory: str) -> tuple[LeaderEpochs | None, list[CorruptRecord]]:
-        """The epoch cache, if it is surely the log's, and what is wrong with its files."""
+        """Return the epoch cache if it is surely the log's, and the damage of its files."""
         found: list[CorruptRecord] = []
         epochs: LeaderEpochs | None = None
         path = f"{directory}/{paths.LEADER_EPOCHS}"
@@ -222,7 +222,7 @@ class DirectoryCheck:
                 yield error
 
     def _ranges(self) -> Iterator[CorruptRecord]:
-        """Checkpoints that name offsets a log has not."""
+        """Yield checkpoints with offsets outside their logs."""
         for name, offsets in self._checkpoints.items():
             for topic_partition, offset in offsets.items():
                 if topic_partition not in self.ends:
@@ -230,7 +230,7 @@ class DirectoryCheck:
                 start, end = self.ends[topic_partition]
                 is_of_high_watermarks = name == paths.HIGH_WATERMARKS
                 if is_of_high_watermarks and not self._is_closed:
-                    continue  # it is read by nobody, and may be of before a crash
+                    continue  # nobody reads it, and it may be older than a crash
                 if offset > end or (is_of_high_watermarks and offset < start):
                     reason = f"offset {offset} of {topic_partition}, which has {start} to {end}"
                     yield CorruptRecord(f"{self._data}/{name}", 0, reason)

@@ -1,4 +1,4 @@
-"""What the indexes of a segment claim, held against its batches."""
+"""The claims of a segment's indexes, compared with its batches."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class IndexClaims:
         self._directory = directory
         self._base_offset = base_offset
         self._positions: dict[int, int] = {}
-        """Position -> last offset that the offset index claims of the batch there."""
+        """Position -> last offset of the batch there, by the offset index."""
         self._times: list[tuple[int, int]] = []
-        """(offset, the largest timestamp that the time index claims up to it), the last first."""
+        """(offset, the largest timestamp up to it by the time index), the last first."""
         self.aborts: dict[int, tuple[int, int, int]] = {}
         """Offset of an abort marker -> (producer, transaction's first offset, last stable offset
-        behind it), -1 for what is not known. Whoever reads the batches notes them."""
+        behind it), -1 for unknown ones. The reader of the batches adds them."""
 
     def load(self) -> Iterator[CorruptRecord]:
-        """Read the indexes of offsets and times."""
+        """Read the indexes of offsets and times; yield their damage."""
         path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
         try:
             offsets = OffsetIndex.decode(
@@ -57,9 +57,10 @@ class IndexClaims:
     def check(
         self, position: int, base_offset: int, last_offset: int, largest: int, *, is_first: bool
     ) -> Iterator[CorruptRecord]:
-        """Compare what the indexes say of a batch, in the order of the batches.
+        """Compare the indexes with the next batch.
 
-        `largest` is the largest timestamp up to its end; `is_first`: is it the first that has it?
+        `largest` is the largest timestamp up to its end; `is_first` if this batch is the first to
+        have it.
         """
         claimed = self._positions.pop(position, last_offset) if self._positions else last_offset
         if claimed != last_offset:
@@ -78,7 +79,7 @@ class IndexClaims:
                 yield CorruptRecord(path, 0, reason)
 
     def unmatched(self) -> Iterator[CorruptRecord]:
-        """Entries that name no batch."""
+        """Yield entries that name no batch."""
         for position, offset in self._positions.items():
             path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
             reason = f"offset {offset} at position {position}, where no batch begins"

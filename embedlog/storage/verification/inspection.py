@@ -1,7 +1,7 @@
-"""What the files of a data directory hold, item by item: dictionaries for people and programs.
+"""The content of a data directory's files, item by item: dictionaries for people and programs.
 
-Names of fields are those of Kafka's dump tool where it has them. What is damaged is an item too, of
-kind "damage", and the rest goes on.
+Fields have the names of Kafka's dump tool if it has them. Damage is an item as well, of kind
+"damage", and the rest follows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CODECS = {value: name.lower() for name, value in vars(Codec).items() if name.is
 
 
 def damage(error: CorruptRecord) -> Item:
-    """The item of something that cannot be read."""
+    """Return the item of damage."""
     return {
         "kind": "damage",
         "file": error.path,
@@ -46,7 +46,7 @@ def damage(error: CorruptRecord) -> Item:
 
 
 def segment_bases(files: Files, directory: str) -> list[int]:
-    """The first offsets of the segments in a log's directory, in order."""
+    """Return the first offsets of the segments in a log's directory, in order."""
     return sorted(
         offset
         for name in files.list(directory)
@@ -55,7 +55,7 @@ def segment_bases(files: Files, directory: str) -> list[int]:
 
 
 def batches(files: Files, directory: str, offset: int) -> Iterator[tuple[Item, Batch | None]]:
-    """(item, batch) of every segment, batch and damage of a log from `offset` on."""
+    """Yield (item, batch) for every segment, batch and damage of a log from `offset` on."""
     bases = segment_bases(files, directory)
     for slot, base in enumerate(bases):
         if slot + 1 < len(bases) and bases[slot + 1] <= offset:
@@ -104,7 +104,7 @@ def _batch(position: int, batch: Batch) -> Item:
 
 
 def log_files(files: Files, directory: str) -> Iterator[Item]:
-    """What the files beside a log's segments say."""
+    """Yield the content of the files beside a log's segments."""
     for name in files.list(directory):
         path = f"{directory}/{name}"
         try:
@@ -165,7 +165,7 @@ def _log_file(files: Files, directory: str, name: str) -> Iterator[Item]:
 
 
 def directory_files(files: Files, data: str) -> Iterator[Item]:
-    """What the files of the data directory itself say."""
+    """Yield the content of the data directory's own files."""
     path = f"{data}/{paths.META_PROPERTIES}"
     for name, value in read_properties(files, path).items():
         yield {"file": path, "kind": "property", "name": name, "value": value}

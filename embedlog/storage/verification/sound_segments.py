@@ -1,4 +1,4 @@
-"""Which closed segments are sound: those of an earlier verification, and of this one."""
+"""Closed segments that are sound: from an earlier verification, and from this one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SoundSegments:
-    """Those that need not be read, and those that were read and are good."""
+    """Segments that need not be read, and segments that were read and are good."""
 
     def __init__(
         self, files: Files, data: str, known: Mapping[str, VerifiedSegment], wall_ms: int
@@ -23,12 +23,12 @@ class SoundSegments:
         self._known = known
         self._wall_ms = wall_ms
         self.verified: dict[str, VerifiedSegment] = {}
-        """By their path below the directory."""
+        """By path below the directory."""
         self.skipped_count = 0
-        """Those that were not read."""
+        """Number of segments that were not read."""
 
     def known_as(self, path: str) -> VerifiedSegment | None:
-        """What is known of a segment that has not changed since."""
+        """Return the state of a segment that has not changed since."""
         name = path.removeprefix(f"{self._data}/")
         known, stat = self._known.get(name), self._files.stat(path)
         if known is None or stat is None:
@@ -42,7 +42,7 @@ class SoundSegments:
     def remember(
         self, segment: SegmentCheck, stat: FileStat, transactions: dict[int, int] | None
     ) -> None:
-        """Note a closed segment that is sound."""
+        """Note a closed, sound segment."""
         self.verified[segment.path.removeprefix(f"{self._data}/")] = VerifiedSegment(
             size=stat.size,
             modified_ms=stat.modified_ms,

@@ -1,9 +1,9 @@
 """Closed segments that a verification found sound: a later one need not read them again.
 
-A segment is the same as long as its size and its time of modification are. Rot changes neither, so
-what was remembered is believed for a while only, and then read again.
+A segment counts as unchanged while its size and modification time are the same. Rot changes
+neither, so a remembered segment is read again after a while.
 
-The state file is sealed JSON, written by whoever asked for it:
+The state file is sealed JSON, written by the caller:
 
     {"version": 1, "segments": {"<topic>-<partition>/<file>": [size, modified ms, checked ms,
      leader epoch, next offset, batches, {producer: first offset} or null]}}
@@ -26,7 +26,7 @@ _VERSION = 1
 
 
 class VerifiedSegment(Value):
-    """What a sound segment was, and what the check of the one behind it has to know."""
+    """A sound segment, and the facts that the check of the next one needs."""
 
     size: int
     modified_ms: int
@@ -35,10 +35,10 @@ class VerifiedSegment(Value):
     next_offset: int
     batch_count: int
     transactions: Mapping[int, int] | None
-    """Those open behind it, producer -> first offset; None when nobody knows."""
+    """The transactions that are open behind it, producer -> first offset; None if unknown."""
 
     def to_json(self) -> list[Any]:
-        """As JSON has it."""
+        """Return the segment as JSON has it."""
         undecided = self.transactions
         stored = None if undecided is None else {str(k): first for k, first in undecided.items()}
         return [
@@ -53,7 +53,7 @@ class VerifiedSegment(Value):
 
     @classmethod
     def from_json(cls, found: list[Any]) -> VerifiedSegment:
-        """The other way.
+        """Read the result of `to_json`.
 
         Raises:
             TypeError, ValueError: it is none.
@@ -73,10 +73,10 @@ class VerifiedSegment(Value):
 
 
 def read_state(files: Files, path: str) -> dict[str, VerifiedSegment]:
-    """What a state file remembers; nothing when there is none.
+    """Return the segments of a state file; none without a file.
 
     Raises:
-        CorruptRecord: it is damaged, or not one.
+        CorruptRecord: the file is damaged, or no state file.
     """
     from json import loads
 
