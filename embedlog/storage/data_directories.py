@@ -265,7 +265,6 @@ class DataDirectories:
             return log
 
     def configure(self, topic: str, config: LogConfig) -> None:
-        """Set the configuration of a topic's logs, present and future."""
         for manager in self.managers:
             manager.configure(topic, config)
 
@@ -324,8 +323,7 @@ class DataDirectories:
 
 
 class DirectoryTasks:
-    """The background work of several directories: `LogTasks` of each, which is a duty of its own.
-    """
+    """The background work of several directories: `LogTasks` of each, which is a duty of its own."""
 
     __slots__ = ("_directories",)
 
@@ -417,7 +415,6 @@ def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: by
 
 
 def _has_failed(manager: LogManager) -> bool:
-    """Whether the disk of the directory has failed."""
     from embedlog.storage.watched_files import WatchedFiles
 
     files = manager.directory.files

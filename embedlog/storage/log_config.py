@@ -149,5 +149,4 @@ class LogConfig:
         self.segment_age_ms = min(age_ms, self.max_compaction_lag_ms) if self.compact else age_ms
 
     def replace(self, **values: object) -> LogConfig:
-        """Return the same settings with some changed."""
         return LogConfig(**{**{name: getattr(self, name) for name in DEFAULTS}, **values})

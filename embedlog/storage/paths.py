@@ -88,12 +88,10 @@ _UUID_DIGITS = 32
 
 
 def broker_directory(whole: str, node_id: int) -> str:
-    """Return the data directory of one broker in a directory of several brokers."""
     return f"{whole}/broker-{node_id}"
 
 
 def log_directory(data: str, partition: TopicPartition) -> str:
-    """Return the directory of one log."""
     return f"{data}/{partition[0]}-{partition[1]}"
 
 
@@ -116,8 +114,7 @@ def future_log_name(partition: TopicPartition, uuid: bytes) -> str:
 
 
 def parse_future_log(name: str) -> TopicPartition | None:
-    """Return the partition whose log was to move to a directory of that name, None for other names.
-    """
+    """Return the partition whose log was to move to a directory of that name, None for other names."""
     return _parse_with(_FUTURE, name)
 
 
@@ -153,8 +150,7 @@ def quarantine_file(directory: str, base_offset: int, position: int) -> str:
 
 
 def parse_offset(name: str) -> int | None:
-    """Return the offset at the beginning of a segment's or snapshot's file name, None without one.
-    """
+    """Return the offset at the beginning of a segment's or snapshot's file name, None without one."""
     digits = name[:_OFFSET_DIGITS]
     if len(digits) == _OFFSET_DIGITS and digits.isdecimal() and digits.isascii():
         return int(digits)

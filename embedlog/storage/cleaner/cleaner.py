@@ -54,7 +54,7 @@ class LogCleaner:
         self.uncleanable: dict[Log, str] = {}
         """Logs whose cleaning failed -> why; they are not cleaned until they are opened again."""
         self.uncleanable_since: dict[Log, int] = {}
-        """Wall time of the failure."""
+        """Wall time of that."""
 
     def run_once(self) -> int | None:
         """Do one slice of work; return milliseconds until the next.
@@ -139,7 +139,6 @@ class LogCleaner:
         return None
 
     def _continue(self, round: CleaningRound) -> int:
-        """Do a slice of the round; return milliseconds until the next."""
         size = round.progress.read + round.progress.written
         try:
             if round.step():

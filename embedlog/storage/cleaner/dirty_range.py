@@ -93,8 +93,7 @@ def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | Non
 
 
 def _age_base(segment: Segment) -> int:
-    """Return the time of the youngest record, or of the last append if records have no timestamps.
-    """
+    """Return the time of the youngest record, or of the last append if records have no timestamps."""
     largest = segment.largest()[0]
     return largest if largest >= 0 else segment.modified_ms
 

@@ -41,8 +41,6 @@ COLUMNS_COUNT_MIN = 32
 
 
 class BatchFilter:
-    """The rules of one round."""
-
     __slots__ = (
         "_delete_retention_ms",
         "_end",
@@ -109,8 +107,7 @@ class BatchFilter:
         return retain(batch, kept, limit=self._limit)
 
     def _latest_records(self, batch: RecordBatch, has_expired: bool) -> tuple[list[int], bool]:
-        """Return the indexes of the records that stay, and whether there is a tombstone among them.
-        """
+        """Return the indexes of the records that stay, and whether there is a tombstone among them."""
         keys, offsets, tombstones = read_fields(batch, self._limit)
         latest = self._latest
         if len(keys) >= COLUMNS_COUNT_MIN:

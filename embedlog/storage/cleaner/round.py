@@ -44,8 +44,6 @@ class LogChanged(Exception):
 
 
 class CleaningProgress:
-    """How far a round has come, in bytes."""
-
     __slots__ = ("read", "size", "written")
 
     def __init__(self, size: int) -> None:
@@ -117,7 +115,6 @@ class CleaningRound:
             self._output = None
 
     def _run(self) -> Iterator[int]:
-        """Do the round, yielding the bytes read so far after every slice."""
         aborted: list[AbortedTransaction] = []
         for segment in self._sources:
             if segment.size > segment.trusted_size:
@@ -260,8 +257,7 @@ class CleaningRound:
 
 
 def _groups(sources: Group, log: Log) -> list[Group]:
-    """Return groups of neighbours that fit into one segment: by size, index size, span of offsets.
-    """
+    """Return groups of neighbours that fit into one segment: by size, index size, span of offsets."""
     config = log.config
     groups: list[list[Segment]] = []
     size = entries = time_entries = 0

@@ -221,7 +221,6 @@ class Checkpoints:
         return start_offset.UNKNOWN if told is None else told.get(topic_partition, 0)
 
     def _read_both(self, name: str) -> tuple[_Read, _Read]:
-        """Read the sealed form of a checkpoint, and the text."""
         sealed, text = self._read(name + SEALED), self._read(name)
         if (sealed.exists, sealed.is_good) == (text.exists, text.is_good) and (
             sealed.offsets == text.offsets
@@ -245,9 +244,7 @@ class Checkpoints:
             pass
         except CorruptRecord as error:
             read.exists = True
-            events.warning(
-                "a checkpoint is damaged; its offsets are found without it: %s", error
-            )
+            events.warning("a checkpoint is damaged; its offsets are found without it: %s", error)
         return read
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> bool:

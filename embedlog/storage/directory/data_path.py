@@ -1,5 +1,4 @@
-"""The path given to `embedlog.open`: a directory, or memory; and the defaults that follow from it.
-"""
+"""The path given to `embedlog.open`: a directory, or memory; and the defaults that follow from it."""
 
 from __future__ import annotations
 

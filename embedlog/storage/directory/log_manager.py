@@ -297,9 +297,7 @@ class LogManager:
         """Return the degradations, sorted by kind. Reads every log's directory."""
         from embedlog.storage.directory.health import degradations
 
-        return degradations(
-            self.directory, self.partitions(), self.logs(), self.opener, self.tasks
-        )
+        return degradations(self.directory, self.partitions(), self.logs(), self.opener, self.tasks)
 
     def close(self) -> None:
         """Close every log, and mark the directory as clean if all of them are."""
@@ -355,8 +353,7 @@ class LogManager:
         return log
 
     def _recover_all(self) -> errors.KafkaError | OSError | None:
-        """Open the logs that were not used since an unclean stop; return why one cannot be opened.
-        """
+        """Open the logs that were not used since an unclean stop; return why one cannot be opened."""
         try:
             for topic_partition in list(self._unloaded):
                 self.get(topic_partition)

@@ -157,7 +157,6 @@ class LogOpener:
         )
 
     def _known(self, topic_partition: TopicPartition, config: LogConfig) -> Opening:
-        """Return the facts of an existing log."""
         opening = self._opening(topic_partition, config)
         opening.clean = self._directory.clean
         opening.same_boot = self._directory.same_boot

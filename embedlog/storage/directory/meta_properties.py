@@ -1,9 +1,9 @@
 """`meta.properties`: the node and the cluster of a data directory, as Kafka writes it.
 
-    version=1
-    cluster.id=...          22 characters
-    node.id=1
-    directory.id=...        22 characters; changes with the directory, not with the node
+version=1
+cluster.id=...          22 characters
+node.id=1
+directory.id=...        22 characters; changes with the directory, not with the node
 """
 
 from __future__ import annotations

@@ -97,5 +97,4 @@ class OwnedDirectory:
         write_marker(self.files, self.path, synced=synced)
 
     def release(self) -> None:
-        """Give up the lock."""
         self._lock.close()

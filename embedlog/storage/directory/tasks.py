@@ -255,7 +255,6 @@ class LogTasks:
         self._unlink(_NEVER)
 
     def _retain(self, log: Log, now_ms: int, *, is_closing: bool = False) -> int:
-        """Apply retention to one log; return the bytes removed."""
         wall_ms = self._runtime.clock.wall_ms()
         if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0

@@ -18,8 +18,6 @@ _MAGIC = 2
 
 
 class Head(NamedTuple):
-    """The head of a batch that was not read."""
-
     position: int
     size: int
     base_offset: int

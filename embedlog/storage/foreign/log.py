@@ -71,7 +71,6 @@ class ForeignLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end for readers."""
         assert self._tail is not None
         return self._tail.next_offset
 
@@ -114,7 +113,6 @@ class ForeignLog:
         return found and Mark(segment.base_offset, *found)
 
     def segment_paths(self) -> list[tuple[int, str]]:
-        """Return the base offset and the file of every segment, in order."""
         directory = self._listing.directory
         return [(base, paths.segment_file(directory, base)) for base in self._listing.bases]
 
@@ -145,7 +143,6 @@ class ForeignLog:
         self.log_start_offset = self._listing.start()
 
     def _follow(self, limit: int | None) -> None:
-        """Advance the tail to the end of the last segment."""
         tail = self._tail
         if tail is not None and tail.segment.is_replaced():
             self._tail = None

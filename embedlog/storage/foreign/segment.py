@@ -125,7 +125,6 @@ class ForeignSegment:
             raise CorruptRecord(self.path, position, reason)
 
     def remaining(self, position: int) -> memoryview:
-        """Return all bytes from `position` on."""
         try:
             return self._file.view(position, max(0, self.size() - position))
         except ValueError:
@@ -186,8 +185,7 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """Return the largest timestamp of a finished segment; None if the index does not tell it.
-        """
+        """Return the largest timestamp of a finished segment; None if the index does not tell it."""
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

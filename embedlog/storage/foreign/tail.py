@@ -110,12 +110,10 @@ class ForeignTail:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end for read_committed readers."""
         return min(self.open_transactions.values(), default=self.next_offset)
 
 
 def track(open_transactions: dict[int, int], batch: Batch) -> None:
-    """Note a transaction that begins or ends with `batch`."""
     if not isinstance(batch, RecordBatch) or not batch.is_transactional:
         return
     if not batch.is_control:

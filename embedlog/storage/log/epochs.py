@@ -45,7 +45,6 @@ class LogEpochs:
         self._health = health
 
     def configure(self, config: LogConfig) -> None:
-        """Obey another configuration from the next change on."""
         self._keeps, self._syncs = config.durability != "memory", config.durability == "fsync"
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
@@ -53,8 +52,7 @@ class LogEpochs:
         return self.cache.end_offset_for(epoch, self._chain.end_offset)
 
     def assign(self, epoch: int, start_offset: int | None = None) -> None:
-        """Note that the leader of `epoch` writes from `start_offset`, the log's end unless given.
-        """
+        """Note that the leader of `epoch` writes from `start_offset`, the log's end unless given."""
         if epoch < 0:
             return
         start = self._chain.end_offset if start_offset is None else start_offset
@@ -71,7 +69,6 @@ class LogEpochs:
         return self.latest
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forget the epochs that begin at `offset` or later."""
         if self.cache.truncate_from_end(offset):
             self.store()
 
@@ -102,7 +99,6 @@ class LogEpochs:
         self.is_dirty, self._is_unsaved = True, self._keeps
 
     def store(self) -> None:
-        """Store the sealed form."""
         self.is_dirty, self._is_unsaved = True, self._keeps
         if self._keeps:
             path = f"{self._chain.directory}/{paths.SEALED_LEADER_EPOCHS}"

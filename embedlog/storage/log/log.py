@@ -160,7 +160,6 @@ class Log:
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
         return sum(segment.end[1] for segment in self.chain.segments)
 
     @property
@@ -170,7 +169,6 @@ class Log:
 
     @property
     def files(self) -> Files:
-        """The file system that the log lives on."""
         return self.chain.files
 
     # Appending. Requires: the partition lock

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class Found:
-    """The findings of an opening."""
-
     __slots__ = ("cut_size", "damage", "degradations", "is_recovered")
 
     def __init__(self) -> None:
@@ -33,7 +31,6 @@ class Found:
         self.damage: CorruptRecord | None = None
         """The damage that may not be cut."""
         self.degradations: list[Degradation] = []
-        """Degradations that the opening found."""
 
 
 class Opening:
@@ -199,7 +196,6 @@ def _load_producers(
 
 
 def make_segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
-    """Make a segment of that log, not yet on disk."""
     return Segment(
         opening.open_files,
         opening.directory,

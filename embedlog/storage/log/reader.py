@@ -107,8 +107,7 @@ class LogReader:
         return LogRead((view, next_offset, segment.base_offset, position))
 
     def _older(self, offset: int) -> Segment:
-        """Return the first segment with a batch at or after `offset`, which is not in the last one.
-        """
+        """Return the first segment with a batch at or after `offset`, which is not in the last one."""
         segments = self._chain.segments
         slot = bisect_right(segments, offset, key=base_offset_of) - 1
         for segment in segments[slot:-1]:
@@ -340,8 +339,7 @@ def _first_at_or_after(
 def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
 ) -> tuple[int, int, int] | None:
-    """Return (timestamp, offset, epoch) of the first record from `position` on that is not older.
-    """
+    """Return (timestamp, offset, epoch) of the first record from `position` on that is not older."""
     view = segment.file.view(0, size)
     for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
         if latest < timestamp or last_offset < start_offset:

@@ -55,7 +55,6 @@ class LogWriter:
         self._random = random
 
     def configure(self, config: LogConfig) -> None:
-        """Obey another configuration from the next append on."""
         self._config = config
         self._interval = config.index_interval_bytes
         jitter = min(config.segment_jitter_ms, config.segment_age_ms)

@@ -116,7 +116,6 @@ class ProducerStateEntry:
         timestamp: int,
         transaction_start: int,
     ) -> ProducerStateEntry:
-        """Return the entry after a batch of that epoch and first sequence was written."""
         last = last_sequence(sequence, offset_delta)
         kept = self.batches[1 - BATCHES_KEPT :] if self.producer_epoch == epoch else ()
         # Not by the constructor: its keywords would take longer than the rest of this method.

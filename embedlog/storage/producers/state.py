@@ -85,7 +85,6 @@ class ProducerStateManager:
         return iter(list(self._entries.values()))
 
     def get(self, producer_id: int) -> ProducerStateEntry | None:
-        """Return the entry of a producer id, None if it is unknown."""
         return self._entries.get(producer_id)
 
     def begin_verification(
@@ -118,7 +117,6 @@ class ProducerStateManager:
         )
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether this producer has an open transaction of this epoch here."""
         entry = self._entries.get(producer_id)
         return (
             entry is not None

@@ -85,8 +85,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
 
 
 def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], object]) -> Log:
-    """Make an empty log: its records below the start offset were deleted, and it ends below that.
-    """
+    """Make an empty log: its records below the start offset were deleted, and it ends below that."""
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
     events.warning("%s: %s", opening.topic_partition, reason)
@@ -317,8 +316,7 @@ def _tell_cut(
     *,
     wall_ms: int,
 ) -> tuple[int, Degradation]:
-    """Report that recovery cuts a log at the end of `segment`; return the bytes cut, and the news.
-    """
+    """Report that recovery cuts a log at the end of `segment`; return the bytes cut, and the news."""
     size = content_size(segment.file.view(segment.size, segment.file.capacity))
     size += sum(content_size(each.file.view(0, each.file.capacity)) for each in later)
     reason = (
@@ -330,7 +328,6 @@ def _tell_cut(
 
 
 def _tell_opened(log: Log, *, recovered: bool) -> None:
-    """Log that a log is open, recovered or damaged."""
     if log.failure is not None:
         events.error(
             "%s is damaged: it is served up to offset %d and refuses writes: %s",

@@ -42,7 +42,6 @@ class SegmentPlan:
         """Bytes outside of good batches, without zeros at the end."""
 
     def keep(self, position: int, size: int) -> None:
-        """Let [position, position + size) stay."""
         if self.kept and self.kept[-1][1] == position:
             self.kept[-1] = self.kept[-1][0], position + size
         else:
@@ -85,7 +84,6 @@ class SalvagePlan:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is damaged."""
         return bool(self.lost) or any(each.bytes_lost for each in self.segments)
 
     def _load_epochs(self) -> LeaderEpochs | None:

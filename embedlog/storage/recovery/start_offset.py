@@ -65,7 +65,6 @@ def _first_offset(epochs: LeaderEpochs | None) -> int:
 
 
 def _epochs_of_kafka(opening: Opening) -> LeaderEpochs | None:
-    """The text form of the epoch cache."""
     path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
     try:
         return LeaderEpochs.decode(opening.open_files.files.read(path), path)

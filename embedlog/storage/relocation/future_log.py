@@ -23,8 +23,6 @@ SYNC_SIZE = 8 << 20
 
 
 class _Copied:
-    """The copied part of a segment."""
-
     __slots__ = ("end_offset", "file", "is_sealed", "size", "unsynced_size")
 
     def __init__(self, segment: Segment) -> None:
@@ -53,7 +51,6 @@ class FutureLog:
 
     @property
     def size(self) -> int:
-        """Bytes copied so far."""
         return sum(copied.size for copied in list(self._segments.values()))
 
     @property
@@ -131,7 +128,6 @@ class FutureLog:
         files.sync_directory(self.directory)
 
     def close(self) -> None:
-        """Close the files."""
         for copied in self._segments.values():
             if copied.file is not None:
                 copied.file.close()

@@ -1,8 +1,8 @@
 """Two directories with the same log, after a crash in a move: choosing the log's.
 
-    copied-here     the crash came before the former one was removed, and nothing was appended to
-                    either before; later only the directory that the metadata names is served
-    moved-here      the former one could not be removed, and is older
+copied-here     the crash came before the former one was removed, and nothing was appended to
+                either before; later only the directory that the metadata names is served
+moved-here      the former one could not be removed, and is older
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ class Relocation:
         target: LogManager,
         uuid: bytes,
     ) -> None:
-        """`source` has the log, `target` will have it."""
         self._directories = directories
         self.log = log
         self.source = source

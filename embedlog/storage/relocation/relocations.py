@@ -141,7 +141,6 @@ class Relocations:
         self._runtime.scheduler.notify(self)
 
     def futures(self) -> dict[TopicPartition, FutureReplica]:
-        """Return the copies that are being made."""
         return {
             topic_partition: FutureReplica(
                 move.log,

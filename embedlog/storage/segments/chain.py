@@ -44,7 +44,6 @@ class SegmentChain:
         self.zeroed = False
         """Whether new segments extend their files by written zeros."""
         self.directory = directory
-        """The directory of their files."""
         self.files = open_files.files
         self._open_files = open_files
         self._clock = clock

@@ -52,7 +52,6 @@ class SegmentScan:
 
     def __init__(self, base_offset: int) -> None:
         self.size = 0
-        """Bytes of the good batches."""
         self.next_offset = base_offset
         self.largest = -1
         self.holder = -1
@@ -155,7 +154,6 @@ def next_good_batch(view: memoryview, start: int, offset: int) -> int | None:
 
 
 def is_zeros(view: memoryview) -> bool:
-    """Whether every byte is zero."""
     for start in range(0, len(view), len(_ZEROS)):
         part = view[start : start + len(_ZEROS)]
         # Python compares bytes at once, but a view item by item: 2.9 us a KiB, not 0.07.

@@ -75,18 +75,16 @@ class Segment:
         self.synced_size = 0
         """Published bytes known to be synced."""
         self.trusted_size = EVERYTHING
-        """Bytes of batches that this process has checked or written."""
+        """This process has checked or written the batches before this position."""
         self.loaded_size = 0
         """Bytes of the file that an earlier process wrote."""
 
     @property
     def size(self) -> int:
-        """Published bytes."""
         return self.end[1]
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last published one."""
         return self.end[0]
 
     def largest(self) -> tuple[int, int]:
@@ -121,8 +119,7 @@ class Segment:
         return other
 
     def expect_stored(self, size: int) -> None:
-        """Take an existing file of `size` bytes: the files beside it are read when they are needed.
-        """
+        """Take an existing file of `size` bytes: the files beside it are read when they are needed."""
         self.indexes.expect_stored()
         self.aborted = AbortedTransactions()
         self.trusted_size = 0
@@ -181,7 +178,6 @@ class Segment:
 
 
 def base_offset_of(segment: Segment) -> int:
-    """Return the key that segments are sorted by."""
     return segment.base_offset
 
 

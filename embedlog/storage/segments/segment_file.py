@@ -57,7 +57,6 @@ class SegmentFile(Openable):
         self._base_offset = base_offset
         self.directory = directory
         self.capacity = 0
-        """Bytes of the file."""
         self.zeroed = zeroed
         self.dirty = False
         """True if the file has changed since its indexes were last stored."""
@@ -110,8 +109,7 @@ class SegmentFile(Openable):
         self._is_missing = False
 
     def write(self, buffers: Sequence[Bytes], size: int, position: int) -> None:
-        """Store `size` bytes at `position`, the published end. After an error `cut_to` must follow.
-        """
+        """Store `size` bytes at `position`, the published end. After an error `cut_to` must follow."""
         if position + size > self.capacity:
             self._extend(position, position + size)
         file = self.opened
@@ -152,7 +150,6 @@ class SegmentFile(Openable):
         self.capacity = _UNKNOWN_CAPACITY
 
     def trim(self, size: int) -> None:
-        """Cut the file to its content."""
         if self.capacity == _UNKNOWN_CAPACITY:
             self.cut_to(size)
         elif self.capacity > size:
@@ -203,7 +200,6 @@ class SegmentFile(Openable):
         return other
 
     def release(self) -> None:
-        """Drop the descriptor."""
         self._open_files.forget(self)
 
     def part_with(self) -> None:

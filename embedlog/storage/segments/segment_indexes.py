@@ -91,15 +91,13 @@ class SegmentIndexes:
     # Looking up. No lock
 
     def remember(self, offset: int, position: int) -> None:
-        """Note where a reader will continue."""
         hints = self.hints
         if len(hints) >= HINTS_MAX:
             hints.clear()
         hints[offset] = position
 
     def position_of(self, offset: int, size: int) -> int:
-        """Return where the first batch that ends at or after `offset` begins; `size` without one.
-        """
+        """Return where the first batch that ends at or after `offset` begins; `size` without one."""
         position = self.hints.get(offset)
         if position is not None:
             return position
@@ -152,7 +150,6 @@ class SegmentIndexes:
         return pair
 
     def rebuild(self, size: int, interval: int = 4096) -> None:
-        """Rebuild both from the batches' headers."""
         self._pair = self._rebuilt(size, interval)
 
     def _checked(self, entry: tuple[int, int], view: memoryview, size: int) -> int | None:
@@ -178,7 +175,6 @@ class SegmentIndexes:
         return False
 
     def _stored(self, size: int) -> tuple[OffsetIndex, TimeIndex] | None:
-        """Return the content of the two files, None if one of them is missing or damaged."""
         file, base_offset = self._file, self._base_offset
         try:
             content = file.read_sidecar(paths.OFFSET_INDEX)

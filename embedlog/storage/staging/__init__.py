@@ -40,8 +40,8 @@ erase keys, change the compression or join small batches:
 
     rewrite     tasks                read a segment without a lock, write a file       `rewriting`
     hand over   the committer        a manifest of the kind "replace"                  `exchange`
-    check       the owner, no lock   the segment is unchanged since the read;          `replacer`,
-                                     producers, markers and epochs are the same        `segment_facts`
+    check       the owner, no lock   the segment is unchanged since the read; its      `replacer`,
+                                     producers, markers and epochs too              `segment_facts`
     swap        the owner, its lock  by the cleaner's own swap, one by one             `replacer`
 
 The staged file is copied while it is checked: a task that was given up may still write to it, and

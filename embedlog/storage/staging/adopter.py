@@ -79,7 +79,6 @@ class Adopter:
         return last is not None and last.state == PREPARED
 
     def is_done(self, application: str, version: int) -> bool:
-        """Whether this version of the application was committed, or a later one."""
         return self._commits.is_done(application, version)
 
     def adopt(self, manifest: Manifest) -> Commit | None:
@@ -226,8 +225,7 @@ class Adopter:
         self._remove_staged(commit.pieces)
 
     def _undo(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
-        """Restore the logs as they were before the commit. A log that cannot be cut refuses writes.
-        """
+        """Restore the logs as they were before the commit. A log that cannot be cut refuses writes."""
         starts = commit.starts
         is_cut = False
         try:

@@ -70,7 +70,6 @@ class Answer:
 
     @classmethod
     def refusal(cls, error: errors.EmbedlogError) -> Answer:
-        """Make the answer from an error."""
         code = error.code if isinstance(error, errors.KafkaError) else 0
         return cls(REFUSED, code=code, message=str(error))
 
@@ -88,7 +87,6 @@ class Answer:
         raise errors.StorageFailed(self.message)
 
     def encode(self) -> bytes:
-        """Return the content of an answer's file."""
         from json import dumps
 
         ranges = [[*each, start, end] for each, (start, end) in self.ranges.items()]
@@ -98,7 +96,6 @@ class Answer:
 
     @classmethod
     def decode(cls, content: bytes) -> Answer:
-        """Read the content of an answer's file."""
         from json import loads
 
         found = loads(content)
@@ -110,7 +107,6 @@ class Answer:
 
 
 def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
-    """Put a manifest into the inbox."""
     inbox = staged_layout.part(data, staged_layout.INBOX)
     path, content = f"{inbox}/{manifest.id}", manifest.encode()
     staged_layout.inside(
@@ -136,7 +132,6 @@ def read_answer(files: Files, data: str, id: str) -> Answer | None:
 
 
 def remove_answer(files: Files, data: str, id: str) -> None:
-    """Remove an answer after reading it."""
     try:
         files.remove(f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
     except FileNotFoundError:

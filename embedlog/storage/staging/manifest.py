@@ -51,11 +51,9 @@ class Manifest(Value):
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """The partitions that it has files for, sorted."""
         return sorted({file.topic_partition for file in self.files})
 
     def encode(self) -> bytes:
-        """Return the content of the manifest's file."""
         files = [
             {
                 "topic": file.topic_partition.topic,
@@ -115,7 +113,6 @@ class Replacement(Value):
     is_roll: bool = False
 
     def encode(self) -> bytes:
-        """Return the content of the manifest's file."""
         topic, partition = self.topic_partition
         return _encode(
             {

@@ -122,7 +122,6 @@ class Replacer:
         return _Ready(former, output, has_gaps=has_gaps)
 
     def _find(self, log: Log, file: ReplacingFile) -> Segment:
-        """Return the closed segment of a file."""
         for segment in log.segments[:-1]:
             if segment.base_offset == file.base_offset:
                 if segment.next_offset > log.offsets.high_watermark:

@@ -1,8 +1,8 @@
 """The facts in which a segment and its rewritten form must agree.
 
-    fingerprint     of the batches that were read: the segment is still the same
-    producers       headers of every batch of a producer and of every marker, in order
-    epochs          the leader epoch of each offset
+fingerprint     of the batches that were read: the segment is still the same
+producers       headers of every batch of a producer and of every marker, in order
+epochs          the leader epoch of each offset
 """
 
 from __future__ import annotations
@@ -76,6 +76,5 @@ class SegmentFacts:
         return self._digest.hexdigest()
 
     def epoch_of(self, offset: int) -> int | None:
-        """Return the leader epoch of an offset, None before the first batch."""
         slot = bisect_right(self._starts, offset)
         return self._epochs[slot - 1] if slot else None

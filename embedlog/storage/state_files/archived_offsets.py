@@ -75,8 +75,7 @@ def withdraw_archived(files: Files, data: str, archive: str) -> None:
 
 
 def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
-    """Return the offset up to which all archives have each partition; none if a file is unreadable.
-    """
+    """Return the offset up to which all archives have each partition; none if a file is unreadable."""
     found: dict[TopicPartition, int] = {}
     for name in files.list(data):
         if not name.startswith(PREFIX) or name.endswith(paths.TEMPORARY):

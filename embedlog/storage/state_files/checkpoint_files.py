@@ -1,5 +1,4 @@
-"""Offset checkpoints: their format, and reading those of a directory that another process may own.
-"""
+"""Offset checkpoints: their format, and reading those of a directory that another process may own."""
 
 from __future__ import annotations
 

@@ -71,8 +71,6 @@ class Piece(Value):
 
 
 class Commit:
-    """The record of one commit."""
-
     __slots__ = ("application", "id", "pieces", "sequence", "state", "version")
 
     def __init__(
@@ -110,7 +108,6 @@ class Commit:
         return found
 
     def encode(self, state: str, versions: Mapping[str, list[int]]) -> bytes:
-        """Return the content of the file in that state."""
         from json import dumps
 
         record = {
@@ -179,7 +176,6 @@ class CommitFile:
             self.last, self.versions = found
 
     def is_done(self, application: str, version: int) -> bool:
-        """Whether this version of the application was committed, or a later one."""
         known = self.versions.get(application)
         return bool(application) and known is not None and known[0] >= version
 

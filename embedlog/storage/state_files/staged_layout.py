@@ -43,7 +43,6 @@ def exchange(data: str) -> str:
 
 
 def part(data: str, name: str) -> str:
-    """Return the path of a directory in the exchange directory."""
     return f"{data}/{EXCHANGE}/{name}"
 
 

@@ -76,7 +76,6 @@ class ValidatedBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL_BIT != 0
 
     def stamped(self, *, base_offset: int, leader_epoch: int) -> bytes:
@@ -89,8 +88,7 @@ class ValidatedBatch:
 def of_batch(
     batch: RecordBatch, *, attributes: int, max_timestamp: int, log_append_time_ms: int
 ) -> ValidatedBatch:
-    """Return `batch` with these attributes and this timestamp in its header; no record is copied.
-    """
+    """Return `batch` with these attributes and this timestamp in its header; no record is copied."""
     view = batch.buffer
     checked: tuple[Bytes, ...] = (view[FRAME_HEAD.size :],)
     crc = batch.crc

@@ -129,7 +129,6 @@ def _good_batch(view: memoryview, config: LogConfig) -> RecordBatch | None:
 def _checked_batch(
     view: memoryview, size: int, config: LogConfig, topic_partition: object
 ) -> RecordBatch:
-    """Return the batch after checking its size, checksum and codec."""
     check_size(size, config.max_message_bytes, topic_partition)
     if size < HEADER_SIZE:
         raise errors.CorruptMessage(
@@ -152,8 +151,7 @@ def _checked_batch(
 def _check_client_header(
     batch: RecordBatch, compressed_count_max: int, topic_partition: object
 ) -> None:
-    """Refuse a client's batch unless its header numbers the records without gaps; no control batch.
-    """
+    """Refuse a client's batch unless its header numbers the records without gaps; no control batch."""
     count = batch.record_count
     delta = batch.last_offset_delta
     if count == delta + 1 and count > 0:

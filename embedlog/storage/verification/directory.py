@@ -73,7 +73,6 @@ class DirectoryCheck:
         """Bytes of torn batches at the ends of logs: no damage."""
         self.batch_count = 0
         self.segment_count = 0
-        """Number of checked segments."""
         self.sound = SoundSegments(files, data, known or {}, wall_ms)
 
     def partitions(self) -> list[TopicPartition]:

@@ -36,7 +36,6 @@ _CODECS = {value: name.lower() for name, value in vars(Codec).items() if name.is
 
 
 def damage(error: CorruptRecord) -> Item:
-    """Return the item of damage."""
     return {
         "kind": "damage",
         "file": error.path,

@@ -49,7 +49,6 @@ def was_closed_by_us(files: Files, data: str) -> bool:
 
 
 def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of the files of archives."""
     for name in files.list(data):
         if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
             try:
@@ -100,7 +99,6 @@ def _check_ours(files: Files, data: str, marker: Mapping[str, object]) -> Iterat
 
 
 def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of meta.properties, if it exists."""
     path = f"{data}/{paths.META_PROPERTIES}"
     if files.stat(path) is None:
         return
@@ -152,8 +150,7 @@ def check_texts(
 
 
 def check_epochs_text(files: Files, directory: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of Kafka's form of a log's epoch cache, in a directory that we have closed.
-    """
+    """Yield the damage of Kafka's form of a log's epoch cache, in a directory that we have closed."""
     path = f"{directory}/{paths.LEADER_EPOCHS}"
     try:
         text = files.read(path)

@@ -25,7 +25,6 @@ class SoundSegments:
         self.verified: dict[str, VerifiedSegment] = {}
         """By path below the directory."""
         self.skipped_count = 0
-        """Number of segments that were not read."""
 
     def known_as(self, path: str) -> VerifiedSegment | None:
         """Return the state of a segment that has not changed since."""
@@ -42,7 +41,6 @@ class SoundSegments:
     def remember(
         self, segment: SegmentCheck, stat: FileStat, transactions: dict[int, int] | None
     ) -> None:
-        """Note a closed, sound segment."""
         self.verified[segment.path.removeprefix(f"{self._data}/")] = VerifiedSegment(
             size=stat.size,
             modified_ms=stat.modified_ms,

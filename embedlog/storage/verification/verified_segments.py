@@ -38,7 +38,6 @@ class VerifiedSegment(Value):
     """The transactions that are open behind it, producer -> first offset; None if unknown."""
 
     def to_json(self) -> list[Any]:
-        """Return the segment as JSON has it."""
         undecided = self.transactions
         stored = None if undecided is None else {str(k): first for k, first in undecided.items()}
         return [

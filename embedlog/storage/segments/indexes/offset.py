@@ -92,13 +92,11 @@ class OffsetIndex:
         return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
 
     def truncated(self, offset: int) -> OffsetIndex:
-        """Return an index of the entries below `offset`; this one stays as it is, for its readers.
-        """
+        """Return an index of the entries below `offset`; this one stays as it is, for its readers."""
         keep = bisect_left(self._entries, (offset - self.base_offset) << 32)
         return OffsetIndex(self.base_offset, self._entries[:keep])
 
     def encode(self) -> bytes:
-        """Return the content of the index file."""
         return pack(f">{len(self._entries)}q", *self._entries)
 
     @classmethod

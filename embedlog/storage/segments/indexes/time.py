@@ -40,7 +40,6 @@ class TimeIndex:
         return len(self._timestamps)
 
     def entries(self) -> Iterator[tuple[int, int]]:
-        """Return every entry as (timestamp, offset)."""
         for timestamp, offset in zip(self._timestamps, self._offsets, strict=False):
             yield timestamp, offset + self.base_offset
 
@@ -76,8 +75,7 @@ class TimeIndex:
         return self._timestamps[slot - 1], self._offsets[slot - 1] + self.base_offset
 
     def truncated(self, offset: int) -> TimeIndex:
-        """Return an index of the entries below `offset`; this one stays as it is, for its readers.
-        """
+        """Return an index of the entries below `offset`; this one stays as it is, for its readers."""
         kept = TimeIndex(self.base_offset)
         keep = bisect_left(self._offsets, offset - self.base_offset, hi=len(self._timestamps))
         kept._timestamps = self._timestamps[:keep]
@@ -85,7 +83,6 @@ class TimeIndex:
         return kept
 
     def encode(self) -> bytes:
-        """Return the content of the index file."""
         pack = _ENTRY.pack
         return b"".join(map(pack, self._timestamps, self._offsets[: len(self._timestamps)]))
 

@@ -62,7 +62,6 @@ class TransactionIndex:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole index."""
         return len(self._entries) * ENTRY_SIZE
 
     def append(self, entry: AbortedTransaction) -> bytes:
@@ -104,7 +103,6 @@ class TransactionIndex:
         return keep * ENTRY_SIZE
 
     def encode(self) -> bytes:
-        """Return the content of the index file."""
         return b"".join(map(_encode, self._entries))
 
     @classmethod
