@@ -18,5 +18,8 @@ What other packages use of it:
                 `state_files.clean_shutdown`, `.log_dirs`, `foreign`
     everybody   `paths`, `directory.data_path`
 
-Nothing in here knows the protocol's messages: from `wire` it imports `wire.records` alone.
+Nothing in here knows the protocol's messages: from `wire` it imports `wire.records` alone. Errors,
+unless a docstring says otherwise: OSError if the disk refuses, but KafkaStorageError from a `Log`,
+which is then as it was before, or poisoned; CorruptRecord for damaged files; RecordsError for
+records that cannot be read.
 """

@@ -54,9 +54,6 @@ def locate(view: memoryview, position: int, end: int, offset: int, path: str) ->
     """Return the position of the first batch that ends at or after `offset`, `end` without one.
 
     The batch at `position` begins at or before `offset`.
-
-    Raises:
-        CorruptRecord: as `walk`.
     """
     unpack = _EXTENT.unpack_from
     while position < end:

@@ -323,7 +323,7 @@ class DataDirectories:
 
 
 class DirectoryTasks:
-    """The background work of several directories: `LogTasks` of each, which is a duty of its own."""
+    """The background work of several directories. Each one's `LogTasks` is a duty of its own."""
 
     __slots__ = ("_directories",)
 

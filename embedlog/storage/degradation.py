@@ -1,4 +1,4 @@
-"""A value for people to read: a part of the cluster does not work, and the rest goes on without it."""
+"""A value for people to read: a part of the cluster does not work, and the rest goes on."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def future_log_name(partition: TopicPartition, uuid: bytes) -> str:
 
 
 def parse_future_log(name: str) -> TopicPartition | None:
-    """Return the partition whose log was to move to a directory of that name, None for other names."""
+    """Return the partition whose log was to move to a directory of that name, or None."""
     return _parse_with(_FUTURE, name)
 
 
@@ -150,7 +150,7 @@ def quarantine_file(directory: str, base_offset: int, position: int) -> str:
 
 
 def parse_offset(name: str) -> int | None:
-    """Return the offset at the beginning of a segment's or snapshot's file name, None without one."""
+    """Return the offset at the beginning of a segment's or snapshot's file name, or None."""
     digits = name[:_OFFSET_DIGITS]
     if len(digits) == _OFFSET_DIGITS and digits.isdecimal() and digits.isascii():
         return int(digits)

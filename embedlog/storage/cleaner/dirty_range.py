@@ -43,7 +43,6 @@ def dirty_range(log: Log, now_ms: int) -> DirtyRange:
     """Return the dirty range of a log of a compacted topic. `now_ms` is wall time. No lock.
 
     Raises:
-        CorruptRecord: a segment's headers are damaged.
         KafkaStorageError: a segment cannot be opened.
     """
     config = log.config
@@ -93,7 +92,7 @@ def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | Non
 
 
 def _age_base(segment: Segment) -> int:
-    """Return the time of the youngest record, or of the last append if records have no timestamps."""
+    """Return the youngest record's time, or that of the last append if records have none."""
     largest = segment.largest()[0]
     return largest if largest >= 0 else segment.modified_ms
 

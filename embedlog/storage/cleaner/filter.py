@@ -78,11 +78,7 @@ class BatchFilter:
         self._last_of_producers = last_of_producers
 
     def filter(self, batch: RecordBatch) -> memoryview | bytes | None:
-        """Return the rest of the next batch: its own bytes, a smaller batch, or None.
-
-        Raises:
-            RecordsError: the batch cannot be read.
-        """
+        """Return the rest of the next batch: its own bytes, a smaller batch, or None."""
         is_settled = self._transactions.read(batch)
         if batch.base_offset >= self._end:
             return batch.buffer
@@ -107,7 +103,7 @@ class BatchFilter:
         return retain(batch, kept, limit=self._limit)
 
     def _latest_records(self, batch: RecordBatch, has_expired: bool) -> tuple[list[int], bool]:
-        """Return the indexes of the records that stay, and whether there is a tombstone among them."""
+        """Return the indexes of the remaining records, and whether one of them is a tombstone."""
         keys, offsets, tombstones = read_fields(batch, self._limit)
         latest = self._latest
         if len(keys) >= COLUMNS_COUNT_MIN:
@@ -145,11 +141,7 @@ class BatchFilter:
 def read_fields(
     batch: RecordBatch, limit: int
 ) -> tuple[Sequence[bytes | None], Sequence[int], Collection[int]]:
-    """Return (keys, offsets, indexes of the records with a null value) of a batch.
-
-    Raises:
-        RecordsError: the batch cannot be read.
-    """
+    """Return (keys, offsets, indexes of the records with a null value) of a batch."""
     count = batch.record_count
     if count < COLUMNS_COUNT_MIN:
         data = bytes(batch.payload(limit))
@@ -173,9 +165,6 @@ def modernised(batch: LegacyBatch) -> Iterator[RecordBatch]:
     """Yield batches of magic 2 with the same records at the same offsets.
 
     One per record, because the offsets of an old message set may have gaps.
-
-    Raises:
-        RecordsError: the batch cannot be read.
     """
     batch.check_crc()
     for record in batch.records():

@@ -64,9 +64,6 @@ class CleanedOutput:
         """Begin the file; `aborted` gets the aborted transactions of the appended batches.
 
         `suffix` ends with `paths.CLEANED`: the next open removes the file after a crash.
-
-        Raises:
-            OSError: the disk refuses.
         """
         self._log = log
         self._is_decided = False
@@ -125,9 +122,6 @@ class CleanedOutput:
         to. After the deciding step the swap can only be completed: if the disk runs short
         `is_swapping` stays set, and the caller repeats the call. Another error or an interrupt
         there poisons the log: the next open completes the swap.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
         """
         log, segment = self._log, self.segment
         if log.chain.is_swapping and not self._is_decided:

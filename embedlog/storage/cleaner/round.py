@@ -105,11 +105,7 @@ class CleaningRound:
         return True
 
     def abandon(self) -> None:
-        """Remove the file of an incomplete round, unless the next open must complete it.
-
-        Raises:
-            OSError: the disk refuses; the next open removes it.
-        """
+        """Remove the file of an incomplete round, unless the next open must complete it."""
         if self._output is not None:
             self._output.discard()
             self._output = None
@@ -257,7 +253,7 @@ class CleaningRound:
 
 
 def _groups(sources: Group, log: Log) -> list[Group]:
-    """Return groups of neighbours that fit into one segment: by size, index size, span of offsets."""
+    """Return neighbours that fit into one segment: by size, index size, span of offsets."""
     config = log.config
     groups: list[list[Segment]] = []
     size = entries = time_entries = 0

@@ -1,4 +1,4 @@
-"""The path given to `embedlog.open`: a directory, or memory; and the defaults that follow from it."""
+"""The path given to `embedlog.open`: a directory, or memory; and defaults that depend on it."""
 
 from __future__ import annotations
 

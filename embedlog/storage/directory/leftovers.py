@@ -28,11 +28,7 @@ class Leftovers:
         """(monotonic time, files to remove at that time)."""
 
     def put_away(self, topic_partition: TopicPartition) -> None:
-        """Rename the directory of a log, so that `remove` removes it.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Rename the directory of a log, so that `remove` removes it."""
         files, parent = self._directory.files, self._directory.path
         path = f"{parent}/{paths.deleted_log_name(topic_partition, self._random.uuid())}"
         directory = paths.log_directory(parent, topic_partition)

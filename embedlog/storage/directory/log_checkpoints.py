@@ -37,11 +37,7 @@ class LogCheckpoints:
         self._checkpoints.fill(opening)
 
     def begin(self, opening: Opening) -> None:
-        """Remove the entries of a former log from the files, before a log of its name is made.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Remove the entries of a former log from the files, before a log of its name is made."""
         with self._lock:
             if self._checkpoints.forget(opening.topic_partition):
                 self.write_positions()  # the deletion of its predecessor was interrupted
@@ -61,9 +57,6 @@ class LogCheckpoints:
     def write_positions(self) -> bool:
         """Store the synced offset and the start offset of every log; return False if nothing is
         new.
-
-        Raises:
-            OSError: the disk refuses.
         """
         if self._is_volatile:
             return False
@@ -71,11 +64,7 @@ class LogCheckpoints:
             return self._checkpoints.write_positions(dict(self._logs))
 
     def write_high_watermarks(self) -> bool:
-        """Store the high watermark of every log; return False if nothing is new.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Store the high watermark of every log; return False if nothing is new."""
         if self._is_volatile:
             return False
         with self._lock:

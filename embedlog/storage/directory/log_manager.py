@@ -145,7 +145,6 @@ class LogManager:
 
         Raises:
             InconsistentTopicId: the log belongs to another topic of that name.
-            KafkaStorageError: the disk refuses.
         """
         with self._mutex:
             if self._closed:
@@ -353,7 +352,7 @@ class LogManager:
         return log
 
     def _recover_all(self) -> errors.KafkaError | OSError | None:
-        """Open the logs that were not used since an unclean stop; return why one cannot be opened."""
+        """Open the logs not used since an unclean stop; return why one cannot be opened."""
         try:
             for topic_partition in list(self._unloaded):
                 self.get(topic_partition)

@@ -63,9 +63,6 @@ class LogOpener:
     ) -> Log:
         """Open the log in a partition's directory, recovering it if necessary; see
         `recovery.open_log`.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
         """
         from embedlog.storage.recovery.recovery import open_log
 
@@ -84,11 +81,7 @@ class LogOpener:
         return log
 
     def salvage(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
-        """Open a log without its damage: every good batch stays; see `recovery.salvage`.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Open a log without its damage: every good batch stays; see `recovery.salvage`."""
         from embedlog.storage.recovery.salvage import SalvagePlan
 
         opening = self._known(topic_partition, config)
@@ -110,7 +103,6 @@ class LogOpener:
 
         Raises:
             KafkaStorageError: something else has its place.
-            OSError: the disk refuses.
         """
         opening = self._opening(topic_partition, config)
         self._checkpoints.begin(opening)
@@ -130,7 +122,6 @@ class LogOpener:
 
         Raises:
             InconsistentTopicId: the log belongs to another topic of that name.
-            OSError: the disk refuses.
         """
         if log.topic_id == topic_id:
             return

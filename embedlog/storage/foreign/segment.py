@@ -185,7 +185,7 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """Return the largest timestamp of a finished segment; None if the index does not tell it."""
+        """Return the largest timestamp of a finished segment; None without a good index."""
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

@@ -92,12 +92,12 @@ class LogDurability:
             self._do_sync((segment,), _sync_name)
 
     def keep_window(self, segment: Segment, size: int) -> None:
-        """Sync if `size` more bytes would be too many unsynced ones. Requires: the partition lock."""
+        """Sync if `size` more bytes would exceed the window. Requires: the partition lock."""
         if segment.end[1] + size - segment.synced_size > SYNC_WINDOW_SIZE:
             self.sync(segment.end[0])
 
     def promise_less(self, offset: int) -> None:
-        """Note that records from `offset` on may go. Requires: the sync lock, or a log just opened."""
+        """Note that records from `offset` on may go. Requires: the sync lock, or a new log."""
         self.synced_offset = min(self.synced_offset, offset)
 
     def _sync(self, end: int, segments: tuple[Segment, ...]) -> None:

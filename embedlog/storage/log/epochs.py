@@ -52,7 +52,7 @@ class LogEpochs:
         return self.cache.end_offset_for(epoch, self._chain.end_offset)
 
     def assign(self, epoch: int, start_offset: int | None = None) -> None:
-        """Note that the leader of `epoch` writes from `start_offset`, the log's end unless given."""
+        """Note that `epoch`'s leader writes from `start_offset`, the log's end unless given."""
         if epoch < 0:
             return
         start = self._chain.end_offset if start_offset is None else start_offset

@@ -255,11 +255,7 @@ class Log:
         return LogAppendInfo((first, last, append_time, start_offset, True, timestamp, 0))
 
     def check_usable(self) -> None:
-        """Refuse a poisoned log; repair the state after an interrupted append.
-
-        Raises:
-            KafkaStorageError: the log is poisoned, or the disk refuses.
-        """
+        """Refuse a poisoned log; repair the state after an interrupted append."""
         self.health.check()
         if self.transactions.applied_offset != self.log_end_offset:
             offsets = self.offsets
@@ -270,11 +266,7 @@ class Log:
     # Segments that begin and go. Requires: the partition lock
 
     def roll(self, now_ms: int | None = None) -> None:
-        """Begin a new segment unless the last one is empty. `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
-        """
+        """Begin a new segment unless the last one is empty. `now_ms` is wall time."""
         self.check_usable()
         if self.segments[-1].size:
             self.writer.roll(self.log_end_offset, now_ms)

@@ -155,11 +155,7 @@ class LogOffsets:
         return True
 
     def allow_gaps_below(self, offset: int) -> None:
-        """Allow gaps below `offset`, and store that before there are any.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
-        """
+        """Allow gaps below `offset`, and store that before there are any."""
         former = self.gaps_below
         self.gaps_below = max(former, offset)
         try:
@@ -172,9 +168,6 @@ class LogOffsets:
         """Promise less before a truncation: a crash during it must not look like rot.
 
         Requires: the sync lock as well: a sync under way must not promise records that go.
-
-        Raises:
-            KafkaStorageError: the disk refuses; nothing was cut.
         """
         self._durability.promise_less(offset)
         self.cleaned_offset = min(self.cleaned_offset, offset)
@@ -185,11 +178,7 @@ class LogOffsets:
         self._checkpoint = checkpoint
 
     def checkpoint(self) -> None:
-        """Store the offsets of every log.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
-        """
+        """Store the offsets of every log."""
         try:
             self._checkpoint()
         except OSError as error:

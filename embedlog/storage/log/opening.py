@@ -152,9 +152,6 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
 
     A reader may have seen records that the crash took. The new epoch reveals that (KIP-320):
     without it, the reader would get other records at their offsets without noticing.
-
-    Raises:
-        KafkaStorageError: the disk refuses.
     """
     if failure is not None:
         log.health.refuse(failure)

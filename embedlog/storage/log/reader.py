@@ -107,7 +107,9 @@ class LogReader:
         return LogRead((view, next_offset, segment.base_offset, position))
 
     def _older(self, offset: int) -> Segment:
-        """Return the first segment with a batch at or after `offset`, which is not in the last one."""
+        """Return the first segment with a batch at or after `offset`; the last one begins behind
+        it.
+        """
         segments = self._chain.segments
         slot = bisect_right(segments, offset, key=base_offset_of) - 1
         for segment in segments[slot:-1]:
@@ -132,9 +134,6 @@ class LogReader:
 
         `timestamp` may be -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local. No
         answer lies beyond `end_offset`, the bound of the caller's isolation, if it is given.
-
-        Raises:
-            CorruptRecord: the batches on disk are damaged.
         """
         epochs, start = self._epochs.cache, self._offsets.log_start_offset
         bound = self._chain.end_offset if end_offset is None else end_offset
@@ -339,7 +338,7 @@ def _first_at_or_after(
 def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
 ) -> tuple[int, int, int] | None:
-    """Return (timestamp, offset, epoch) of the first record from `position` on that is not older."""
+    """Return (timestamp, offset, epoch) of the first record from `position` on that is late enough."""
     view = segment.file.view(0, size)
     for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
         if latest < timestamp or last_offset < start_offset:

@@ -60,9 +60,6 @@ def free_below(log: Log, offset: int) -> bool:
 
     No segment above the high watermark goes. For callers that must write in order to delete
     records, and find the disk full. Requires: the partition lock.
-
-    Raises:
-        KafkaStorageError: the log is poisoned, or the disk refuses.
     """
     log.check_usable()
     offset = min(offset, log.offsets.high_watermark)

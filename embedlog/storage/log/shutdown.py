@@ -31,9 +31,6 @@ def close_log(log: Log) -> None:
     files.
 
     A poisoned log only releases its files.
-
-    Raises:
-        KafkaStorageError: the disk refuses.
     """
     try:
         if log.failure is None and log.config.durability != "memory":

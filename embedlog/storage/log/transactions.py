@@ -59,11 +59,7 @@ class LogTransactions:
     def judge(
         self, batch: GoodBatch, first_offset: int, origin: int, transaction_version: int
     ) -> ProducerUpdate | None:
-        """Return the update that a control batch at `first_offset` would make; change nothing.
-
-        Raises:
-            KafkaError: as `ProducerStateManager.prepare_marker`.
-        """
+        """Return the update that a control batch at `first_offset` would make; change nothing."""
         return judge_marker(
             self.producers,
             batch,
@@ -101,9 +97,6 @@ class LogTransactions:
         """Rebuild the state from the last good snapshot and the batches behind it.
 
         `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
         """
         end = self._chain.end_offset
         self.applied_offset = -1
@@ -132,12 +125,7 @@ class LogTransactions:
         return self._chain.holding(offset).aborted.index is not None
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that a read_committed reader of [start, end) must filter.
-
-        Raises:
-            CorruptRecord: a batch of one of the segments is damaged.
-            KafkaStorageError: the directory cannot be read.
-        """
+        """Return the aborted transactions that a reader of [start, end) must filter."""
         found: list[AbortedTransaction] = []
         for segment in segments_from(self._chain.segments, start):
             index = segment.aborted.index

@@ -79,9 +79,6 @@ class LogWriter:
 
         `segment` is the log's last one; if it is full, a new one is begun. `latest` is the batch's
         largest timestamp, `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
         """
         limits = segment.limits
         _, position, largest, holder = segment.end
@@ -162,9 +159,6 @@ class LogWriter:
         """Finish the present segment and begin one at `base_offset`, unless it is that already.
 
         `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
         """
         chain, durability = self._chain, self._durability
         former = chain.segments[-1]

@@ -37,11 +37,7 @@ def judge_marker(
     origin: int,
     transaction_version: int,
 ) -> ProducerUpdate | None:
-    """Return the update that a control batch at `first_offset` would make; change nothing.
-
-    Raises:
-        KafkaError: as `ProducerStateManager.prepare_marker`.
-    """
+    """Return the update that a control batch at `first_offset` would make; change nothing."""
     from wire.records.control import BuiltMarker
 
     if isinstance(batch, BuiltMarker):
@@ -100,9 +96,6 @@ def load_producers(
 
     A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
     records that are gone, and are removed as well. `now_ms` is wall time.
-
-    Raises:
-        CorruptRecord: a batch to replay is damaged.
     """
     producers.truncate()
     start = log_start_offset
@@ -132,10 +125,6 @@ def load_aborted(
     The `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a
     damaged or missing entry would show aborted records to a read_committed reader. The snapshot at
     the segment's begin has a checksum.
-
-    Raises:
-        CorruptRecord: a batch is damaged.
-        OSError: the directory cannot be read.
     """
     for _ in load_aborted_in_slices(files, directory, segments, segment):
         pass
@@ -171,11 +160,7 @@ def load_aborted_in_slices(
 
 
 def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
-    """Take over the batches of `segment` from offset `start` on.
-
-    Raises:
-        CorruptRecord: one of them is damaged.
-    """
+    """Take over the batches of `segment` from offset `start` on."""
     found: list[AbortedTransaction] = []
     for _ in _replay(segment, producers, start, found):
         pass

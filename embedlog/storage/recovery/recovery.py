@@ -85,7 +85,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
 
 
 def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], object]) -> Log:
-    """Make an empty log: its records below the start offset were deleted, and it ends below that."""
+    """Make an empty log: it ends below its start offset, so all its records were deleted."""
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
     events.warning("%s: %s", opening.topic_partition, reason)
@@ -316,7 +316,7 @@ def _tell_cut(
     *,
     wall_ms: int,
 ) -> tuple[int, Degradation]:
-    """Report that recovery cuts a log at the end of `segment`; return the bytes cut, and the news."""
+    """Log that recovery cuts a log at the end of `segment`; return the bytes cut, and the news."""
     size = content_size(segment.file.view(segment.size, segment.file.capacity))
     size += sum(content_size(each.file.view(0, each.file.capacity)) for each in later)
     reason = (

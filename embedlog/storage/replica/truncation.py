@@ -140,7 +140,7 @@ def _check_settled(log: Log) -> None:
 
 
 def _copy(log: Log, former: Segment, position: int) -> tuple[Segment, File]:
-    """Make a segment of the batches of `former` before `position`, in a file with a temporary name."""
+    """Copy the batches of `former` before `position` into a segment with a temporary name."""
     segment = log.chain.new(former.base_offset)
     file = log.files.open(segment.path + paths.TEMPORARY, create=True)
     file.truncate(0)

@@ -39,9 +39,6 @@ def preallocate(file: File, needed: int) -> int:
 def preallocate_zeros(file: File, present: int, needed: int) -> int:
     """Write zeros behind the `present` bytes, up to `needed` and some to spare; return where they
     end.
-
-    Raises:
-        OSError: the disk refuses.
     """
     if needed <= _BLOCK:
         return present + write_fully(file.write, [_ZEROS[: _BLOCK - present]], present)

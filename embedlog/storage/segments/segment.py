@@ -92,9 +92,6 @@ class Segment:
         -1.
 
         The first call for a loaded segment searches its batches.
-
-        Raises:
-            CorruptRecord: the batches are damaged.
         """
         next_offset, size, largest, holder = self.end
         if largest == UNKNOWN:
@@ -119,7 +116,7 @@ class Segment:
         return other
 
     def expect_stored(self, size: int) -> None:
-        """Take an existing file of `size` bytes: the files beside it are read when they are needed."""
+        """Take an existing file of `size` bytes: the files beside it are read later."""
         self.indexes.expect_stored()
         self.aborted = AbortedTransactions()
         self.trusted_size = 0

@@ -109,7 +109,7 @@ class SegmentFile(Openable):
         self._is_missing = False
 
     def write(self, buffers: Sequence[Bytes], size: int, position: int) -> None:
-        """Store `size` bytes at `position`, the published end. After an error `cut_to` must follow."""
+        """Store `size` bytes at `position`, the published end; call `cut_to` after an error."""
         if position + size > self.capacity:
             self._extend(position, position + size)
         file = self.opened

@@ -26,7 +26,7 @@ class SegmentIndexes:
     one.
 
     `size` is the segment's published size when the caller took its `end`: no answer lies behind it.
-    Look-ups raise CorruptRecord if the batches themselves are damaged.
+    Look-ups fail only if the batches themselves are damaged.
     """
 
     __slots__ = ("_base_offset", "_file", "_pair", "_since_entry", "hints")
@@ -97,7 +97,7 @@ class SegmentIndexes:
         hints[offset] = position
 
     def position_of(self, offset: int, size: int) -> int:
-        """Return where the first batch that ends at or after `offset` begins; `size` without one."""
+        """Return where the first batch that ends at or after `offset` begins, or `size`."""
         position = self.hints.get(offset)
         if position is not None:
             return position

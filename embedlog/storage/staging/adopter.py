@@ -53,11 +53,7 @@ class Adopter:
         *,
         renamed_size_min: int | None = None,
     ) -> None:
-        """Read the record of commits. Files from `renamed_size_min` on may become segments.
-
-        Raises:
-            CorruptRecord: the record is damaged.
-        """
+        """Read the record of commits. Files from `renamed_size_min` on may become segments."""
         self._files = runtime.files
         self._clock = runtime.clock
         self._data = data
@@ -225,7 +221,7 @@ class Adopter:
         self._remove_staged(commit.pieces)
 
     def _undo(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
-        """Restore the logs as they were before the commit. A log that cannot be cut refuses writes."""
+        """Restore the logs as before the commit. A log that cannot be cut refuses writes."""
         starts = commit.starts
         is_cut = False
         try:

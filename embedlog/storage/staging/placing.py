@@ -29,7 +29,6 @@ def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
     Requires: the partition lock.
 
     Raises:
-        CorruptRecord: the file is damaged.
         KafkaError: the log refuses the records, or the disk does.
     """
     if log.log_end_offset >= piece.end_offset:

@@ -71,11 +71,7 @@ class Rewriter:
         self.record_count = self.erased_count = self.superseded_count = 0
 
     def rewrite(self, batches: Iterable[Batch]) -> Iterator[bytes | memoryview]:
-        """Yield the new batches of a segment.
-
-        Raises:
-            RecordsError: a batch cannot be read.
-        """
+        """Yield the new batches of a segment."""
         waiting: list[RecordBatch] = []
         waiting_size = 0
         last: RecordBatch | None = None
@@ -223,9 +219,6 @@ class SegmentWriter:
 
         Raises:
             FileNotFoundError: the segment is gone.
-            CorruptRecord: a batch is damaged.
-            RecordsError: a batch cannot be read.
-            OSError: the disk refuses.
         """
         segment = ForeignSegment(self._files, self._log_directory, base_offset)
         former_size = segment.size()

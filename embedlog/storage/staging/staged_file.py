@@ -55,7 +55,6 @@ def check_staged(files: Files, path: str, staged: StagedFile) -> StagedFacts:
 
     Raises:
         CorruptRecord: it is not as the manifest says; a batch is damaged, or not allowed there.
-        KafkaStorageError: it cannot be read.
     """
     facts = StagedFacts()
     next_offset = 0
@@ -135,10 +134,6 @@ def stamp(
     """Give every batch its offset and epoch, whatever an earlier attempt has written there.
 
     Return the result of a scan of the file as a segment at `base_offset`; checksums are verified.
-
-    Raises:
-        CorruptRecord: a batch is damaged.
-        OSError: the disk refuses.
     """
     scan = SegmentScan(base_offset)
     since_entry = 0

@@ -51,11 +51,7 @@ class StagedWriter:
         self._finished: list[StagedFile] = []
 
     def write(self, batch: Buffer) -> None:
-        """Write one batch of magic 2 behind the others; `batch` is only read.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Write one batch of magic 2 behind the others; `batch` is only read."""
         view = memoryview(batch)
         header = HEADER.unpack_from(view)
         if self._file is not None and self._size + len(view) > self._size_max:
@@ -70,11 +66,7 @@ class StagedWriter:
         self._count += header[12]
 
     def finish(self) -> list[StagedFile]:
-        """Sync the files; return them in order.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Sync the files; return them in order."""
         if self._file is not None:
             self._end_file()
         if self._finished:

@@ -47,7 +47,6 @@ def publish_archived(
     its present id.
 
     Raises:
-        OSError: the directory cannot be written.
         CorruptRecord: the id of a topic cannot be read.
     """
     from json import dumps
@@ -75,7 +74,7 @@ def withdraw_archived(files: Files, data: str, archive: str) -> None:
 
 
 def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
-    """Return the offset up to which all archives have each partition; none if a file is unreadable."""
+    """Return the offset below which all archives have each partition; {} if a file is damaged."""
     found: dict[TopicPartition, int] = {}
     for name in files.list(data):
         if not name.startswith(PREFIX) or name.endswith(paths.TEMPORARY):
@@ -92,11 +91,7 @@ def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
 
 
 def read_archive(files: Files, path: str) -> list[tuple[TopicPartition, int, str]]:
-    """Return the (partition, offset, topic id)s of one file.
-
-    Raises:
-        CorruptRecord: the file is damaged.
-    """
+    """Return the (partition, offset, topic id)s of one file."""
     from json import loads
 
     try:

@@ -1,4 +1,4 @@
-"""Offset checkpoints: their format, and reading those of a directory that another process may own."""
+"""Offset checkpoints: their format, and reading those in a directory of another process."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def holds_marker(files: Files, directory: str, *, in_any_boot: bool = False) -> bool:
-    """Whether there is a valid marker; with `in_any_boot` it must be valid after a loss of power."""
+    """Whether there is a valid marker; with `in_any_boot`, valid even after a loss of power."""
     try:
         content = files.read(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:

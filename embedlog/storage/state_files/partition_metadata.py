@@ -29,11 +29,7 @@ def encode(topic_id: bytes) -> bytes:
 
 
 def decode(content: bytes, path: str) -> bytes:
-    """Return the topic's id.
-
-    Raises:
-        CorruptRecord: the file is damaged.
-    """
+    """Return the topic's id."""
     text, mark, stored = content.partition(_CRC)
     if mark and stored != b"%08x\n" % crc32c(text):
         raise CorruptRecord(path, len(text), f"crc {crc32c(text):08x}, stored {stored!r}")

@@ -78,9 +78,6 @@ class PublishedOffset(Openable):
 def read_published(files: Files, directory: str) -> int | None:
     """Return the published offset of the log in `directory`; None if every whole batch is
     published.
-
-    Raises:
-        CorruptRecord: the file is damaged.
     """
     path = f"{directory}/{paths.PUBLISHED_OFFSET}"
     for _ in range(_ATTEMPTS):

@@ -60,11 +60,7 @@ class RetentionPin:
         self.renew()
 
     def renew(self) -> None:
-        """Renew the pin for its whole time.
-
-        Raises:
-            OSError: the directory cannot be written.
-        """
+        """Renew the pin for its whole time."""
         from json import dumps
 
         offsets = [[*each, offset] for each, offset in sorted(self._offsets.items())]

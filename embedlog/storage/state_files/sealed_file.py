@@ -34,11 +34,7 @@ def write_sealed(files: Files, path: str, content: bytes, *, sync: bool) -> None
 
 
 def read_sealed(files: Files, path: str) -> bytes | None:
-    """Return the content; None without a file.
-
-    Raises:
-        CorruptRecord: the file is damaged.
-    """
+    """Return the content; None without a file."""
     try:
         whole = files.read(path)
     except FileNotFoundError:

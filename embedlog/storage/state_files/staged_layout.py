@@ -64,9 +64,6 @@ def inside(files: Files, directory: str, make: Callable[[], T], *, sync: bool = 
     """Make the directory if it is missing, and something in it; `sync` as for `make_directory`.
 
     Try again if the directory vanishes meanwhile: any process may remove it while it is empty.
-
-    Raises:
-        OSError: the disk refuses.
     """
     for _ in range(_ATTEMPTS):
         try:

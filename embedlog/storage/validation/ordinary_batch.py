@@ -24,7 +24,7 @@ _header_of = HEADER.unpack_from
 
 
 def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> GoodBatch | None:
-    """Return what `validate` returns for an ordinary, good batch; None if `validate` must decide."""
+    """Validate an ordinary, good batch; return None if `validate` must decide."""
     if isinstance(records, BuiltBatch):
         is_fit = (
             records.size <= config.batch_size_max

@@ -88,7 +88,7 @@ class ValidatedBatch:
 def of_batch(
     batch: RecordBatch, *, attributes: int, max_timestamp: int, log_append_time_ms: int
 ) -> ValidatedBatch:
-    """Return `batch` with these attributes and this timestamp in its header; no record is copied."""
+    """Return `batch` with this attributes field and timestamp; no record is copied."""
     view = batch.buffer
     checked: tuple[Bytes, ...] = (view[FRAME_HEAD.size :],)
     crc = batch.crc

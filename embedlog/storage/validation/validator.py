@@ -151,7 +151,7 @@ def _checked_batch(
 def _check_client_header(
     batch: RecordBatch, compressed_count_max: int, topic_partition: object
 ) -> None:
-    """Refuse a client's batch unless its header numbers the records without gaps; no control batch."""
+    """Refuse a client's batch with gaps in its numbers, a control batch, or a missing sequence."""
     count = batch.record_count
     delta = batch.last_offset_delta
     if count == delta + 1 and count > 0:

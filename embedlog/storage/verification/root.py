@@ -150,7 +150,7 @@ def check_texts(
 
 
 def check_epochs_text(files: Files, directory: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of Kafka's form of a log's epoch cache, in a directory that we have closed."""
+    """Yield the damage of Kafka's form of a log's epochs, in a directory that we have closed."""
     path = f"{directory}/{paths.LEADER_EPOCHS}"
     try:
         text = files.read(path)

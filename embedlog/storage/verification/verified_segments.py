@@ -92,11 +92,7 @@ def read_state(files: Files, path: str) -> dict[str, VerifiedSegment]:
 
 
 def write_state(files: Files, path: str, segments: Mapping[str, VerifiedSegment]) -> None:
-    """Replace a state file.
-
-    Raises:
-        OSError: the disk refuses.
-    """
+    """Replace a state file."""
     from json import dumps
 
     known = {name: each.to_json() for name, each in sorted(segments.items())}

@@ -92,7 +92,7 @@ class OffsetIndex:
         return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
 
     def truncated(self, offset: int) -> OffsetIndex:
-        """Return an index of the entries below `offset`; this one stays as it is, for its readers."""
+        """Return an index of the entries below `offset`; readers of this one are not disturbed."""
         keep = bisect_left(self._entries, (offset - self.base_offset) << 32)
         return OffsetIndex(self.base_offset, self._entries[:keep])
 

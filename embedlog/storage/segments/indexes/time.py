@@ -75,7 +75,7 @@ class TimeIndex:
         return self._timestamps[slot - 1], self._offsets[slot - 1] + self.base_offset
 
     def truncated(self, offset: int) -> TimeIndex:
-        """Return an index of the entries below `offset`; this one stays as it is, for its readers."""
+        """Return an index of the entries below `offset`; readers of this one are not disturbed."""
         kept = TimeIndex(self.base_offset)
         keep = bisect_left(self._offsets, offset - self.base_offset, hi=len(self._timestamps))
         kept._timestamps = self._timestamps[:keep]
