@@ -338,7 +338,7 @@ def _first_at_or_after(
 def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
 ) -> tuple[int, int, int] | None:
-    """Return (timestamp, offset, epoch) of the first record from `position` on that is late enough."""
+    """Return (timestamp, offset, epoch) of the first late enough record from `position` on."""
     view = segment.file.view(0, size)
     for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
         if latest < timestamp or last_offset < start_offset:
