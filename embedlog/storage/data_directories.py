@@ -54,8 +54,6 @@ class OfflineDirectory:
     `logs` are the partitions that are known to lie there.
     """
 
-    __slots__ = ("id", "logs", "path", "reason", "since_ms")
-
     def __init__(
         self,
         path: str,
@@ -77,8 +75,6 @@ class PreferredDirectories:
     replica does. Thread-safe.
     """
 
-    __slots__ = ("_lock", "_paths")
-
     def __init__(self) -> None:
         self._lock = ranked_lock(Rank.PREFERRED)
         self._paths: dict[TopicPartition, str] = {}
@@ -99,19 +95,6 @@ class PreferredDirectories:
 
 class DataDirectories:
     """The data directories of one broker. Thread-safe."""
-
-    __slots__ = (
-        "_lock",
-        "cordoned",
-        "first",
-        "has_one",
-        "keeper",
-        "managers",
-        "offline",
-        "preferred",
-        "relocations",
-        "tasks",
-    )
 
     def __init__(
         self, managers: Sequence[LogManager], offline: Sequence[OfflineDirectory] = ()
@@ -324,8 +307,6 @@ class DataDirectories:
 
 class DirectoryTasks:
     """The background work of several directories. Each one's `LogTasks` is a duty of its own."""
-
-    __slots__ = ("_directories",)
 
     def __init__(self, directories: DataDirectories) -> None:
         self._directories = directories

@@ -22,42 +22,49 @@ _PLAIN_RECORD_SIZE = 10
 DURABILITIES = ("memory", "os", "fsync")
 """What an acknowledged record survives: nothing, the end of this process, a loss of power."""
 
-DEFAULTS: dict[str, object] = {
-    "cleanup_policy": "delete",
-    "compression_type": "producer",
-    "compression_gzip_level": -1,
-    "compression_lz4_level": 9,
-    "compression_zstd_level": 3,
-    "delete_retention_ms": 86_400_000,
-    "file_delete_delay_ms": 60_000,
-    "flush_messages": NO_LIMIT,
-    "flush_ms": NO_LIMIT,
-    "index_interval_bytes": 4096,
-    "max_batch_headers": None,
-    "max_compaction_lag_ms": NO_LIMIT,
-    "max_compressed_records": None,
-    "max_decompressed_message_bytes": 64 << 20,
-    "max_message_bytes": 1_048_588,
-    "max_partition_producer_ids": 10_000,
-    "message_timestamp_type": "CreateTime",
-    "message_timestamp_before_max_ms": NO_LIMIT,
-    "message_timestamp_after_max_ms": 3_600_000,
-    "min_cleanable_dirty_ratio": 0.5,
-    "min_compaction_lag_ms": 0,
-    "preallocate": False,
-    "retention_archived": False,
-    "retention_bytes": -1,
-    "retention_ms": 604_800_000,
-    "segment_bytes": 1 << 30,
-    "segment_index_bytes": 10 << 20,
-    "segment_jitter_ms": 0,
-    "segment_ms": 604_800_000,
-    "producer_id_expiration_ms": 86_400_000,
-    "durability": "os",
-}
+
+class _Settings:
+    """The settings with their defaults."""
+
+    __slots__ = ()
+
+    cleanup_policy: str = "delete"
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = NO_LIMIT
+    flush_ms: int = NO_LIMIT
+    index_interval_bytes: int = 4096
+    max_batch_headers: int | None = None
+    max_compaction_lag_ms: int = NO_LIMIT
+    max_compressed_records: int | None = None
+    max_decompressed_message_bytes: int = 64 << 20
+    max_message_bytes: int = 1_048_588
+    max_partition_producer_ids: int = 10_000
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = NO_LIMIT
+    message_timestamp_after_max_ms: int = 3_600_000
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    preallocate: bool = False
+    retention_archived: bool = False
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    segment_bytes: int = 1 << 30
+    segment_index_bytes: int = 10 << 20
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604_800_000
+    producer_id_expiration_ms: int = 86_400_000
+    durability: str = "os"
 
 
-class LogConfig:
+DEFAULTS: dict[str, object] = {name: getattr(_Settings, name) for name in _Settings.__annotations__}
+
+
+class LogConfig(_Settings):
     """The settings of a log. Immutable by convention: a change of configuration makes a new object.
 
     Derived: `compact` and `delete` are the policies that `cleanup_policy` lists. With
@@ -81,37 +88,6 @@ class LogConfig:
     )
 
     if TYPE_CHECKING:
-        cleanup_policy: str
-        compression_type: str
-        compression_gzip_level: int
-        compression_lz4_level: int
-        compression_zstd_level: int
-        delete_retention_ms: int
-        file_delete_delay_ms: int
-        flush_messages: int
-        flush_ms: int
-        index_interval_bytes: int
-        max_batch_headers: int | None
-        max_compaction_lag_ms: int
-        max_compressed_records: int | None
-        max_decompressed_message_bytes: int
-        max_message_bytes: int
-        max_partition_producer_ids: int
-        message_timestamp_type: str
-        message_timestamp_before_max_ms: int
-        message_timestamp_after_max_ms: int
-        min_cleanable_dirty_ratio: float
-        min_compaction_lag_ms: int
-        preallocate: bool
-        retention_archived: bool
-        retention_bytes: int
-        retention_ms: int
-        segment_bytes: int
-        segment_index_bytes: int
-        segment_jitter_ms: int
-        segment_ms: int
-        producer_id_expiration_ms: int
-        durability: str
         batch_size_max: int
         compact: bool
         compressed_count_max: int

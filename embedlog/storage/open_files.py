@@ -38,8 +38,6 @@ class OpenFiles:
     Thread-safe without a lock: each step is one operation of a dictionary.
     """
 
-    __slots__ = ("_limit", "_segments", "files")
-
     def __init__(self, files: Files, limit: int = OPEN_FILES_MAX) -> None:
         assert limit > 0, limit
         self.files = files

@@ -35,6 +35,10 @@ from __future__ import annotations
 
 from embedlog.common import TopicPartition
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 UNRECOVERED = ".embedlog_unrecovered"
@@ -155,3 +159,9 @@ def parse_offset(name: str) -> int | None:
     if len(digits) == _OFFSET_DIGITS and digits.isdecimal() and digits.isascii():
         return int(digits)
     return None
+
+
+def segment_bases(names: Iterable[str]) -> list[int]:
+    """Return the first offsets of the segments among these file names, in order."""
+    found = (parse_offset(name) for name in names if name.endswith(LOG))
+    return sorted(offset for offset in found if offset is not None)

@@ -46,8 +46,6 @@ _MISSING = (ENOENT, ENOTDIR)
 class WatchedFiles:
     """An `embedlog.runtime.files.Files` around another, for the directory at `path`."""
 
-    __slots__ = ("_files", "_on_failure", "boot_id", "descriptor_count_max", "failure", "path")
-
     def __init__(self, files: Files, path: str, on_failure: Callable[[str, OSError], None]) -> None:
         """`on_failure(path, error)` is called once, with any lock held."""
         self._files = files

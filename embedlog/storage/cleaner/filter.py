@@ -41,16 +41,6 @@ COLUMNS_COUNT_MIN = 32
 
 
 class BatchFilter:
-    __slots__ = (
-        "_delete_retention_ms",
-        "_end",
-        "_last_of_producers",
-        "_latest",
-        "_limit",
-        "_now_ms",
-        "_transactions",
-    )
-
     def __init__(
         self,
         latest: OffsetMap,

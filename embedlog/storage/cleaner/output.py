@@ -41,18 +41,6 @@ class CleanedOutput:
     directory removes the file.
     """
 
-    __slots__ = (
-        "_file",
-        "_is_decided",
-        "_is_volatile",
-        "_log",
-        "_path",
-        "_pending",
-        "_pending_size",
-        "_synced_size",
-        "segment",
-    )
-
     def __init__(
         self,
         log: Log,
@@ -84,18 +72,12 @@ class CleanedOutput:
             SegmentTooLarge: there are 2 GiB already.
         """
         segment = self.segment
-        _, position, largest, holder = segment.end
-        last_offset, latest, size = batch.last_offset, batch.max_timestamp, batch.size
+        last_offset, size = batch.last_offset, batch.size
         assert last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX, (batch, segment)
-        if position + size > SEGMENT_SIZE_MAX:
+        if segment.size + size > SEGMENT_SIZE_MAX:
             raise SegmentTooLarge(f"{self._path}: more than {SEGMENT_SIZE_MAX} bytes")
-        if position == 0:
-            segment.limits.first_timestamp = latest
-        if latest > largest:
-            largest, holder = latest, last_offset
-        segment.end = (last_offset + 1, position + size, largest, holder)
         interval = self._log.config.index_interval_bytes
-        segment.indexes.count(last_offset, position, size, interval, segment.end)
+        segment.extend(last_offset, size, batch.max_timestamp, interval)
         self._pending.append(batch.buffer)
         self._pending_size += size
         if self._pending_size >= WRITE_SIZE:

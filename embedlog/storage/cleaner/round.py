@@ -44,8 +44,6 @@ class LogChanged(Exception):
 
 
 class CleaningProgress:
-    __slots__ = ("read", "size", "written")
-
     def __init__(self, size: int) -> None:
         self.size = size
         """Bytes to be rewritten."""

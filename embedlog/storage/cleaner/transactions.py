@@ -28,8 +28,6 @@ _CONCERNED = TRANSACTIONAL_BIT | CONTROL_BIT
 class CleanedTransactions:
     """The open transactions at the point that a pass over a log has reached."""
 
-    __slots__ = ("_aborted", "_aborting", "_seen", "index")
-
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         """`aborted` has every aborted transaction with a batch in the segments to be read."""
         self._aborted = sorted(aborted, key=_first_offset, reverse=True)

@@ -73,21 +73,6 @@ class Checkpoints:
     A damaged file counts as missing: recovery then reads more, and finds the same.
     """
 
-    __slots__ = (
-        "_cleaned",
-        "_directory",
-        "_files",
-        "_forgotten",
-        "_gaps",
-        "_high_watermarks",
-        "_recovery_points",
-        "_start_offsets",
-        "_sync",
-        "_told_cleaned",
-        "_told_start_offsets",
-        "_written",
-    )
-
     def __init__(
         self, files: Files, directory: str, found: Iterable[TopicPartition], *, sync: bool
     ) -> None:
@@ -266,8 +251,6 @@ class Checkpoints:
 
 class _Read:
     """The content of one form of a checkpoint: empty if it is missing or damaged."""
-
-    __slots__ = ("exists", "is_good", "offsets")
 
     def __init__(self) -> None:
         self.exists = False

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class Leftovers:
     """Removes them; views stay readable. The next open removes the rest."""
 
-    __slots__ = ("_directories", "_directory", "_files", "_random")
-
     def __init__(self, directory: OwnedDirectory, random: Random) -> None:
         self._directory = directory
         self._random = random

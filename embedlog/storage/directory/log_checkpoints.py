@@ -21,8 +21,6 @@ class LogCheckpoints:
     Thread-safe, and callable under a partition's lock. In memory nothing is written.
     """
 
-    __slots__ = ("_checkpoints", "_is_volatile", "_lock", "_logs")
-
     def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
         """`logs` are the loaded ones; the mapping may change at any time."""
         self._lock = ranked_rlock(Rank.CHECKPOINTS)

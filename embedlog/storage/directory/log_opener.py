@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 class LogOpener:
     """Opens the logs of one data directory, one at a time."""
 
-    __slots__ = (
-        "_checkpoints",
-        "_directory",
-        "_is_replicated",
-        "_runtime",
-        "cut_size",
-        "found",
-        "open_files",
-        "recovered_count",
-    )
-
     def __init__(
         self,
         runtime: Runtime,

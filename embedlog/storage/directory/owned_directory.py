@@ -28,19 +28,6 @@ class OwnedDirectory:
     since. `is_volatile`: its content is in memory. `is_durable`: a loss of power takes nothing.
     """
 
-    __slots__ = (
-        "_lock",
-        "_was_synced",
-        "clean",
-        "files",
-        "found",
-        "id",
-        "is_durable",
-        "is_volatile",
-        "path",
-        "same_boot",
-    )
-
     def __init__(self, files: Files, path: str, durability: str) -> None:
         """Take the directory, making it if it is missing.
 

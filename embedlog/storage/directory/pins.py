@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class Pins:
     """The offsets of `retention_pins` and `archived_offsets` for the loaded logs."""
 
-    __slots__ = ("_directory", "_known", "_logs")
-
     def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
         self._directory = directory
         self._logs = logs

@@ -52,24 +52,6 @@ _AFTER_CHANGES = {
 class LogTasks:
     """A table of recurring work: a duty. An I/O error poisons only the log that it hits."""
 
-    __slots__ = (
-        "_checkpoints",
-        "_cleaner_settings",
-        "_directory",
-        "_due",
-        "_is_stopped",
-        "_leftovers",
-        "_logs",
-        "_pins",
-        "_refusal",
-        "_runtime",
-        "_syncs",
-        "cleaner",
-        "failing",
-        "has_compacted",
-        "is_resting",
-    )
-
     def __init__(
         self,
         runtime: Runtime,

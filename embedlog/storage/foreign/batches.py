@@ -37,17 +37,6 @@ LOOKS_MAX = 20
 class ForeignListing:
     """The segments of one partition, as they were at the last `look`. Not thread-safe."""
 
-    __slots__ = (
-        "_data",
-        "_files",
-        "_gaps_below",
-        "_swapped",
-        "bases",
-        "directory",
-        "topic_id",
-        "topic_partition",
-    )
-
     def __init__(
         self, files: Files, data: str, topic_partition: TopicPartition, topic_id: bytes = b""
     ) -> None:
@@ -78,11 +67,7 @@ class ForeignListing:
             raise self._gone() from None
         swapped = paths.LOG + paths.SWAP
         self._swapped = {paths.parse_offset(name) for name in names if name.endswith(swapped)}
-        self.bases = sorted(
-            offset
-            for name in names
-            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-        )
+        self.bases = paths.segment_bases(names)
         if not self.bases:
             raise FileNotFoundError(self.directory)
 

@@ -40,8 +40,6 @@ def committed_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]
 class _Markers:
     """The ends of transactions, in the order of their offsets."""
 
-    __slots__ = ("_ahead", "_end_offset", "_found", "_log")
-
     def __init__(self, log: Log, end_offset: int) -> None:
         self._log = log
         self._end_offset = end_offset

@@ -53,7 +53,7 @@ class ForeignLog:
     ) -> None:
         """Read the log for the first time.
 
-        Without `is_checked` the last segment is walked by `heads` if they suffice: damage shows
+        Without `is_checked` the last segment is walked by heads if they suffice: damage shows
         when a batch is read.
 
         Raises:

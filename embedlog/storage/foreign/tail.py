@@ -20,16 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.foreign.heads import Head
-    from embedlog.storage.foreign.segment import Batch
+    from embedlog.storage.foreign.segment import Batch, Head
 
 _ENTRY_HEAD = bytes(LOG_OVERHEAD)
 
 
 class ForeignTail:
     """The end of a log: position and offset up to which it was read, and the open transactions."""
-
-    __slots__ = ("damage", "next_offset", "open_transactions", "position", "segment")
 
     def __init__(self, segment: ForeignSegment, open_transactions: Mapping[int, int]) -> None:
         self.segment = segment

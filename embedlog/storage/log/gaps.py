@@ -21,8 +21,12 @@ from __future__ import annotations
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.state_files.checkpoint_files import encode_offsets, read_text, read_twin
-from embedlog.storage.state_files.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
-from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files.leader_epochs import (
+    UNDEFINED_EPOCH,
+    read_epochs,
+    read_epochs_text,
+)
+from embedlog.storage.state_files.sealed_file import write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,18 +78,16 @@ def read_gaps_below(files: Files, data: str, topic_partition: TopicPartition) ->
 
 def _was_used_by_kafka(files: Files, directory: str) -> bool:
     """Whether Kafka's form of the epoch cache has later epochs than ours, or ours is unreadable."""
-    path = f"{directory}/{paths.LEADER_EPOCHS}"
     try:
-        told = LeaderEpochs.decode(files.read(path), path).latest_epoch
-    except (FileNotFoundError, CorruptRecord):
+        text = read_epochs_text(files, directory)
+    except CorruptRecord:
         return False
+    told = UNDEFINED_EPOCH if text is None else text.latest_epoch
     if told == UNDEFINED_EPOCH:
         return False  # a loss of power leaves an empty file as well: it does not prove a use
     try:
-        content = read_sealed(files, f"{directory}/{paths.SEALED_LEADER_EPOCHS}")
-        sealed = UNDEFINED_EPOCH
-        if content is not None:
-            sealed = LeaderEpochs.decode(content, path).latest_epoch
+        epochs = read_epochs(files, directory)
     except CorruptRecord:
         return True
+    sealed = UNDEFINED_EPOCH if epochs is None else epochs.latest_epoch
     return told > sealed

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class Found:
-    __slots__ = ("cut_size", "damage", "degradations", "is_recovered")
-
     def __init__(self) -> None:
         self.is_recovered = False
         """True if the log was not closed cleanly, and its batches were read."""
@@ -45,23 +43,14 @@ class Opening:
     last write may be missing.
     """
 
-    __slots__ = (
-        "clean",
-        "cleaned_offset",
-        "config",
-        "directory",
-        "found",
-        "gaps_below",
-        "high_watermark",
-        "is_replicated",
-        "log_start_offset",
-        "open_files",
-        "recovery_point",
-        "runtime",
-        "same_boot",
-        "told_start_offset",
-        "topic_partition",
-    )
+    recovery_point = 0
+    log_start_offset = 0
+    told_start_offset = 0
+    high_watermark = 0
+    cleaned_offset = -1
+    gaps_below = 0
+    clean = True
+    same_boot = False
 
     def __init__(
         self,
@@ -71,14 +60,7 @@ class Opening:
         config: LogConfig,
         runtime: Runtime,
         open_files: OpenFiles,
-        clean: bool = True,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        high_watermark: int = 0,
-        cleaned_offset: int = -1,
-        gaps_below: int = 0,
-        same_boot: bool = False,
-        is_replicated: bool = False,
+        is_replicated: bool,
     ) -> None:
         self.topic_partition = topic_partition
         self.directory = directory
@@ -86,14 +68,6 @@ class Opening:
         self.runtime = runtime
         self.open_files = open_files
         self.is_replicated = is_replicated
-        self.clean = clean
-        self.recovery_point = recovery_point
-        self.log_start_offset = log_start_offset
-        self.high_watermark = high_watermark
-        self.cleaned_offset = cleaned_offset
-        self.gaps_below = gaps_below
-        self.same_boot = same_boot
-        self.told_start_offset = log_start_offset
         self.found = Found()
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 class PeriodicSync:
     """Remembers the round before."""
 
-    __slots__ = ("_flushed", "_logs", "_on", "_sealed")
-
     def __init__(self, logs: Callable[[], Sequence[Log]], on: OnLog) -> None:
         """`on` does some work on a log, and notes a failure."""
         self._logs = logs

@@ -36,8 +36,7 @@ from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail
 from embedlog.storage.recovery.torn_write import content_size, is_torn
 from embedlog.storage.segments.scan import SegmentScan, has_good_batch_after, scan_segment
 from embedlog.storage.segments.segment import UNKNOWN, Segment
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
-from embedlog.storage.state_files.sealed_file import read_sealed
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs, read_epochs, read_epochs_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,18 +145,16 @@ def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
     text form is newer if Kafka has used the directory since.
     """
     files = opening.open_files.files
-    path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
     try:
-        text: LeaderEpochs | None = LeaderEpochs.decode(files.read(path), path)
-    except (FileNotFoundError, CorruptRecord):
+        text = read_epochs_text(files, opening.directory)
+    except CorruptRecord:
         text = None
     try:
-        content = read_sealed(files, f"{opening.directory}/{paths.SEALED_LEADER_EPOCHS}")
+        sealed = read_epochs(files, opening.directory)
     except CorruptRecord:
         return None, False
-    if content is None:
+    if sealed is None:
         return text, False
-    sealed = LeaderEpochs.decode(content, path)
     if text is not None and text.latest_epoch > sealed.latest_epoch:
         return text, False
     return sealed, opening.same_boot or opening.config.durability == "fsync"

@@ -17,21 +17,19 @@ from embedlog.runtime.files import read_view, write_fully
 from embedlog.storage import paths
 from embedlog.storage.recovery.torn_write import is_torn
 from embedlog.storage.segments.scan import is_epoch_of, is_zeros, next_good_batch, read_batch
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
-from embedlog.storage.state_files.sealed_file import read_sealed
+from embedlog.storage.state_files.leader_epochs import read_epochs
 from wire.records.format import LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import Files
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 _FOR_EVER = 1 << 62
 
 
 class SegmentPlan:
     """The parts of a segment that stay."""
-
-    __slots__ = ("base_offset", "bytes_lost", "kept", "view")
 
     def __init__(self, base_offset: int, view: memoryview) -> None:
         self.base_offset = base_offset
@@ -87,19 +85,13 @@ class SalvagePlan:
         return bool(self.lost) or any(each.bytes_lost for each in self.segments)
 
     def _load_epochs(self) -> LeaderEpochs | None:
-        path = f"{self._directory}/{paths.SEALED_LEADER_EPOCHS}"
         try:
-            content = read_sealed(self._files, path)
-            return None if content is None else LeaderEpochs.decode(content, path)
+            return read_epochs(self._files, self._directory)
         except CorruptRecord:
             return None
 
     def _look(self) -> None:
-        bases = sorted(
-            offset
-            for name in self._files.list(self._directory)
-            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-        )
+        bases = paths.segment_bases(self._files.list(self._directory))
         for slot, base in enumerate(bases):
             is_last = slot + 1 == len(bases)
             if self.end_offset < 0:

@@ -12,11 +12,12 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.degradation import DAMAGED, Degradation
 from embedlog.storage.events import events
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+from embedlog.storage.state_files.leader_epochs import read_epochs_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.storage.log.opening import Opening
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 UNKNOWN = -1
 
@@ -65,8 +66,7 @@ def _first_offset(epochs: LeaderEpochs | None) -> int:
 
 
 def _epochs_of_kafka(opening: Opening) -> LeaderEpochs | None:
-    path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
     try:
-        return LeaderEpochs.decode(opening.open_files.files.read(path), path)
-    except (FileNotFoundError, CorruptRecord):
+        return read_epochs_text(opening.open_files.files, opening.directory)
+    except CorruptRecord:
         return None

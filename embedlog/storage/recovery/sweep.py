@@ -33,11 +33,7 @@ def sweep_directory(files: Files, directory: str) -> list[int]:
     if any(name.endswith(paths.SWAP) for name in names):
         _complete_swap(files, directory)
         names = files.list(directory)
-    bases = sorted(
-        base
-        for name in names
-        if name.endswith(paths.LOG) and (base := paths.parse_offset(name)) is not None
-    )
+    bases = paths.segment_bases(names)
     known = set(bases)
     for name in names:
         offset = paths.parse_offset(name)

@@ -23,8 +23,6 @@ SYNC_SIZE = 8 << 20
 
 
 class _Copied:
-    __slots__ = ("end_offset", "file", "is_sealed", "size", "unsynced_size")
-
     def __init__(self, segment: Segment) -> None:
         self.size = 0
         self.unsynced_size = 0

@@ -46,8 +46,6 @@ class _CompactionIsAtIt(Exception):
 class Relocation:
     """The move of one log. For one thread at a time."""
 
-    __slots__ = ("_directories", "_path", "future", "log", "source", "target")
-
     def __init__(
         self,
         directories: Directories,

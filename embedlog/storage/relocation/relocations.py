@@ -49,18 +49,6 @@ class Relocations:
     first.
     """
 
-    __slots__ = (
-        "_directories",
-        "_is_stopped",
-        "_last_size",
-        "_lock",
-        "_moves",
-        "_rate",
-        "_runtime",
-        "_slice_size",
-        "failed",
-    )
-
     def __init__(
         self,
         runtime: Runtime,

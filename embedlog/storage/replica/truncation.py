@@ -151,16 +151,10 @@ def _copy(log: Log, former: Segment, position: int) -> tuple[Segment, File]:
         file.sync()
     segment.end = (former.base_offset, 0, -1, -1)
     interval = log.config.index_interval_bytes
-    for at, size, _, last_offset, timestamp, _ in walk(
+    for _, size, _, last_offset, timestamp, _ in walk(
         former.file.view(0, position), 0, position, former.path
     ):
-        if at == 0:
-            segment.limits.first_timestamp = timestamp
-        _, _, largest, holder = segment.end
-        if timestamp > largest:
-            largest, holder = timestamp, last_offset
-        segment.end = (last_offset + 1, at + size, largest, holder)
-        segment.indexes.count(last_offset, at, size, interval, segment.end)
+        segment.extend(last_offset, size, timestamp, interval)
     segment.file.capacity = position
     segment.file.dirty = True
     segment.aborted.index = None

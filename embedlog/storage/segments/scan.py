@@ -38,18 +38,6 @@ checksum."""
 class SegmentScan:
     """The good batches at the beginning of a segment, and why the scan ended."""
 
-    __slots__ = (
-        "error",
-        "first_timestamp",
-        "holder",
-        "largest",
-        "next_offset",
-        "offset_index",
-        "only_zeros_follow",
-        "size",
-        "time_index",
-    )
-
     def __init__(self, base_offset: int) -> None:
         self.size = 0
         self.next_offset = base_offset

@@ -134,6 +134,16 @@ class Segment:
         self.file.is_name_synced = False
         self.synced_size = 0
 
+    def extend(self, last_offset: int, size: int, timestamp: int, interval: int) -> None:
+        """Count a batch behind the end of a segment that is not yet part of a log."""
+        _, position, largest, holder = self.end
+        if position == 0:
+            self.limits.first_timestamp = timestamp
+        if timestamp > largest:
+            largest, holder = timestamp, last_offset
+        self.end = (last_offset + 1, position + size, largest, holder)
+        self.indexes.count(last_offset, position, size, interval, self.end)
+
     def sync(self) -> None:
         """Make everything published so far, and the file's name, survive a loss of power.
 

@@ -292,8 +292,6 @@ class Adopter:
 class _Locked:
     """Holds the partition locks of all targets, sorted. Requires: the adoption lock."""
 
-    __slots__ = ("_held", "_logs")
-
     def __init__(self, targets: Mapping[TopicPartition, CommitTarget]) -> None:
         self._logs = [targets[each].log for each in sorted(targets)]
         self._held: list[Log] = []

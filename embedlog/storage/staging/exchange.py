@@ -17,6 +17,8 @@ OSError if the disk refuses.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
@@ -26,6 +28,7 @@ from embedlog.storage.staging.manifest import decode as decode_manifest
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import PREPARED, read_last
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,26 +45,16 @@ STAGED_AGE_MAX_MS = 7 * 86_400_000
 """Age at which a job's untouched files are removed."""
 
 
-class Answer:
+class Answer(Value):
     """The outcome of a manifest: its `ranges` of offsets, or the reason of a refusal.
 
     `ranges` is empty if the version was committed before.
     """
 
-    __slots__ = ("code", "message", "ranges", "state")
-
-    def __init__(
-        self,
-        state: str,
-        ranges: Mapping[TopicPartition, tuple[int, int]] | None = None,
-        *,
-        code: int = 0,
-        message: str = "",
-    ) -> None:
-        self.state = state
-        self.ranges = dict(ranges or {})
-        self.code = code
-        self.message = message
+    state: str
+    ranges: Mapping[TopicPartition, tuple[int, int]] = MappingProxyType({})
+    code: int = 0
+    message: str = ""
 
     @classmethod
     def of(cls, commit: Commit | None) -> Answer:

@@ -38,27 +38,17 @@ if TYPE_CHECKING:
 WRITE_SIZE = 1 << 20
 
 
-class RewriteRules:
+class RewriteRules(Value):
     """The changes to be made. Can be pickled; immutable by convention.
 
     `erased` are keys. `codec` is that of all batches, at `level`; None keeps each batch's. Small
     batches are joined up to `batch_size` bytes before compression, 0 for never.
     """
 
-    __slots__ = ("batch_size", "codec", "erased", "level")
-
-    def __init__(
-        self,
-        *,
-        erased: Iterable[bytes] = (),
-        codec: int | None = None,
-        level: int | None = None,
-        batch_size: int = 0,
-    ) -> None:
-        self.erased = frozenset(erased)
-        self.codec = codec
-        self.level = level
-        self.batch_size = batch_size
+    erased: Iterable[bytes] = ()
+    codec: int | None = None
+    level: int | None = None
+    batch_size: int = 0
 
 
 class Rewriter:
@@ -67,6 +57,7 @@ class Rewriter:
     def __init__(self, rules: RewriteRules, latest: Mapping[bytes, int] | None = None) -> None:
         """`latest` has the offset of each key's last record: earlier ones go."""
         self._rules = rules
+        self._erased = frozenset(rules.erased)
         self._latest = latest
         self.record_count = self.erased_count = self.superseded_count = 0
 
@@ -104,10 +95,10 @@ class Rewriter:
             return batch
         count = batch.record_count
         self.record_count += count
-        if count == 0 or not (self._rules.erased or self._latest is not None):
+        if count == 0 or not (self._erased or self._latest is not None):
             return batch
         keys, offsets, _ = read_fields(batch, DECOMPRESSED_SIZE_MAX)
-        erased, latest = self._rules.erased, self._latest
+        erased, latest = self._erased, self._latest
         kept = []
         for index, (key, offset) in enumerate(zip(keys, offsets, strict=True)):
             if key is None:

@@ -25,8 +25,6 @@ _KEPT_BITS = CONTROL_BIT | TRANSACTIONAL_BIT
 class SegmentFacts:
     """The facts of one segment, gathered batch by batch."""
 
-    __slots__ = ("_digest", "_epochs", "_starts", "has_gaps", "next_offset", "producers")
-
     def __init__(self, base_offset: int) -> None:
         self._digest = sha256()
         self._starts: list[int] = []

@@ -42,8 +42,6 @@ SIZE_MAX = (1 << 31) - 1
 class StagedFacts:
     """The facts of a staged file: its largest timestamp and batch, and its codecs."""
 
-    __slots__ = ("batch_size_max", "codecs", "max_timestamp")
-
     def __init__(self) -> None:
         self.batch_size_max = 0
         self.max_timestamp = -1

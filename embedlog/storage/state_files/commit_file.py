@@ -71,8 +71,6 @@ class Piece(Value):
 
 
 class Commit:
-    __slots__ = ("application", "id", "pieces", "sequence", "state", "version")
-
     def __init__(
         self,
         *,

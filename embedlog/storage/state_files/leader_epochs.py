@@ -17,15 +17,18 @@ from __future__ import annotations
 from _bisect import bisect_left, bisect_right
 
 from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.state_files.sealed_file import read_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from embedlog.runtime.files import Files
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
-FILE_NAME = "leader-epoch-checkpoint"
 _VERSION = "0"
 
 
@@ -119,7 +122,7 @@ class LeaderEpochs:
         return ("\n".join(lines) + "\n").encode("ascii")
 
     @classmethod
-    def decode(cls, content: bytes, path: str = FILE_NAME) -> LeaderEpochs:
+    def decode(cls, content: bytes, path: str = paths.LEADER_EPOCHS) -> LeaderEpochs:
         """Read a checkpoint file's content. An empty file holds no entries.
 
         Raises:
@@ -151,6 +154,22 @@ class LeaderEpochs:
             raise CorruptRecord(path, position, reason)
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+
+
+def read_epochs_text(files: Files, directory: str) -> LeaderEpochs | None:
+    """Read Kafka's form of a log's epochs; None without one, CorruptRecord for a malformed one."""
+    path = f"{directory}/{paths.LEADER_EPOCHS}"
+    try:
+        return LeaderEpochs.decode(files.read(path), path)
+    except FileNotFoundError:
+        return None
+
+
+def read_epochs(files: Files, directory: str) -> LeaderEpochs | None:
+    """Read the sealed form; None without one, CorruptRecord for a damaged one."""
+    path = f"{directory}/{paths.SEALED_LEADER_EPOCHS}"
+    content = read_sealed(files, path)
+    return None if content is None else LeaderEpochs.decode(content, path)
 
 
 def _integers(path: str, position: int, line: bytes, count: int) -> list[int]:

@@ -18,9 +18,8 @@ from embedlog.storage.state_files import partition_metadata
 from embedlog.storage.state_files.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
 from embedlog.storage.state_files.clean_shutdown import holds_marker, was_written_in_this_boot
 from embedlog.storage.state_files.commit_file import check_commits
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+from embedlog.storage.state_files.leader_epochs import read_epochs, read_epochs_text
 from embedlog.storage.state_files.published_offset import read_published
-from embedlog.storage.state_files.sealed_file import read_sealed
 from embedlog.storage.verification.root import (
     check_archives,
     check_epochs_text,
@@ -30,13 +29,14 @@ from embedlog.storage.verification.root import (
     was_closed_by_us,
 )
 from embedlog.storage.verification.segment import PAGE_SIZE, SegmentCheck
-from embedlog.storage.verification.sound_segments import SoundSegments
+from embedlog.storage.verification.verified_segments import SoundSegments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from embedlog.runtime.files import Files
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
     from embedlog.storage.verification.verified_segments import VerifiedSegment
 
 
@@ -131,11 +131,7 @@ class DirectoryCheck:
             yield from check_epochs_text(self._files, directory)
         yield from self._small_files(directory, names)
         gaps_below = read_gaps_below(self._files, self._data, topic_partition)
-        bases = sorted(
-            offset
-            for name in names
-            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-        )
+        bases = paths.segment_bases(names)
         epoch, expected = -1, -1
         # Transactions may have begun in segments that are gone.
         transactions: dict[int, int] | None = {} if bases[:1] == [0] and not gaps_below else None
@@ -189,18 +185,12 @@ class DirectoryCheck:
         """Return the epoch cache if it is surely the log's, and the damage of its files."""
         found: list[CorruptRecord] = []
         epochs: LeaderEpochs | None = None
-        path = f"{directory}/{paths.LEADER_EPOCHS}"
         try:
-            LeaderEpochs.decode(self._files.read(path), path)
-        except FileNotFoundError:
-            pass
+            read_epochs_text(self._files, directory)
         except CorruptRecord as error:
             found.append(error)
-        path = f"{directory}/{paths.SEALED_LEADER_EPOCHS}"
         try:
-            content = read_sealed(self._files, path)
-            if content is not None:
-                epochs = LeaderEpochs.decode(content, path)
+            epochs = read_epochs(self._files, directory)
         except CorruptRecord as error:
             found.append(error)
         return epochs if self._knows_epochs else None, found

@@ -44,18 +44,9 @@ def damage(error: CorruptRecord) -> Item:
     }
 
 
-def segment_bases(files: Files, directory: str) -> list[int]:
-    """Return the first offsets of the segments in a log's directory, in order."""
-    return sorted(
-        offset
-        for name in files.list(directory)
-        if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-    )
-
-
 def batches(files: Files, directory: str, offset: int) -> Iterator[tuple[Item, Batch | None]]:
     """Yield (item, batch) for every segment, batch and damage of a log from `offset` on."""
-    bases = segment_bases(files, directory)
+    bases = paths.segment_bases(files.list(directory))
     for slot, base in enumerate(bases):
         if slot + 1 < len(bases) and bases[slot + 1] <= offset:
             continue
