@@ -79,9 +79,7 @@ def locate(view: memoryview, position: int, end: int, offset: int, path: str) ->
 def ends_with(
     view: memoryview, position: int, end: int, last_offset: int, timestamp: int | None = None
 ) -> bool:
-    """Whether the batch at `position` ends with `last_offset` and has that timestamp, if one is
-    given.
-    """
+    """Whether the batch at `position` ends with `last_offset`, and has `timestamp` if given."""
     try:
         for _, _, _, found, latest, _ in walk(view, position, end, ""):
             return found == last_offset and timestamp in (None, latest)

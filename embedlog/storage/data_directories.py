@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 
 PREFERRED_COUNT_MAX = 10_000
-"""The oldest preferences beyond these are forgotten: any client may ask, even for missing topics.
-"""
+"""The oldest preferences beyond these are forgotten: clients may name even missing topics."""
 
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 
@@ -143,9 +142,7 @@ class DataDirectories:
         return path in named or "*" in named
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition's log is known to lie in an offline directory, or in one whose disk
-        has failed.
-        """
+        """Whether the partition's log is known to lie in an offline or failed directory."""
         if self.has_one:
             return False
         holder = self.holder(topic_partition)
@@ -154,9 +151,7 @@ class DataDirectories:
         return _has_failed(holder)
 
     def report(self) -> None:
-        """Tell the controller where new logs lie. Requires: no lock of a later rank than the
-        controller's.
-        """
+        """Tell the controller of new logs. Requires: no lock of a later rank than its own."""
         if self.keeper is not None:
             self.keeper.report()
 
@@ -317,23 +312,19 @@ class DirectoryTasks:
         return any(manager.tasks.is_resting for manager in self._directories.managers)
 
     def stir(self) -> None:
-        """See `LogTasks.stir`."""
         for manager in self._directories.managers:
             if manager.tasks.is_resting:
                 manager.tasks.stir()
 
     def reconfigured(self) -> None:
-        """See `LogTasks.reconfigured`."""
         for manager in self._directories.managers:
             manager.tasks.reconfigured()
 
     def finish_now(self) -> Iterator[int]:
-        """See `LogTasks.finish_now`."""
         for manager in self._directories.managers:
             yield from manager.tasks.finish_now()
 
     def finish_before_close(self) -> None:
-        """See `LogTasks.finish_before_close`."""
         for manager in self._directories.managers:
             manager.tasks.finish_before_close()
 
@@ -341,9 +332,7 @@ class DirectoryTasks:
 def _for_new(
     directories: DataDirectories, topic_partition: TopicPartition, directory_id: bytes | None
 ) -> LogManager:
-    """Return where to make a log: in its known or preferred directory, or in that with the fewest
-    logs.
-    """
+    """Return where to make a log: in its known or preferred directory, or in the emptiest."""
     preferred, managers = directories.preferred, directories.managers
     path = None if preferred is None else preferred.take(topic_partition)
     for manager in managers:
@@ -360,7 +349,7 @@ def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, by
     """Remove logs of deleted topics whose names exist again: their directory was away at the
     deletion.
 
-    `topic_ids` are those of the existing topics.
+    `topic_ids` are the ids of the existing topics.
 
     Raises:
         ConfigError: a partition still has a log in two of the directories.
@@ -386,7 +375,7 @@ def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, by
 
 
 def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
-    """Whether a log is known to be of another topic than that of the id. The log is not opened."""
+    """Whether a log is known to belong to another topic than `topic_id`. The log is not opened."""
     directory = paths.log_directory(manager.directory.path, topic_partition)
     path = f"{directory}/{paths.PARTITION_METADATA}"
     try:
@@ -403,9 +392,7 @@ def _has_failed(manager: LogManager) -> bool:
 
 
 def _lies_offline(
-    topic_partition: TopicPartition,
-    directory_id: bytes | None,
-    offline: Sequence[OfflineDirectory],
+    topic_partition: TopicPartition, directory_id: bytes | None, offline: Sequence[OfflineDirectory]
 ) -> errors.KafkaError:
     found = [each for each in offline if topic_partition in each.logs or directory_id == each.id]
     shown = ", ".join(f"{each.path}: {each.reason}" for each in found or offline)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from _operator import itemgetter
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 READ_ONLY = "read-only"
 """A log refuses writes because its disk has failed; published records can be read as before."""
@@ -26,6 +28,10 @@ OFFLINE = "offline"
 """One of several data directories has failed or is missing: its logs are not served."""
 
 
+def _field(slot: int) -> Any:
+    return property(itemgetter(slot))
+
+
 class Degradation(tuple[str, str, int, str]):
     """One degradation. `kind` is a constant of this module, `subject` a partition, directory or
     duty.
@@ -38,22 +44,10 @@ class Degradation(tuple[str, str, int, str]):
     def __new__(cls, kind: str, subject: str, *, since_ms: int, reason: str) -> Degradation:
         return tuple.__new__(cls, (kind, subject, since_ms, reason))
 
-    if TYPE_CHECKING:
-
-        @property
-        def kind(self) -> str: ...
-        @property
-        def subject(self) -> str: ...
-        @property
-        def since_ms(self) -> int: ...
-        @property
-        def reason(self) -> str: ...
-
-    else:
-        kind = property(itemgetter(0))
-        subject = property(itemgetter(1))
-        since_ms = property(itemgetter(2))
-        reason = property(itemgetter(3))
+    kind: str = _field(0)
+    subject: str = _field(1)
+    since_ms: int = _field(2)
+    reason: str = _field(3)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject}: {self.reason}"

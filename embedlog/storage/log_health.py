@@ -80,9 +80,7 @@ class LogHealth:
         return self._refusal()
 
     def refused(self, error: OSError) -> errors.KafkaError:
-        """Return the error to raise for a failed file call; poison the log unless the error is
-        harmless.
-        """
+        """Return the error to raise for a failed file call; unless harmless, it poisons the log."""
         self.disk_error = error
         if error.errno not in HARMLESS_ERRORS:
             return self.poison(error)

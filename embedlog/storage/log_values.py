@@ -5,42 +5,30 @@ from __future__ import annotations
 from _operator import itemgetter
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _field(slot: int) -> Any:
+    return property(itemgetter(slot))
 
 
 class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
     """The outcome of an append. A tuple, because every append makes one.
 
-    `log_append_time_ms` is -1 on a CreateTime topic. A `duplicate` was not written again: its
-    offsets are those of the first write. `size` is in bytes.
+    `log_append_time_ms` is -1 on a CreateTime topic. A `duplicate` was not written again: it has
+    the offsets of the first write. `size` is in bytes.
     """
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def first_offset(self) -> int: ...
-        @property
-        def last_offset(self) -> int: ...
-        @property
-        def log_append_time_ms(self) -> int: ...
-        @property
-        def log_start_offset(self) -> int: ...
-        @property
-        def duplicate(self) -> bool: ...
-        @property
-        def max_timestamp(self) -> int: ...
-        @property
-        def size(self) -> int: ...
-
-    else:
-        first_offset = property(itemgetter(0))
-        last_offset = property(itemgetter(1))
-        log_append_time_ms = property(itemgetter(2))
-        log_start_offset = property(itemgetter(3))
-        duplicate = property(itemgetter(4))
-        max_timestamp = property(itemgetter(5))
-        size = property(itemgetter(6))
+    first_offset: int = _field(0)
+    last_offset: int = _field(1)
+    log_append_time_ms: int = _field(2)
+    log_start_offset: int = _field(3)
+    duplicate: bool = _field(4)
+    max_timestamp: int = _field(5)
+    size: int = _field(6)
 
     def __repr__(self) -> str:
         return (
@@ -60,22 +48,10 @@ class LogRead(tuple[memoryview, int, int, int]):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def records(self) -> memoryview: ...
-        @property
-        def next_offset(self) -> int: ...
-        @property
-        def segment_base_offset(self) -> int: ...
-        @property
-        def position(self) -> int: ...
-
-    else:
-        records = property(itemgetter(0))
-        next_offset = property(itemgetter(1))
-        segment_base_offset = property(itemgetter(2))
-        position = property(itemgetter(3))
+    records: memoryview = _field(0)
+    next_offset: int = _field(1)
+    segment_base_offset: int = _field(2)
+    position: int = _field(3)
 
     def __repr__(self) -> str:
         return (

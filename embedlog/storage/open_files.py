@@ -22,8 +22,7 @@ class Openable:
         self.path = path
         self.opened: File | None = None
         self.kept: File | None = None
-        """The open file, kept once the name belongs to another file or to none: see
-        `SegmentFile.part_with`."""
+        """The open file, after its name was given away: see `SegmentFile.part_with`."""
         self.is_gone = False
         """True once the log is deleted: the name may belong to a new log."""
         self.used = False
@@ -73,7 +72,7 @@ class OpenFiles:
         return len(self._segments)
 
     def _open_own(self, segment: Openable, create: bool) -> File:
-        """Open the segment's own file, never a new one that has taken its name.
+        """Open the segment's own file, never a new file of its name.
 
         `SegmentFile.part_with` or `is_gone` comes before a name is given away. So a segment that
         still has its name after the opening was its owner during the opening.

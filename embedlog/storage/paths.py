@@ -111,9 +111,7 @@ def is_deleted_log(name: str) -> bool:
 
 
 def future_log_name(partition: TopicPartition, uuid: bytes) -> str:
-    """Return the name of the directory that a log is copied into before the copy takes the log's
-    name.
-    """
+    """Return the name of a log's copy, until the copy takes the log's own name."""
     return f"{partition[0]}-{partition[1]}.{uuid.hex()}{_FUTURE}"
 
 

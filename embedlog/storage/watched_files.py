@@ -29,16 +29,7 @@ if TYPE_CHECKING:
     from embedlog.common import T
     from embedlog.runtime.files import Bytes, DirectoryLock, File, Files, FileStat, Volume
 
-_HARMLESS = {
-    *HARMLESS_ERRORS,
-    EAGAIN,
-    EEXIST,
-    EINTR,
-    EISDIR,
-    ENAMETOOLONG,
-    ENOTEMPTY,
-    EXDEV,
-}
+_HARMLESS = {*HARMLESS_ERRORS, EAGAIN, EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOTEMPTY, EXDEV}
 _MISSING = (ENOENT, ENOTDIR)
 """Harmless unless the directory itself is missing, because its disk was unmounted."""
 

@@ -110,7 +110,7 @@ def uncleanable(owner: LogManager) -> dict[TopicPartition, str]:
     cleaner = owner.tasks.cleaner
     if cleaner is None:
         return {}
-    return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
+    return {log.topic_partition: why for log, (_, why) in cleaner.uncleanable.items()}
 
 
 def check(log: Log) -> None:

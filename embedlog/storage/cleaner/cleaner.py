@@ -51,10 +51,8 @@ class LogCleaner:
         self._lock = ranked_rlock(Rank.CLEANER)
         self._round: CleaningRound | None = None
         self._is_stopped = False
-        self.uncleanable: dict[Log, str] = {}
-        """Logs whose cleaning failed -> why; they are not cleaned until they are opened again."""
-        self.uncleanable_since: dict[Log, int] = {}
-        """Wall time of that."""
+        self.uncleanable: dict[Log, tuple[int, str]] = {}
+        """Logs whose cleaning failed -> wall time and reason; left alone until opened again."""
 
     def run_once(self) -> int | None:
         """Do one slice of work; return milliseconds until the next.
@@ -104,7 +102,6 @@ class LogCleaner:
         now_ms = self._clock.wall_ms()
         logs = [log for log in self._logs() if log.config.compact and log.failure is None]
         self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
-        self.uncleanable_since = {log: self.uncleanable_since[log] for log in self.uncleanable}
         best: tuple[Log, DirtyRange] | None = None
         waits = []
         for log in logs:
@@ -173,14 +170,13 @@ class LogCleaner:
         self._end_round()
 
     def _leave_alone(self, log: Log, why: str) -> None:
-        self.uncleanable_since[log] = self._clock.wall_ms()
-        self.uncleanable[log] = why
+        self.uncleanable[log] = (self._clock.wall_ms(), why)
 
     def _end_round(self) -> None:
         round, self._round = self._round, None
         if round is None:
             return
-        with suppress(OSError):  # what is left is removed when the log is next opened
+        with suppress(OSError):  # the next open of the log removes the rest
             round.abandon()
 
 

@@ -4,8 +4,8 @@
         |    clean          |         dirty           |    not yet cleanable   |
 
 `end` is the begin of the segment that holds the last stable offset, of the last segment, or of the
-first one that is younger than min.compaction.lag.ms, whichever comes first. A round is due if dirty
-/ (clean + dirty) in bytes is above min.cleanable.dirty.ratio, or if the oldest dirty segment has
+first segment younger than min.compaction.lag.ms, whichever comes first. A round is due if dirty /
+(clean + dirty) in bytes is above min.cleanable.dirty.ratio, or if the oldest dirty segment has
 waited for max.compaction.lag.ms (KIP-354).
 """
 
@@ -92,7 +92,7 @@ def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | Non
 
 
 def _age_base(segment: Segment) -> int:
-    """Return the youngest record's time, or that of the last append if records have none."""
+    """Return the youngest record's time; without timestamps, the time of the last append."""
     largest = segment.largest()[0]
     return largest if largest >= 0 else segment.modified_ms
 

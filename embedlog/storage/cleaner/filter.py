@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from wire.records.legacy import LegacyBatch
 
 COLUMNS_COUNT_MIN = 32
-"""Number of records from which numpy is faster: measured at 30 to 40 with keys of varying length.
-"""
+"""Number of records from which numpy is faster: measured at 30 to 40, keys of varying length."""
 
 
 class BatchFilter:

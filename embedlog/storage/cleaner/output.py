@@ -37,17 +37,11 @@ class SegmentTooLarge(Exception):
 class CleanedOutput:
     """A segment while compaction fills it. Nobody else uses it before `swap_in`.
 
-    `append`, `finish` and `discard` raise OSError if the disk refuses; the next open of the
-    directory removes the file.
+    If the disk refuses before that, the next open of the directory removes the file.
     """
 
     def __init__(
-        self,
-        log: Log,
-        base_offset: int,
-        aborted: TransactionIndex,
-        *,
-        suffix: str = paths.CLEANED,
+        self, log: Log, base_offset: int, aborted: TransactionIndex, *, suffix: str = paths.CLEANED
     ) -> None:
         """Begin the file; `aborted` gets the aborted transactions of the appended batches.
 

@@ -114,7 +114,7 @@ class CleaningRound:
             if segment.size > segment.trusted_size:
                 yield from self._verify(segment)
             if segment.aborted.index is None:
-                # Those of a loaded segment are found by reading it.
+                # A loaded segment's are found by reading it.
                 files, directory = self.log.files, self.log.directory
                 for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
                     yield self.progress.read

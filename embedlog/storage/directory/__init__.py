@@ -3,6 +3,6 @@
 the logs           `log_manager`, `log_opener`, `leftovers` (files to be removed)
 the directory      `owned_directory`, `data_directory`, `log_directories`, `meta_properties`,
                    `data_path` (the path that `embedlog.open` gets)
-offsets            `checkpoints`, `log_checkpoints`, `pins` (what retention keeps)
-background work    `tasks`, `health` (what does not work)
+offsets            `checkpoints`, `log_checkpoints`, `pins` (offsets that retention keeps)
+background work    `tasks`, `health` (its failures)
 """

@@ -9,7 +9,7 @@ two:
     recovery points     the sealed ones: Kafka's can only be higher, and recovery reads more
     start offsets       the sealed ones; a higher one of the text if the log's own epochs agree
                         (`start_offset`)
-    cleaned offsets     the sealed ones; for a log without one there, those of the text
+    cleaned offsets     the sealed ones; the text's for a log without one
     gaps                have no text, see `gaps`
     high watermarks     have no twin: this broker's leader log is committed up to its end, or up
                         to its synced offset, whatever the file says
@@ -41,25 +41,6 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
     from embedlog.storage.log.log import Log
     from embedlog.storage.log.opening import Opening
-
-
-def read_properties(files: Files, path: str) -> dict[str, str]:
-    """Return the entries of a properties file; none if it is missing."""
-    try:
-        content = files.read(path)
-    except FileNotFoundError:
-        return {}
-    properties = {}
-    for line in content.decode("utf-8", "replace").splitlines():
-        name, separator, value = line.strip().partition("=")
-        if separator and not name.startswith(("#", "!")):
-            properties[name.strip()] = value.strip()
-    return properties
-
-
-def write_properties(files: Files, path: str, properties: Mapping[str, str], *, sync: bool) -> None:
-    lines = ["#", *(f"{name}={value}" for name, value in properties.items())]
-    write_whole(files, path, ("\n".join(lines) + "\n").encode(), sync=sync)
 
 
 _SEALED = (RECOVERY_POINTS, LOG_START_OFFSETS, CLEANER_OFFSETS)
@@ -122,7 +103,7 @@ class Checkpoints:
         """Drop the entries of a log that is gone: a new one of its name begins at 0.
 
         Return whether the files may have some until the positions are written. Write them before
-        making the new log, or a crash turns the old entries into those of the new log.
+        making the new log, or after a crash the new log gets the old entries.
         """
         for offsets in (
             self._recovery_points,
@@ -199,9 +180,7 @@ class Checkpoints:
         return self._write(HIGH_WATERMARKS, self._high_watermarks)
 
     def _told_start_offset(self, topic_partition: TopicPartition) -> int:
-        """Return the offset in Kafka's text. Kafka takes an unknown one, -1, for the first
-        segment's.
-        """
+        """Return the offset in Kafka's text, where -1 (unknown) means the first segment's."""
         told = self._told_start_offsets
         return start_offset.UNKNOWN if told is None else told.get(topic_partition, 0)
 

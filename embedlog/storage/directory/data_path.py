@@ -1,4 +1,7 @@
-"""The path given to `embedlog.open`: a directory, or memory; and defaults that depend on it."""
+"""The path given to `embedlog.open`: a directory, or memory; and defaults that depend on it.
+
+The functions raise ConfigError for a path or a level that cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,6 @@ def data_directory(path: str | Path | None) -> str | None:
 
     A leading "~" is the home directory. Text that looks like an address is refused; write
     "./localhost:9092" for a directory of such a name.
-
-    Raises:
-        ConfigError: it is no path.
     """
     if path is None:
         return None
@@ -60,8 +60,7 @@ def data_directory(path: str | Path | None) -> str | None:
 def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tuple[str, ...]:
     """Return the directories of `log_dirs` beside the one at `path`; None is memory.
 
-    Raises:
-        ConfigError: one is no path, or the same as another, or lies within another.
+    None may be the same as another, or lie within another.
     """
     if not isinstance(log_dirs, list | tuple):
         raise ConfigError(f"log_dirs={log_dirs!r}: expected a list of directories")
@@ -99,12 +98,7 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
 
 
 def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True) -> str:
-    """Return the existing data directory of one broker; with `is_whole` its only one.
-
-    Raises:
-        ConfigError: there is none, or it belongs to several brokers, or is one of several of a
-            broker.
-    """
+    """Return the existing data directory of one broker; with `is_whole` its only one."""
     directory = data_directory(path)
     found = None if directory is None else files.stat(directory)
     if directory is None or found is None or not found.is_directory:
@@ -151,11 +145,7 @@ def _text_of(path: Path) -> str:
 
 
 def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> str:
-    """Return the level that topics have by default.
-
-    Raises:
-        ConfigError: there is no such level, or it needs a disk.
-    """
+    """Return the level that topics have by default."""
     level: str | None = asked or config.embedlog_durability
     if level is None:
         return "memory" if path is None else "fsync"

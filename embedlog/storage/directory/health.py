@@ -63,10 +63,8 @@ def _of_tasks(path: str, tasks: LogTasks) -> Iterator[Degradation]:
         subject = f"{path}: {work}"
         yield Degradation(kinds.WORK_FAILING, subject, since_ms=since_ms, reason=reason)
     if tasks.cleaner is not None:
-        since = tasks.cleaner.uncleanable_since
-        for log, reason in list(tasks.cleaner.uncleanable.items()):
+        for log, (since_ms, reason) in list(tasks.cleaner.uncleanable.items()):
             subject = str(log.topic_partition)
-            since_ms = since.get(log, -1)
             yield Degradation(kinds.UNCLEANABLE, subject, since_ms=since_ms, reason=reason)
 
 

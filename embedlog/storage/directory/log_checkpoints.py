@@ -53,9 +53,7 @@ class LogCheckpoints:
             self._checkpoints.note_salvage(topic_partition, end_offset)
 
     def write_positions(self) -> bool:
-        """Store the synced offset and the start offset of every log; return False if nothing is
-        new.
-        """
+        """Store every log's synced offset and start offset; return False if nothing is new."""
         if self._is_volatile:
             return False
         with self._lock:

@@ -116,9 +116,7 @@ class LogManager:
         return list(self._logs.values())
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
-        """Return the log of a partition, loading (and recovering) it if necessary; None without
-        one.
-        """
+        """Return the log of a partition, None without one. The first call loads or recovers it."""
         log = self._logs.get(topic_partition)
         if log is not None:
             return log

@@ -50,9 +50,7 @@ class LogOpener:
     def open(
         self, topic_partition: TopicPartition, config: LogConfig, *, salvage: bool = False
     ) -> Log:
-        """Open the log in a partition's directory, recovering it if necessary; see
-        `recovery.open_log`.
-        """
+        """Open the log in a partition's directory, or recover it; see `recovery.open_log`."""
         from embedlog.storage.recovery.recovery import open_log
 
         opening = self._known(topic_partition, config)
@@ -144,8 +142,8 @@ class LogOpener:
         return opening
 
     def _read_topic_id(self, log: Log) -> bytes | None:
-        """Return the id in partition.metadata; None if it is missing or damaged: it is written
-        again.
+        """Return the id in partition.metadata; None if it is missing, or damaged and to be
+        replaced.
         """
         path = f"{log.directory}/{paths.PARTITION_METADATA}"
         try:

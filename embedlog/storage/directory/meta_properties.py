@@ -15,6 +15,7 @@ from embedlog.runtime.files import write_whole
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime import Runtime
+    from embedlog.runtime.files import Files
 
 _NAME = "meta.properties"
 
@@ -42,7 +43,7 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
     path = f"{directory}/{_NAME}"
     if runtime.files.stat(path) is None:
         return MetaProperties("", runtime.random.uuid())
-    values = _parse(runtime.files.read(path).decode("utf-8", "replace"))
+    values = read_properties(runtime.files, path)
     if values.get("version") != "1":
         raise ConfigError(f"{path}: version {values.get('version')!r}, expected 1")
     if values.get("node.id") != str(node_id):
@@ -60,10 +61,7 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
 
 def node_id_of(runtime: Runtime, directory: str) -> str | None:
     """Return the node's id as it is written; None without one."""
-    path = f"{directory}/{_NAME}"
-    if runtime.files.stat(path) is None:
-        return None
-    return _parse(runtime.files.read(path).decode("utf-8", "replace")).get("node.id")
+    return read_properties(runtime.files, f"{directory}/{_NAME}").get("node.id")
 
 
 def write(
@@ -81,10 +79,15 @@ def write(
     write_whole(runtime.files, f"{directory}/{_NAME}", content, sync=sync)
 
 
-def _parse(text: str) -> dict[str, str]:
-    values = {}
-    for line in text.splitlines():
-        name, equals, value = line.partition("=")
-        if equals and not name.startswith("#"):
-            values[name.strip()] = value.strip()
-    return values
+def read_properties(files: Files, path: str) -> dict[str, str]:
+    """Return the entries of a properties file; none if it is missing."""
+    try:
+        content = files.read(path)
+    except FileNotFoundError:
+        return {}
+    properties = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith(("#", "!")):
+            properties[name.strip()] = value.strip()
+    return properties

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from embedlog.storage.foreign.segment import Batch
 
     OpenAt = Callable[[int, int], tuple[ForeignSegment, int, int | None]]
-    """(base offset, offset) -> its segment, where to begin, where to end (None: at the file's end).
-    """
+    """(base offset, offset) -> its segment, where to begin, where to end (None: the file's end)."""
 
 LOOKS_MAX = 20
 """Number of listings that the owner may outdate in a row."""

@@ -1,4 +1,4 @@
-"""The batches for a read_committed reader: without those of aborted transactions."""
+"""The batches for a read_committed reader: aborted transactions are left out."""
 
 from __future__ import annotations
 

@@ -39,17 +39,10 @@ if TYPE_CHECKING:
 
 
 class ForeignLog:
-    """One partition's log. Not thread-safe. `refresh` reads the owner's changes; the facts are of
-    that moment.
-    """
+    """Not thread-safe. `refresh` reads the owner's changes; the facts are of that moment."""
 
     def __init__(
-        self,
-        files: Files,
-        data: str,
-        topic_partition: TopicPartition,
-        *,
-        is_checked: bool = True,
+        self, files: Files, data: str, topic_partition: TopicPartition, *, is_checked: bool = True
     ) -> None:
         """Read the log for the first time.
 
@@ -92,9 +85,7 @@ class ForeignLog:
         return self._listing.topic_id
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
-        """Return offsets behind batches inside (start, end): parts of about `size_max` stored
-        bytes.
-        """
+        """Return offsets behind batches inside (start, end), about `size_max` bytes apart."""
         listing, tail = self._listing, self._tail
         assert tail is not None
         marks = {tail.segment.base_offset: tail.segment.marks}
@@ -104,9 +95,7 @@ class ForeignLog:
         )
 
     def mark_before(self, offset: int) -> Mark | None:
-        """Return a batch of the last segment, at or not far before `offset`; None for other
-        segments.
-        """
+        """Return a batch of the last segment, at or soon before `offset`, None elsewhere."""
         assert self._tail is not None
         segment = self._tail.segment
         found = segment.mark_before(offset)
@@ -216,7 +205,7 @@ class ForeignLog:
     # Reading
 
     def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
-        """Yield whole batches from the one that holds `offset` to the one before `end_offset`.
+        """Yield whole batches that begin before `end_offset`; the first holds `offset`.
 
         Control batches are included. The log may grow meanwhile; batches end at the given offset,
         at most the high watermark.
@@ -252,9 +241,7 @@ class ForeignLog:
         )
 
     def offset_for_timestamp(self, timestamp: int) -> int | None:
-        """Return the offset of the first record that is not older than `timestamp`, None without
-        one.
-        """
+        """Return the offset of the first record not older than `timestamp`, None without one."""
         end = self.high_watermark
         bases = self._listing.bases
         for slot, base in enumerate(bases):

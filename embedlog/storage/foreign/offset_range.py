@@ -2,7 +2,7 @@
 
 A `ForeignLog` found once how far the owner has published. Parts of that may be read elsewhere, in
 any order and repeatedly, without a new search, which walks over the last segment. They take no lock
-and write no file.
+and write no file. A topic that was deleted, or created again, is an UnknownTopicOrPartition.
 """
 
 from __future__ import annotations
@@ -52,11 +52,7 @@ class ForeignRange:
         self._mark = mark
 
     def start(self) -> int:
-        """Return where the log begins now.
-
-        Raises:
-            UnknownTopicOrPartition: the topic was deleted, or created again.
-        """
+        """Return where the log begins now."""
         try:
             self._listing.look()
         except FileNotFoundError:
@@ -70,7 +66,6 @@ class ForeignRange:
         Control batches are included. Requires: `end_offset` is not above `high_watermark`.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted, or created again.
             OffsetOutOfRange: `offset` was removed before it was read.
             CorruptRecord: the next batch is damaged, or is missing.
         """

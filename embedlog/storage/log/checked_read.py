@@ -38,7 +38,7 @@ class CheckedBatch:
 
 
 def read_checked(log: Log) -> Iterator[CheckedBatch]:
-    """Yield every batch of `log`, from the one that holds its start offset to its present end.
+    """Yield every batch of `log`, from its start offset to its present end.
 
     Raises:
         CorruptRecord: the log was damaged when it was opened, or is damaged here.

@@ -65,7 +65,7 @@ class LogDurability:
         self.sync(self._chain.end_offset)
 
     def sync_sealed(self, offset: int) -> None:
-        """Sync the segments before the one that begins at `offset`: nothing is added to them.
+        """Sync the segments that end at or before `offset`: nothing is added to them.
 
         Requires: no segments are removed at the same time.
         """

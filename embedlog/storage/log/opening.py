@@ -144,11 +144,7 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
 
 
 def _load_producers(
-    opening: Opening,
-    segments: list[Segment],
-    producers: ProducerStateManager,
-    start: int,
-    end: int,
+    opening: Opening, segments: list[Segment], producers: ProducerStateManager, start: int, end: int
 ) -> None:
     try:
         load_producers(

@@ -107,9 +107,7 @@ class LogReader:
         return LogRead((view, next_offset, segment.base_offset, position))
 
     def _older(self, offset: int) -> Segment:
-        """Return the first segment with a batch at or after `offset`; the last one begins behind
-        it.
-        """
+        """Return the first segment that reaches `offset`, which lies before the last segment."""
         segments = self._chain.segments
         slot = bisect_right(segments, offset, key=base_offset_of) - 1
         for segment in segments[slot:-1]:
@@ -175,10 +173,7 @@ class LogReader:
         """As `verify`, but the batches before the first bad one may be read.
 
         Return where these end, in bytes and as an offset; None if all is good up to the segment's
-        end, or this process wrote it.
-
-        Raises:
-            CorruptRecord: the first batch is bad.
+        end, or this process wrote it. Raise only if the first batch is bad.
         """
         if position >= segment.loaded_size or end == segment.trusted_size == segment.end[1]:
             return None
@@ -252,9 +247,6 @@ class LogReader:
         If compaction left nothing there, they are in order; otherwise one with a wrong base offset
         would be passed over. The check begins at the last index entry but one: the last may be the
         wrong one.
-
-        Raises:
-            CorruptRecord: one of them is not where its offsets say.
         """
         if position <= segment.trusted_size or not segment.loaded_size:
             return

@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 class LogTransactions:
     """Changed under the partition lock; any thread may read the aborted transactions."""
 
-    __slots__ = (
-        "_chain",
-        "_health",
-        "applied_offset",
-        "first_unstable_offset",
-        "producers",
-    )
+    __slots__ = ("_chain", "_health", "applied_offset", "first_unstable_offset", "producers")
 
     def __init__(
         self,

@@ -169,10 +169,7 @@ def replay(segment: Segment, producers: ProducerStateManager, start: int) -> Non
 
 
 def _replay(
-    segment: Segment,
-    producers: ProducerStateManager,
-    start: int,
-    found: list[AbortedTransaction],
+    segment: Segment, producers: ProducerStateManager, start: int, found: list[AbortedTransaction]
 ) -> Iterator[None]:
     """Add the aborted transactions to `found`; pause after every slice."""
     end, size, _, _ = segment.end

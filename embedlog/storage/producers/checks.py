@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class ProducerChecks:
-    """The rules of one partition, whose `name` is in the messages. An `entry` is the producer's."""
+    """The rules of one partition, whose `name` is in the messages. An `entry` is the producer's.
+
+    A check raises InvalidProducerEpoch for an old epoch, and OutOfOrderSequenceNumber if a batch
+    before is missing.
+    """
 
     __slots__ = ("name",)
 
@@ -34,11 +38,7 @@ class ProducerChecks:
         return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
 
     def check_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """Refuse a writer whose epoch is older than the last seen one.
-
-        Raises:
-            InvalidProducerEpoch: the epoch is older.
-        """
+        """Refuse a writer whose epoch is older than the last seen one."""
         if epoch < entry.producer_epoch:
             raise errors.InvalidProducerEpoch(
                 f"Epoch of {self.at(entry, offset)} is {epoch}, which is smaller than the last "
@@ -46,11 +46,7 @@ class ProducerChecks:
             )
 
     def check_raised_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """Refuse a marker with a raised epoch, unless it is later than the transaction, or a retry.
-
-        Raises:
-            InvalidProducerEpoch: it is neither.
-        """
+        """Refuse a marker's raised epoch unless it is later than the transaction, or a retry."""
         is_retry = epoch == entry.producer_epoch and entry.current_txn_first_offset == NO_OFFSET
         if epoch <= entry.producer_epoch and not is_retry:
             raise errors.InvalidProducerEpoch(
@@ -67,11 +63,7 @@ class ProducerChecks:
         *,
         lowest: int,
     ) -> None:
-        """Refuse the first batch of a transaction unless it has the lowest sequence seen so far.
-
-        Raises:
-            OutOfOrderSequenceNumber: a batch before it is missing.
-        """
+        """Refuse the first batch of a transaction unless it has the lowest sequence seen so far."""
         if verification.supports_epoch_bump and sequence != 0 and not entry.batches:
             raise errors.OutOfOrderSequenceNumber(
                 f"Invalid sequence number for {self.at(entry, offset)}: {sequence} (incoming "
@@ -87,11 +79,7 @@ class ProducerChecks:
     def check_sequence(
         self, entry: ProducerStateEntry, epoch: int, sequence: int, offset: int
     ) -> None:
-        """Refuse a batch that does not follow the one before it, by the table above.
-
-        Raises:
-            OutOfOrderSequenceNumber: a batch before it is missing.
-        """
+        """Refuse a batch that does not follow the one before it, by the table above."""
         current_epoch = entry.producer_epoch
         # The producer is unknown, perhaps because its records were deleted (KIP-360).
         if current_epoch == NO_PRODUCER_EPOCH:
@@ -118,12 +106,9 @@ def check_guard(
     epoch: int,
     verification: VerificationState,
 ) -> None:
-    """Refuse a transactional batch unless it joins an open transaction, or begins the verified one.
+    """Raise InvalidTxnState unless the batch joins an open transaction, or begins the verified one.
 
     `known` is the partition's entry; `verification` remembers the entry at its begin.
-
-    Raises:
-        InvalidTxnState: it does neither.
     """
     if entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == epoch:
         return

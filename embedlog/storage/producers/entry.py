@@ -7,6 +7,8 @@ from _operator import itemgetter
 from embedlog.value import Value
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -20,12 +22,14 @@ SEQUENCE_COUNT = 1 << 31
 
 
 def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
-    """Return the sequence of a batch's last record (0 follows 2^31-1), -1 for a batch without
-    sequences.
-    """
+    """Return the sequence of a batch's last record (0 follows 2^31-1), -1 if it has none."""
     if base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (base_sequence + last_offset_delta) % SEQUENCE_COUNT
+
+
+def _field(slot: int) -> Any:
+    return property(itemgetter(slot))
 
 
 class CachedBatch(tuple[int, int, int, int]):
@@ -36,22 +40,10 @@ class CachedBatch(tuple[int, int, int, int]):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def last_sequence(self) -> int: ...
-        @property
-        def last_offset(self) -> int: ...
-        @property
-        def offset_delta(self) -> int: ...
-        @property
-        def timestamp(self) -> int: ...
-
-    else:
-        last_sequence = property(itemgetter(0))
-        last_offset = property(itemgetter(1))
-        offset_delta = property(itemgetter(2))
-        timestamp = property(itemgetter(3))
+    last_sequence: int = _field(0)
+    last_offset: int = _field(1)
+    offset_delta: int = _field(2)
+    timestamp: int = _field(3)
 
     @property
     def base_offset(self) -> int:
@@ -178,8 +170,7 @@ class VerificationState:
     ) -> None:
         self.supports_epoch_bump = supports_epoch_bump
         self.entry = entry
-        """The producer's entry, None if it was unknown. An append or a marker replaces the entry.
-        """
+        """The producer's entry, None if unknown. An append or a marker replaces the entry."""
         self.is_open = is_open
         """True if its transaction was open here already: then the coordinator is not asked."""
 

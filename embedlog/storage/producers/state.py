@@ -90,7 +90,7 @@ class ProducerStateManager:
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
     ) -> VerificationState:
-        """Return the guard of a transactional append while the coordinator is asked about it.
+        """Return the guard of a transactional append while the coordinator verifies it.
 
         If the transaction is open already (`is_open`) there is no need to ask. `sequence` is the
         batch's first one, -1 for none.
@@ -413,7 +413,8 @@ class ProducerStateManager:
 def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
     """Return (committed, coordinator epoch, timestamp) of a control batch that ends a transaction.
 
-    None for control records of other types, and for a batch that compaction has emptied.
+    None for control records of other types, and for a batch that compaction has emptied. A
+    malformed record is an InvalidRecord.
 
     Raises:
         InvalidRecord: the record is malformed.
@@ -437,9 +438,7 @@ def _transaction_start(entry: ProducerStateEntry) -> int:
 
 
 def _ordered_map() -> dict[int, CompletedTransaction]:
-    """Return an empty map that iterates in key order. Loading the package costs 9 ms, so do it
-    late.
-    """
+    """Return an empty map that iterates in key order. Loaded late: the package costs 9 ms."""
     from sortedcontainers import SortedDict
 
     made: dict[int, CompletedTransaction] = SortedDict()

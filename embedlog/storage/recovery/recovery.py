@@ -35,7 +35,7 @@ from embedlog.storage.recovery.start_offset import settle_start_offset
 from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail, sweep_directory
 from embedlog.storage.recovery.torn_write import content_size, is_torn
 from embedlog.storage.segments.scan import SegmentScan, has_good_batch_after, scan_segment
-from embedlog.storage.segments.segment import UNKNOWN, Segment
+from embedlog.storage.segments.segment import UNKNOWN, Segment, base_offset_of
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs, read_epochs, read_epochs_text
 
 TYPE_CHECKING = False
@@ -192,7 +192,7 @@ def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
 
 def _batch_epoch(segments: list[Segment], offset: int) -> tuple[int, int]:
     """Return (base offset, leader epoch) of the batch that holds `offset`, (-1, -1) without one."""
-    slot = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+    slot = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)
     segment = segments[slot]
     size = segment.size
     position = segment.indexes.position_of(offset, size)
@@ -215,10 +215,6 @@ def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
     return epochs
 
 
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
-
-
 # Recovering
 
 
@@ -226,7 +222,7 @@ def _recover(
     opening: Opening, segments: list[Segment], epochs: LeaderEpochs | None, salvage: bool
 ) -> tuple[list[Segment], CorruptRecord | None]:
     """Return the segments that remain, and the damage that may not be cut, if any."""
-    floor = max(0, bisect_right([s.base_offset for s in segments], opening.recovery_point) - 1)
+    floor = max(0, bisect_right(segments, opening.recovery_point, key=base_offset_of) - 1)
     for slot in range(floor, len(segments)):
         segment, later = segments[slot], segments[slot + 1 :]
         scan = scan_segment(

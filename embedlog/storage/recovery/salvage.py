@@ -53,13 +53,7 @@ class SalvagePlan:
     """
 
     def __init__(
-        self,
-        files: Files,
-        directory: str,
-        *,
-        gaps_below: int,
-        recovery_point: int,
-        clean: bool,
+        self, files: Files, directory: str, *, gaps_below: int, recovery_point: int, clean: bool
     ) -> None:
         """Read the log in `directory`. Requires: no process has it open.
 

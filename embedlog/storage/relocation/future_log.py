@@ -31,12 +31,16 @@ class _Copied:
         """True once it is complete, synced, and has the files beside it."""
         self.file: File | None = None
 
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
 
 class FutureLog:
     """The copy of one log. For one thread at a time. Only `finish` needs the log's locks.
 
-    Methods that copy raise OSError if either disk refuses, and KafkaStorageError if a segment
-    cannot be read.
+    A segment of the log that cannot be read is a KafkaStorageError.
     """
 
     def __init__(self, log: Log, open_files: OpenFiles, data: str, uuid: bytes) -> None:
@@ -66,7 +70,7 @@ class FutureLog:
         )
 
     def make(self) -> None:
-        """Make the directory; OSError if the disk refuses."""
+        """Make the directory."""
         self._files.make_directory(self.directory)
 
     def catch_up(self, size_max: int) -> int:
@@ -127,9 +131,7 @@ class FutureLog:
 
     def close(self) -> None:
         for copied in self._segments.values():
-            if copied.file is not None:
-                copied.file.close()
-                copied.file = None
+            copied.close()
 
     def discard(self) -> None:
         """Remove the copy. After an OSError the next open of the directory removes it."""
@@ -144,9 +146,7 @@ class FutureLog:
         present = set(segments)
         for segment in [each for each in self._segments if each not in present]:
             copied = self._segments[segment]
-            if copied.file is not None:
-                copied.file.close()
-                copied.file = None
+            copied.close()
             for suffix in ALL_FILES:
                 path = self._path(segment, suffix)
                 if self._files.stat(path) is not None:
@@ -187,9 +187,7 @@ class FutureLog:
         if copied.is_sealed:
             return
         self._sync(segment, copied)
-        if copied.file is not None:
-            copied.file.close()
-            copied.file = None
+        copied.close()
         for suffix in (*paths.SIDECARS, paths.SNAPSHOT):
             self._copy_file(self._path(segment, suffix))
         copied.is_sealed = True

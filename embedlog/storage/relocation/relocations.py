@@ -32,9 +32,7 @@ WAIT_MS = 100
 
 
 class FutureReplica(Value):
-    """The copy of a log, for reports: its data directory, its bytes, and the offset behind its last
-    record.
-    """
+    """A log's copy, for reports: its data directory, bytes, and offset behind the last record."""
 
     log: Log
     directory: str

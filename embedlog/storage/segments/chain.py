@@ -50,7 +50,6 @@ class SegmentChain:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
         return self.segments[-1].end[0]
 
     def holding(self, offset: int) -> Segment:

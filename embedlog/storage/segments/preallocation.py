@@ -37,9 +37,7 @@ def preallocate(file: File, needed: int) -> int:
 
 
 def preallocate_zeros(file: File, present: int, needed: int) -> int:
-    """Write zeros behind the `present` bytes, up to `needed` and some to spare; return where they
-    end.
-    """
+    """Write zeros behind the `present` bytes, up to `needed` and some more; return their end."""
     if needed <= _BLOCK:
         return present + write_fully(file.write, [_ZEROS[: _BLOCK - present]], present)
     wanted = needed + min(max(needed, _FIRST_STEP), _LARGEST_ZEROED_STEP)

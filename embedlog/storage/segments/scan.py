@@ -31,8 +31,7 @@ _ZEROS = bytes(1 << 16)
 _CANDIDATE = Struct(">qi")
 _PASSES_MAX = 4
 _CHECK_COST, _LOOK_COST = 4096, 256
-"""The least cost of a candidate, and of a candidate whose head shows that it is none, in bytes of
-checksum."""
+"""The least cost of a candidate, and of an implausible one, in bytes of checksum."""
 
 
 class SegmentScan:
@@ -119,7 +118,7 @@ def next_good_batch(view: memoryview, start: int, offset: int) -> int | None:
     """
     import re
 
-    # The offsets of one log nearly always share their upper half; those of a segment span less.
+    # The offsets of one log nearly always share their upper half; within a segment they span less.
     upper = {(offset >> 32).to_bytes(4, "big"), ((offset >> 32) + 1).to_bytes(4, "big")}
     pattern = re.compile(
         b"(?:" + b"|".join(map(re.escape, sorted(upper))) + b").{12}\x02", re.DOTALL
@@ -151,9 +150,7 @@ def is_zeros(view: memoryview) -> bool:
 
 
 def read_batch(view: memoryview, position: int, end: int) -> tuple[int, int, int, int, int] | str:
-    """Return (size, first offset, last offset, max timestamp, leader epoch), or the reason it is
-    bad.
-    """
+    """Return (size, first offset, last offset, max timestamp, leader epoch), or the error."""
     remaining = end - position
     if remaining < HEADER_SIZE or view[position + MAGIC_POSITION] != 2:
         return _legacy_batch(view, position, end)

@@ -147,11 +147,7 @@ class Segment:
     def sync(self) -> None:
         """Make everything published so far, and the file's name, survive a loss of power.
 
-        Requires: the log's sync lock alone.
-
-        Raises:
-            NotOpened: the file, or its directory, could not be opened.
-            OSError: nobody knows what will survive.
+        Requires: the log's sync lock alone. Raises as `SegmentFile.sync`.
         """
         size = self.end[1]
         self.file.sync()
@@ -159,10 +155,7 @@ class Segment:
         self.file.sync_name()
 
     def finish(self) -> None:
-        """Cut the file to its content, for good; store the indexes beside it as hints, unsynced.
-
-        Raises OSError if the disk refuses.
-        """
+        """Cut the file to its content, for good; store the indexes beside it as hints, unsynced."""
         if not self.is_changed:
             return
         _, size, timestamp, offset = self.end

@@ -32,8 +32,9 @@ _UNKNOWN_CAPACITY = -1
 class SegmentFile(Openable):
     """The files of one segment. `view` and `release` need no lock; all else the partition lock.
 
-    The segment knows how much of the file is published, and passes `size` to each call. Every
-    method but `view` raises OSError if the disk refuses.
+    The segment knows how much of the file is published, and passes `size` to each call. A failed
+    sync raises NotOpened if the file or directory could not be opened; after another OSError any
+    unsynced byte may be lost.
     """
 
     __slots__ = (
@@ -159,12 +160,7 @@ class SegmentFile(Openable):
     # Syncing. Requires: the sync lock of the log
 
     def sync(self) -> None:
-        """Make everything written so far survive a loss of power, but not yet the file's name.
-
-        Raises:
-            NotOpened: the file could not be opened.
-            OSError: nobody knows what will survive.
-        """
+        """Make everything written so far survive a loss of power, but not yet the file's name."""
         try:
             file = self.get()
         except FileNotFoundError:
@@ -174,12 +170,7 @@ class SegmentFile(Openable):
         file.sync()
 
     def sync_name(self) -> None:
-        """Make the file's name survive a loss of power, once.
-
-        Raises:
-            NotOpened: the directory could not be opened.
-            OSError: nobody knows whether it will.
-        """
+        """Make the file's name survive a loss of power, once."""
         if not self.is_name_synced:
             self._open_files.files.sync_directory(self.directory)
             self.is_name_synced = True

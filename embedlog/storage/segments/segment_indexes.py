@@ -83,7 +83,7 @@ class SegmentIndexes:
         self._pair = offset_index, time_index
 
     def store(self, size: int) -> None:
-        """Write both files; OSError if the disk refuses."""
+        """Write both files."""
         offset_index, time_index = self.load(size)
         self._file.write_sidecar(paths.OFFSET_INDEX, offset_index.encode())
         self._file.write_sidecar(paths.TIME_INDEX, time_index.encode())
@@ -159,7 +159,7 @@ class SegmentIndexes:
         """
         last_offset, position = entry
         if position == 0 or position >= size:
-            # No entry, or that of a batch that was published after the caller took its `end`.
+            # No entry, or its batch was published after the caller took its `end`.
             return 0
         if ends_with(view, position, size, last_offset):
             return position

@@ -6,6 +6,8 @@ lock order    the adoption's own lock, then the partition locks of all logs of t
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
@@ -103,7 +105,8 @@ class Adopter:
             }
             for target in targets.values():
                 target.log.durability.flush()  # most of it while others may still append
-            with _Locked(targets):
+            with ExitStack() as locks:
+                _lock_all(locks, targets)
                 pieces = self._assign(manifest, targets, renamed)
                 commit = self._prepare(manifest, pieces, targets)
                 self._carry_out(commit, targets)
@@ -122,7 +125,8 @@ class Adopter:
             if commit is None or commit.state != PREPARED:
                 return
             targets = self._targets_of(commit)
-            with _Locked(targets):
+            with ExitStack() as locks:
+                _lock_all(locks, targets)
                 if self._is_complete(commit, targets):
                     try:
                         self._carry_out(commit, targets)
@@ -182,10 +186,7 @@ class Adopter:
     ) -> Commit:
         try:
             return self._commits.prepare(
-                pieces,
-                id=manifest.id,
-                application=manifest.application,
-                version=manifest.version,
+                pieces, id=manifest.id, application=manifest.application, version=manifest.version
             )
         except BaseException as error:
             last = self._commits.last
@@ -256,7 +257,7 @@ class Adopter:
     # After a crash
 
     def _targets_of(self, commit: Commit) -> dict[TopicPartition, CommitTarget]:
-        """Return the logs of a commit, except those of deleted topics."""
+        """Return the logs of a commit whose topics still exist."""
         found: dict[TopicPartition, CommitTarget] = {}
         for piece in commit.pieces:
             if piece.topic_partition in found:
@@ -289,23 +290,7 @@ class Adopter:
                 events.debug("%s/%s cannot be removed yet: %s", self._staged, job, error)
 
 
-class _Locked:
-    """Holds the partition locks of all targets, sorted. Requires: the adoption lock."""
-
-    def __init__(self, targets: Mapping[TopicPartition, CommitTarget]) -> None:
-        self._logs = [targets[each].log for each in sorted(targets)]
-        self._held: list[Log] = []
-
-    def __enter__(self) -> None:
-        try:
-            for log in self._logs:
-                log.lock.acquire()
-                self._held.append(log)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        while self._held:
-            self._held[-1].lock.release()
-            self._held.pop()
+def _lock_all(locks: ExitStack, targets: Mapping[TopicPartition, CommitTarget]) -> None:
+    """Take the partition locks of all targets, sorted. Requires: the adoption lock."""
+    for each in sorted(targets):
+        locks.enter_context(targets[each].log.lock)

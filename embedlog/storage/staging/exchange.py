@@ -11,8 +11,7 @@
     rename inbox/<id> away                    finds nothing to take
 
 Only one rename wins, so a withdrawn manifest is never committed later. If the owner dies, the next
-one takes its manifests again, except the one of the last recorded commit. All functions raise
-OSError if the disk refuses.
+one takes its manifests again, except the one of the last recorded commit..
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Manifest(Value):
 class ReplacingFile(Value):
     """A file for the segment at `base_offset`, which had `former_size` bytes when it was read.
 
-    `fingerprint` is that of the segment's batches: see `SegmentFacts`.
+    `fingerprint` identifies the segment's batches: see `SegmentFacts`.
     """
 
     path: str
@@ -85,11 +85,7 @@ class ReplacingFile(Value):
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> ReplacingFile:
-        """Read what `to_json` returned.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is no such file.
-        """
+        """Read the result of `to_json`, or raise KeyError, TypeError or ValueError."""
         path, base_offset = _path(found), int(found["base_offset"])
         size, former_size = int(found["size"]), int(found["former_size"])
         if size <= 0 or former_size <= 0 or base_offset < 0:

@@ -56,7 +56,7 @@ class Replacer:
 
         Raises:
             CorruptRecord: a staged file is damaged, or does not agree with its segment.
-            KafkaError: a segment is not the one that was read, or the disk refuses. Nothing was
+            KafkaError: a segment has changed since it was read, or the disk refuses. Nothing was
                 changed, unless the message says how many were replaced.
         """
         self.complete()

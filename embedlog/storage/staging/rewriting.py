@@ -41,8 +41,8 @@ WRITE_SIZE = 1 << 20
 class RewriteRules(Value):
     """The changes to be made. Can be pickled; immutable by convention.
 
-    `erased` are keys. `codec` is that of all batches, at `level`; None keeps each batch's. Small
-    batches are joined up to `batch_size` bytes before compression, 0 for never.
+    `erased` are keys. All batches get `codec` at `level`; None keeps each batch's. Small batches
+    are joined up to `batch_size` bytes before compression, 0 for never.
     """
 
     erased: Iterable[bytes] = ()
@@ -190,13 +190,7 @@ class SegmentWriter:
     """Writes rewritten segments of one partition to a job's directory. For one thread."""
 
     def __init__(
-        self,
-        files: Files,
-        data: str,
-        topic_partition: TopicPartition,
-        *,
-        job: str,
-        writer: str,
+        self, files: Files, data: str, topic_partition: TopicPartition, *, job: str, writer: str
     ) -> None:
         """`writer` is unique within the job: a task that runs twice writes two files."""
         self._files = files

@@ -8,9 +8,9 @@ and replaces whole:
 
 If a topic's setting `embedlog.retention.archived` is true, retention by size and age removes
 nothing from that offset on. Of several archives the slowest counts. While there is no archive, or
-one that cannot be read, nothing is removed: the disk may fill up, which is logged, but no record is
-lost before it is archived. DeleteRecords and the deletion of a topic were ordered and go on;
-compaction keeps the newest record of each key.
+an unreadable one, nothing is removed: the disk may fill up, which is logged, but no record is lost
+before it is archived. DeleteRecords and the deletion of a topic were ordered and go on; compaction
+keeps the newest record of each key.
 
 An offset with another topic id does not count: the topic was deleted and created again.
 """

@@ -43,7 +43,7 @@ class Piece(Value):
     """A staged file and the offsets that its records get.
 
     With `is_renamed` the file becomes a segment; otherwise its batches are appended. `topic_id` is
-    that of the topic, `path` relative to the staging area.
+    the topic's, `path` relative to the staging area.
     """
 
     topic_partition: TopicPartition
@@ -120,26 +120,14 @@ class Commit:
 
     @classmethod
     def decode(cls, line: bytes) -> Commit:
-        """Read the record of the first line.
-
-        Raises:
-            KeyError, TypeError, ValueError: the line is no record.
-        """
+        """Read the record of the first line, or raise KeyError, TypeError or ValueError."""
         from json import loads
 
         found = loads(line)
-        pieces = []
-        for topic, partition, topic_id, path, base_offset, count, is_renamed in found["pieces"]:
-            pieces.append(
-                Piece(
-                    TopicPartition(topic, partition),
-                    path,
-                    base_offset=base_offset,
-                    count=count,
-                    is_renamed=is_renamed,
-                    topic_id=topic_id,
-                )
-            )
+        pieces = [
+            Piece(TopicPartition(topic, partition), path, base, count, is_renamed, topic_id)
+            for topic, partition, topic_id, path, base, count, is_renamed in found["pieces"]
+        ]
         return cls(
             sequence=found["sequence"],
             id=found["id"],

@@ -6,6 +6,7 @@
 
 Without the file a directory that is left out would not be missed, and its logs would be created
 again, empty, in another one. Readers without a lock learn from it that they would not see all logs.
+A file that cannot be understood is a ConfigError.
 """
 
 from __future__ import annotations
@@ -26,11 +27,7 @@ _FIRST = "first="
 
 
 def read_others(files: Files, directory: str) -> dict[bytes, str]:
-    """Return the paths of the directories beside this first one, by their ids.
-
-    Raises:
-        ConfigError: the file cannot be understood.
-    """
+    """Return the paths of the directories beside this first one, by their ids."""
     found = {}
     for line in _lines(files, directory):
         id, space, path = line.partition(" ")
@@ -62,11 +59,7 @@ def write_first(files: Files, directory: str, first: str, *, sync: bool) -> None
 
 
 def refuse_one_of_more(files: Files, directory: str) -> None:
-    """Refuse one directory of several: a reader of it would not see all logs.
-
-    Raises:
-        ConfigError: the broker has other directories.
-    """
+    """Raise ConfigError for one directory of several: a reader would not see all logs."""
     first = read_first(files, directory)
     if first is not None:
         raise ConfigError(

@@ -76,9 +76,7 @@ class PublishedOffset(Openable):
 
 
 def read_published(files: Files, directory: str) -> int | None:
-    """Return the published offset of the log in `directory`; None if every whole batch is
-    published.
-    """
+    """Return a log's published offset; None if every whole batch is published."""
     path = f"{directory}/{paths.PUBLISHED_OFFSET}"
     for _ in range(_ATTEMPTS):
         try:

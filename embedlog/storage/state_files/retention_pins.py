@@ -42,11 +42,7 @@ class RetentionPin:
     """
 
     def __init__(
-        self,
-        runtime: Runtime,
-        data: str,
-        offsets: Mapping[tuple[str, int], int],
-        timeout_ms: int,
+        self, runtime: Runtime, data: str, offsets: Mapping[tuple[str, int], int], timeout_ms: int
     ) -> None:
         """Raise as `renew`, and ConfigError for a `timeout_ms` outside (0, 24 h]."""
         if not 0 < timeout_ms <= TIMEOUT_MAX_MS:

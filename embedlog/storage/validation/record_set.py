@@ -1,4 +1,8 @@
-"""The entries of a produced record set: the first one, and the bytes that may follow it."""
+"""The entries of a produced record set: the first one, and the bytes that may follow it.
+
+An impossible length or magic is a CorruptMessage; a size beyond an int32, where Kafka overflows, an
+UnknownServerError.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ def first_entry(view: memoryview, magic_limits: tuple[int, int]) -> tuple[int, i
 
     Raises:
         InvalidRecord: no whole entry, or a magic outside `magic_limits`.
-        CorruptMessage, UnknownServerError: as `_entry`.
     """
     entry = _entry(view, 0)
     if entry is None:
@@ -35,7 +38,6 @@ def check_rest(view: memoryview, position: int) -> None:
 
     Raises:
         InvalidRecord: a second whole entry.
-        CorruptMessage, UnknownServerError: as `_entry`.
     """
     if _entry(view, position) is not None:
         raise errors.InvalidRecord(
@@ -53,12 +55,7 @@ def check_size(size: int, size_max: int, topic_partition: object) -> None:
 
 
 def _entry(view: memoryview, position: int) -> tuple[int, int, int] | None:
-    """Return offset, size and magic of the entry at `position`, None for an incomplete one.
-
-    Raises:
-        CorruptMessage: its length or magic is impossible.
-        UnknownServerError: its size does not fit an int32, where Kafka overflows.
-    """
+    """Return offset, size and magic of the entry at `position`, None for an incomplete one."""
     remaining = len(view) - position
     if remaining < LOG_OVERHEAD:
         return None

@@ -32,7 +32,7 @@ class IndexClaims:
 
     def load(self) -> Iterator[CorruptRecord]:
         """Read the indexes of offsets and times; yield their damage."""
-        path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+        path = self._path(paths.OFFSET_INDEX)
         try:
             offsets = OffsetIndex.decode(
                 self._files.read(path), base_offset=self._base_offset, size=1 << 31, path=path
@@ -42,7 +42,7 @@ class IndexClaims:
             pass
         except CorruptRecord as error:
             yield error
-        path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+        path = self._path(paths.TIME_INDEX)
         try:
             times = TimeIndex.decode(
                 self._files.read(path), base_offset=self._base_offset, path=path
@@ -64,7 +64,7 @@ class IndexClaims:
         """
         claimed = self._positions.pop(position, last_offset) if self._positions else last_offset
         if claimed != last_offset:
-            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            path = self._path(paths.OFFSET_INDEX)
             reason = f"offset {claimed} at position {position}, where a batch ends {last_offset}"
             yield CorruptRecord(path, 0, reason)
         times = self._times
@@ -72,7 +72,7 @@ class IndexClaims:
             # Kafka may name a record within the batch.
             offset, timestamp = times.pop()
             if timestamp != largest or not is_first or offset < base_offset:
-                path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+                path = self._path(paths.TIME_INDEX)
                 reason = f"timestamp {timestamp} up to offset {offset}, it is {largest}"
                 if timestamp == largest:
                     reason = f"offset {offset} is not the first with timestamp {timestamp}"
@@ -81,13 +81,13 @@ class IndexClaims:
     def unmatched(self) -> Iterator[CorruptRecord]:
         """Yield entries that name no batch."""
         for position, offset in self._positions.items():
-            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            path = self._path(paths.OFFSET_INDEX)
             reason = f"offset {offset} at position {position}, where no batch begins"
             yield CorruptRecord(path, 0, reason)
         for offset, _ in self._times:
-            path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+            path = self._path(paths.TIME_INDEX)
             yield CorruptRecord(path, 0, f"offset {offset} is not in the segment")
-        path = paths.segment_file(self._directory, self._base_offset, paths.TRANSACTION_INDEX)
+        path = self._path(paths.TRANSACTION_INDEX)
         try:
             index = TransactionIndex.decode(
                 self._files.read(path), base_offset=self._base_offset, path=path
@@ -110,3 +110,6 @@ class IndexClaims:
             ):
                 reason = f"{entry}, it begins at {first}, and {stable} is stable"
                 yield CorruptRecord(path, 0, reason)
+
+    def _path(self, suffix: str) -> str:
+        return paths.segment_file(self._directory, self._base_offset, suffix)

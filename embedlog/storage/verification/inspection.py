@@ -9,7 +9,7 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.checkpoints import read_properties
+from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.segments.indexes.offset import OffsetIndex

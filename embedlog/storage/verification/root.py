@@ -17,7 +17,7 @@ import json
 from embedlog.common import uuid_from_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.checkpoints import read_properties
+from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.recovery.start_offset import UNKNOWN
 from embedlog.storage.state_files.archived_offsets import PREFIX, read_archive
 from embedlog.storage.state_files.checkpoint_files import (

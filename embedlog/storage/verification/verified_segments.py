@@ -53,11 +53,7 @@ class VerifiedSegment(Value):
 
     @classmethod
     def from_json(cls, found: list[Any]) -> VerifiedSegment:
-        """Read the result of `to_json`.
-
-        Raises:
-            TypeError, ValueError: it is none.
-        """
+        """Read the result of `to_json`, or raise TypeError or ValueError."""
         size, modified_ms, checked_ms, epoch, next_offset, batch_count, transactions = found
         return cls(
             size=int(size),

@@ -13,8 +13,8 @@ from embedlog.errors import ClosedError, CorruptRecord, DirectoryLocked, Embedlo
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
 from embedlog.storage import paths
-from embedlog.storage.directory import checkpoints
 from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.state_files import checkpoint_files
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
@@ -215,11 +215,12 @@ def test_offset_checkpoints_survive_their_file() -> None:
 def test_properties_survive_their_file() -> None:
     disk = SimFiles()
     properties = {"version": "1", "cluster.id": "x=y", "node.id": "1"}
-    checkpoints.write_properties(disk, "p", properties, sync=True)
-    assert checkpoints.read_properties(disk, "p") == properties
+    content = b"#\nversion=1\ncluster.id=x=y\nnode.id=1\n"
+    disk.open("p", create=True).write([content], 0)
+    assert read_properties(disk, "p") == properties
     disk.open("q", create=True).write([b"# comment\n!\n\n a = b \nbroken\n"], 0)
-    assert checkpoints.read_properties(disk, "q") == {"a": "b"}
-    assert checkpoints.read_properties(disk, "missing") == {}
+    assert read_properties(disk, "q") == {"a": "b"}
+    assert read_properties(disk, "missing") == {}
 
 
 def test_a_sealed_file_notices_every_flipped_bit() -> None:

@@ -41,9 +41,23 @@ def test_a_sound_directory_has_no_finding(disk: SimFiles) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".log", ".index", ".snapshot", ".sealed", "published-offset",
-    ".timeindex", ".txnindex", "partition.metadata", ".kafka_cleanshutdown",
-    "leader-epoch-checkpoint", "log-start-offset-checkpoint", "recovery-point-offset-checkpoint"])
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        ".log",
+        ".index",
+        ".snapshot",
+        ".sealed",
+        "published-offset",
+        ".timeindex",
+        ".txnindex",
+        "partition.metadata",
+        ".kafka_cleanshutdown",
+        "leader-epoch-checkpoint",
+        "log-start-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+    ],
+)
 def test_every_flipped_bit_is_found(disk: SimFiles, suffix: str) -> None:
     found = [f"{folder}/{name}" for folder in (DATA, DIRECTORY) for name in disk.list(folder)
              if name.endswith(suffix)]  # fmt: skip

@@ -122,29 +122,18 @@ class TransactionIndex:
         index = cls()
         lowest = base_offset
         for slot, (version, *values) in enumerate(_ENTRY.iter_unpack(view)):
-            producer_id, first_offset, last_offset, last_stable_offset = values
+            _, first_offset, last_offset, _ = values
             if version != _VERSION:
                 raise CorruptRecord(path, slot * ENTRY_SIZE, f"entry version {version}")
             if last_offset < lowest or first_offset > last_offset:
                 reason = f"offsets {first_offset}..{last_offset}, markers must be >= {lowest}"
                 raise CorruptRecord(path, slot * ENTRY_SIZE, reason)
-            index.append(
-                AbortedTransaction(
-                    producer_id=producer_id,
-                    first_offset=first_offset,
-                    last_offset=last_offset,
-                    last_stable_offset=last_stable_offset,
-                )
-            )
+            index.append(AbortedTransaction(*values))
             lowest = last_offset + 1
         return index
 
 
 def _encode(entry: AbortedTransaction) -> bytes:
     return _ENTRY.pack(
-        _VERSION,
-        entry.producer_id,
-        entry.first_offset,
-        entry.last_offset,
-        entry.last_stable_offset,
+        _VERSION, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset
     )
