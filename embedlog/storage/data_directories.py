@@ -120,7 +120,7 @@ class DataDirectories:
             self.tasks = DirectoryTasks(self)
             self.preferred = PreferredDirectories()
 
-    # Which directories there are
+    # The directories
 
     @property
     def ids(self) -> tuple[bytes, ...]:

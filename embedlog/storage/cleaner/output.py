@@ -143,7 +143,7 @@ class CleanedOutput:
             try:
                 self.segment.finish()
             except OSError as error:
-                # They are hints. The next open makes them anew.
+                # The indexes are hints. The next open rebuilds them.
                 events.debug("%s: the indexes are not stored: %s", self.segment.path, error)
 
     def discard(self) -> None:

@@ -263,7 +263,9 @@ class LogManager:
                     self.directory.files.sync_directory(self.directory.path)
                 self.checkpoints.write_positions()
             except OSError as error:
-                events.error("%s has moved, and is still here: %s", topic_partition, error)
+                events.error(
+                    "%s has moved, but its former directory remains: %s", topic_partition, error
+                )
                 return False
         return True
 

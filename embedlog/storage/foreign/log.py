@@ -124,7 +124,7 @@ class ForeignLog:
                     break
                 self._tail = None
             except FileNotFoundError:
-                continue  # between the listing and the look a segment has gone
+                continue  # a segment has gone since the listing
         else:
             raise errors.UnknownTopicOrPartition(
                 f"{self.topic_partition} has no segment in {self._data}"

@@ -263,7 +263,7 @@ class Log:
                 offsets.log_start_offset, offsets.high_watermark, self.clock.wall_ms()
             )
 
-    # Segments that begin and go. Requires: the partition lock
+    # Changing the segments. Requires: the partition lock
 
     def roll(self, now_ms: int | None = None) -> None:
         """Begin a new segment unless the last one is empty. `now_ms` is wall time."""

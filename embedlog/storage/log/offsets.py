@@ -124,7 +124,7 @@ class LogOffsets:
             return False
         if self._transactions.first_unstable_offset is not None:
             self._transactions.forget_below(bounded, bounded)
-        # Last: if an interrupt comes before it, the next call does all of it again.
+        # Last: after an interrupt before this line the next call repeats everything.
         self.high_watermark = bounded
         return True
 

@@ -40,7 +40,7 @@ EARLIEST_LOCAL = -4
 
 
 class LogReader:
-    """Called by any thread, without a lock."""
+    """The reader of one log. Thread-safe, without a lock."""
 
     __slots__ = ("_chain", "_epochs", "_health", "_offsets", "_topic_partition")
 
@@ -150,7 +150,7 @@ class LogReader:
     def _known(self, epoch: int) -> int:
         return epoch if epoch >= 0 else self._epochs.latest
 
-    # Checking what an earlier process wrote
+    # Checking the batches of an earlier process
 
     def verify(self, segment: Segment, position: int, end: int, offset: int) -> int:
         """Check batches that an earlier process wrote; return the offset behind them.

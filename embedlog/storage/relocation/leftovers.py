@@ -39,7 +39,9 @@ def settle(
             try:
                 _settle(topic_partition, several, directory_of(topic_partition))
             except (OSError, KafkaStorageError) as error:
-                events.error("%s: what a move has left stays: %s", topic_partition, error)
+                events.error(
+                    "%s: the leftovers of a move cannot be removed: %s", topic_partition, error
+                )
 
 
 def _settle(
@@ -51,7 +53,7 @@ def _settle(
     for manager in managers:
         if manager is not newest:
             path = manager.directory.path
-            events.info("%s: what a move has left in %s is removed", topic_partition, path)
+            events.info("%s: the leftovers of a move in %s are removed", topic_partition, path)
             manager.delete(topic_partition)
             manager.directory.files.sync_directory(path)
     remove_marks(newest.directory.files, _path(newest, topic_partition))

@@ -213,7 +213,7 @@ class Relocations:
         return 1
 
     def _end(self, move: Relocation) -> None:
-        """Give a move up. Requires: the lock."""
+        """Give up a move. Requires: the lock."""
         self._moves.pop(move.log.topic_partition, None)
         try:
             move.future.discard()

@@ -44,7 +44,7 @@ class SegmentIndexes:
         self.hints: dict[int, int] = {}
         """Offsets where readers will continue -> position of their batch."""
 
-    # Taking in. Requires: the partition lock
+    # Adding entries. Requires: the partition lock
 
     def count(
         self,

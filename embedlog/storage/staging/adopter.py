@@ -159,7 +159,9 @@ class Adopter:
         for topic_partition, target in targets.items():
             log = target.log
             if log.chain.is_swapping:
-                raise errors.KafkaStorageError(f"{topic_partition}: compaction is at its files")
+                raise errors.KafkaStorageError(
+                    f"{topic_partition}: compaction is replacing its segments"
+                )
             log.durability.flush()
             ends[topic_partition] = log.log_end_offset
         pieces = []

@@ -125,7 +125,7 @@ class Replacer:
         for segment in log.segments[:-1]:
             if segment.base_offset == file.base_offset:
                 if segment.next_offset > log.offsets.high_watermark:
-                    raise _changed(log, file, "it reaches over the high watermark")
+                    raise _changed(log, file, "it reaches beyond the high watermark")
                 if segment.size != file.former_size:
                     raise _changed(log, file, f"it has {segment.size} bytes")
                 return segment
@@ -159,7 +159,7 @@ class Replacer:
         with log.lock:
             if log.chain.is_swapping:
                 raise errors.KafkaStorageError(
-                    f"{log.topic_partition}: compaction is at its files; run the job again"
+                    f"{log.topic_partition}: compaction is replacing its segments; run the job again"
                 )
             for each in ready:
                 if each.former not in log.segments[:-1]:
@@ -197,7 +197,7 @@ class Replacer:
             try:
                 each.output.discard()
             except OSError as error:
-                events.debug("%s: the next open removes what is left: %s", log.directory, error)
+                events.debug("%s: the next open removes the rest: %s", log.directory, error)
 
     def _remove_staged(self, replacement: Replacement) -> None:
         for job in sorted({file.path.partition("/")[0] for file in replacement.files}):
@@ -226,7 +226,7 @@ def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:
         raise CorruptRecord(former.path, 0, str(error)) from None
     if facts.fingerprint != file.fingerprint:
         raise errors.KafkaStorageError(
-            f"{former.path} has other batches than those that were rewritten; run the job again"
+            f"{former.path} does not have the batches that were rewritten; run the job again"
         )
     return facts
 

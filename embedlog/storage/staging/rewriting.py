@@ -215,7 +215,7 @@ class SegmentWriter:
         )
         is_needed = False
         try:
-            file.truncate(0)  # an attempt of the same name may have died here
+            file.truncate(0)  # an attempt of the same name may have left bytes
             stored = (batch for _, batch in segment.batches(0, former_size))
             size = _store(file, rewriter.rewrite(_noted(stored, before)), after)
             is_needed = after.fingerprint != before.fingerprint

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.staging.manifest import StagedFile
 
-_STAMP = Struct(">qii")  # base offset, length, leader epoch: what no checksum covers
+_STAMP = Struct(">qii")  # base offset, length, leader epoch: no checksum covers them
 _REFUSED_BITS = CONTROL_BIT | TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _CHUNK_SIZE = 8 << 20
 SIZE_MAX = (1 << 31) - 1

@@ -1,4 +1,4 @@
-"""Batches that cannot be stored as they came: another codec, another format, odd offsets."""
+"""Batches that must be rebuilt before they are stored: another codec, another format, odd offsets."""
 
 from __future__ import annotations
 

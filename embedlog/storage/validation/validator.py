@@ -242,7 +242,7 @@ def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
     )
 
 
-# What cannot be stored as it came
+# Rebuilding batches
 
 
 def _rebuild(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | None:
