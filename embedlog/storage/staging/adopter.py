@@ -159,9 +159,7 @@ class Adopter:
         for topic_partition, target in targets.items():
             log = target.log
             if log.chain.is_swapping:
-                raise errors.KafkaStorageError(
-                    f"{topic_partition}: compaction is replacing its segments"
-                )
+                raise errors.KafkaStorageError(f"{topic_partition}: compaction is at its files")
             log.durability.flush()
             ends[topic_partition] = log.log_end_offset
         pieces = []

@@ -159,7 +159,7 @@ class Replacer:
         with log.lock:
             if log.chain.is_swapping:
                 raise errors.KafkaStorageError(
-                    f"{log.topic_partition}: compaction is replacing its segments; run the job again"
+                    f"{log.topic_partition}: compaction is at its files; run the job again"
                 )
             for each in ready:
                 if each.former not in log.segments[:-1]:

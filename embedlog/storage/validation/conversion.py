@@ -1,4 +1,4 @@
-"""Batches that must be rebuilt before they are stored: another codec, another format, odd offsets."""
+"""Batches that must be rebuilt to be stored: another codec, another format, odd offsets."""
 
 from __future__ import annotations
 
