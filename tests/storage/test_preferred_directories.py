@@ -1,4 +1,4 @@
-"""Where logs are to be made: kept once, and not without end."""
+"""Preferred directories of logs: kept for one use, and limited in number."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ KEYS = 200
 
 
 class Scene:
-    """The log, and what a reader may rely on: the last offset of each key."""
+    """The log, and the last offset of each key that a reader may rely on."""
 
     def __init__(self, directory: Path, durability: str) -> None:
         config = LogConfig(**{**SETTINGS, "segment_bytes": 20_000, "durability": durability})
-        # So few open files that readers, writer and cleaner take them from each other.
+        # Few enough open files that readers, writer and cleaner take them from each other.
         self.manager = LogManager(real_runtime(), str(directory), config, open_files_max=4)
         self.log: Log = self.manager.get_or_create(PARTITION, config)
         self.written: dict[bytes, int] = {}

@@ -310,7 +310,7 @@ def test_nothing_is_due_soon_while_nothing_changes() -> None:
     def check_that_it_rests() -> None:
         runtime.scheduler.run_for(200_000)
         assert owner.tasks.is_resting
-        # Retention and the expiry of producers are all that is left.
+        # Only retention and the expiry of producers are left.
         assert (owner.tasks.run_once(now_ms()) or 0) > 5000
 
     log = owner.get_or_create(PARTITION)
@@ -518,7 +518,7 @@ def test_a_forked_child_cannot_touch_its_parents_directory(tmp_path: Path) -> No
 
 
 def test_a_deletion_cut_short_leaves_nothing_to_the_next_log_of_that_name() -> None:
-    """What a kill leaves between the renaming of the directory and the checkpoint after it."""
+    """A kill between the renaming of the directory and the checkpoint after it."""
     disk = SimFiles()
     owner = manager(disk)
     log = owner.get_or_create(PARTITION)

@@ -1,4 +1,4 @@
-"""Salvage keeps every good batch at its offset, and a copy of what was there."""
+"""Salvage keeps every good batch at its offset, and a copy of the former files."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def test_random_damage_loses_only_what_it_hit() -> None:
             lost.add(number)
         _, log = _salvaged(disk)
         found = set(_offsets(log))
-        # Twice the same bit is none; the offset of a batch beside a lost one cannot be told.
+        # Two flips of the same bit cancel out; the offset of a batch beside a lost one is
+        # uncertain.
         assert found <= set(range(COUNT))
         assert len(found) >= COUNT - 2 * len(lost)
         assert all(

@@ -1,4 +1,4 @@
-"""Staging for tests: jobs of small files, and what readers see of a commit."""
+"""Staging for tests: jobs of small files, and the readers' view of a commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.storage.logs import DATA, batch, values
 
 A, B, C = (TopicPartition("events", number) for number in range(3))
 EVERYTHING = 0
-"""As a smallest size of files that are renamed: all are."""
+"""As the least size of renamed files: all are renamed."""
 NOTHING = 1 << 40
 
 
@@ -69,11 +69,11 @@ class Owner:
             log.offsets.commit(log.config.durability == "fsync")
 
     def adopt(self, id: str, files: Sequence[StagedFile], **which: object):
-        """Adopt some staged files."""
+        """Commit some staged files."""
         return self.adopter.adopt(Manifest(id, files, **which))
 
     def seen(self) -> dict[TopicPartition, list[bytes]]:
-        """What readers of this process see."""
+        """Return the records that readers of this process see."""
         return {
             each: values(log)[: log.offsets.high_watermark - log.offsets.log_start_offset]
             for each, log in self.logs.items()

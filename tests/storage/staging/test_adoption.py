@@ -1,4 +1,4 @@
-"""Adopting staged files: offsets, once per version, topics' rules, refusals that leave nothing."""
+"""Committing staged files: offsets, once per version, topics' rules, refusals without effects."""
 
 from __future__ import annotations
 

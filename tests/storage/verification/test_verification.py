@@ -1,4 +1,4 @@
-"""Verification finds every flipped bit of what counts, and nothing in what is sound."""
+"""Verification finds every flipped bit that counts, and none in sound files."""
 
 from __future__ import annotations
 

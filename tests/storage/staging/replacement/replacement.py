@@ -1,4 +1,4 @@
-"""Rewriting for tests: a log of closed segments with everything in it, its owner, and a job."""
+"""Rewriting for tests: a log of closed segments with records of every kind, its owner, a job."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ERASED = b"k1"
 
 
 def fill(log: Log) -> None:
-    """Plain records, an idempotent producer, transactions of both ends and an open one, a null key,
-    two leader epochs, an active segment.
+    """Append plain records, an idempotent producer's, committed, aborted and open transactions, a
+    null key, two leader epochs, and an active segment.
     """
     sequence = 0
     for number in range(24):
@@ -43,7 +43,7 @@ def fill(log: Log) -> None:
 
 
 class Owned:
-    """A manager with one log over a simulated disk, and what swaps segments in."""
+    """A manager with one log over a simulated disk, and its replacer."""
 
     def __init__(self, disk: SimFiles | None = None, **settings: object) -> None:
         self.runtime: SimRuntime = sim_runtime(files=disk)
@@ -51,15 +51,15 @@ class Owned:
         self.config = LogConfig(**{"segment_bytes": 600, "index_interval_bytes": 100, **settings})
         self.manager = LogManager(self.runtime, DATA, LogConfig(durability=self.config.durability))
         self.log: Log = self.manager.get_or_create(PARTITION, self.config)
-        self.commit()  # opening has flushed it
+        self.commit()  # the opening has flushed it
         self.replacer = Replacer(self.runtime, DATA, self.manager.leftovers.remove_files)
 
     def commit(self) -> None:
-        """Let the high watermark follow."""
+        """Raise the high watermark to the log's end."""
         self.log.offsets.commit(False)
 
     def fill(self) -> None:
-        """What `fill` appends, and what follows from it."""
+        """The rows that `fill` appends, and the expected ones."""
         log = self.log
         fill(log)
         if self.config.durability == "fsync":
@@ -75,7 +75,7 @@ class Owned:
         return [each.file for each in made if each.file is not None]
 
     def replace(self, files: Sequence[ReplacingFile], *, id: str = "1") -> tuple[int, int]:
-        """Swap them in."""
+        """Swap the files in."""
         return self.replacer.replace(self.log, Replacement(id, PARTITION, files))
 
     def rewrite(self, rules: RewriteRules, **which: object) -> list[ReplacingFile]:
@@ -86,15 +86,15 @@ class Owned:
         return files
 
     def findings(self) -> list[str]:
-        """What is damaged."""
+        """Return the damage."""
         return [str(each) for each in DirectoryCheck(self.disk, DATA, lambda _: None).findings()]
 
 
 def without(rows: Sequence[Row], key: bytes, *, below: int) -> list[Row]:
-    """The rows but those of a key, of offsets below one."""
+    """Return the rows without a key's, below an offset."""
     return [row for row in rows if row[1] != key or row[0] >= below]
 
 
 def committed(owned: Owned) -> list[Row]:
-    """What a read_committed reader shows."""
+    """Return the rows of a read_committed reader."""
     return committed_rows(owned.log)

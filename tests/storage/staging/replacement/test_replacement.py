@@ -241,7 +241,7 @@ def test_nothing_is_swapped_in_while_compaction_is_at_its_files(owned: Owned) ->
 
 
 def test_a_round_of_compaction_that_was_overtaken_begins_again() -> None:
-    """The cleaner has read what is rewritten, and has its own output for the same segment open."""
+    """The cleaner has read the same segment, and has its own output for it open."""
     topic = Compacted(None, segment_bytes=300_000)
     for number in range(40):
         topic.put((f"k{number % 25}", f"v{number}" * 9_000))
