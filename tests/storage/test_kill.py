@@ -36,7 +36,7 @@ def _write_for_ever(directory: str, durability: str, pipe: int) -> None:
 
 
 def _run_and_kill(directory: str, durability: str, acknowledged_min: int) -> int:
-    """Let a writer run until it has acknowledged `count`, kill it, return how many it had."""
+    """Let a writer run until it has acknowledged that many, kill it, return how many it had."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

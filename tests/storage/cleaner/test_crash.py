@@ -23,7 +23,7 @@ RECORDS = 26
 
 
 class Story:
-    """Two rounds over records of every kind; `versions` are the states that readers may know."""
+    """Two rounds over records of every kind, and the readers' state at the end."""
 
     def __init__(self, durability: str) -> None:
         self.settings = {"durability": durability, "segment_bytes": 500}
