@@ -16,7 +16,7 @@ from embedlog.coordinator.result import Marker, Result
 from embedlog.runtime.pending import Pending
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import STALE_COORDINATOR, ErrorCode
-from wire.records.control import BuiltMarker
+from wire.records.control import BuiltMarker, ControlType, EndTransactionMarker
 from wire.schemas.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -59,11 +59,11 @@ def refused(
 def _write_marker(
     broker: Broker, marker: WritableTxnMarker
 ) -> WritableTxnMarkerResult | Pending[WritableTxnMarkerResult]:
+    control_type = ControlType.COMMIT if marker.transaction_result else ControlType.ABORT
     batch = BuiltMarker(
-        is_commit=marker.transaction_result,
+        EndTransactionMarker(control_type, marker.coordinator_epoch),
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
-        coordinator_epoch=marker.coordinator_epoch,
         timestamp=broker.runtime.clock.wall_ms(),
     )
     return combined(

@@ -42,7 +42,7 @@ def judge_marker(
 
     if isinstance(batch, BuiltMarker):
         assert origin != AppendOrigin.CLIENT, batch
-        committed, coordinator_epoch = batch.is_commit, batch.coordinator_epoch
+        committed, coordinator_epoch = batch.marker.is_commit, batch.marker.coordinator_epoch
         timestamp = batch.max_timestamp
     else:
         assert isinstance(batch, ValidatedBatch), batch

@@ -226,7 +226,7 @@ def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:
         raise CorruptRecord(former.path, 0, str(error)) from None
     if facts.fingerprint != file.fingerprint:
         raise errors.KafkaStorageError(
-            f"{former.path} does not have the batches that were rewritten; run the job again"
+            f"{former.path} has other batches than the rewritten ones; run the job again"
         )
     return facts
 

@@ -1,7 +1,7 @@
 """Ordinary batches, which a few comparisons prove to be good; nearly all are ordinary.
 
 Producers send the same kind of batch again and again: plain, without a transaction, its records of
-a shape met before (see `wire.records.decode.fast.uniform`). Its header and one call over all its
+a shape met before (see `wire.records.decode.uniform`). Its header and one call over all its
 records prove that every check of `validator` would pass. A `BuiltBatch` is good by its
 construction, and only its facts are compared with the topic's settings.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from embedlog.storage.validation.validated_batch import MAGIC, ValidatedBatch
 from wire.records.crc32c import crc32c
-from wire.records.decode.fast.uniform import known_shape
+from wire.records.decode.uniform import known_shape
 from wire.records.encode.built import BuiltBatch
 from wire.records.format import ATTRIBUTES_POSITION, CONTROL_BIT, HEADER, HEADER_SIZE, LOG_OVERHEAD
 

@@ -17,6 +17,7 @@ from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
 from tests.simulation.planted import Bug, instead
+from wire.records.control import ControlType, EndTransactionMarker
 
 
 def a_partition_is_never_told(right: Any, told: Any, shard: Any, transaction: Any) -> None:
@@ -44,8 +45,8 @@ def nobody_learns_what_was_aborted(_right: Any, *_arguments: Any) -> list[Any]:
     return []
 
 
-def every_marker_commits(right: Any, *, is_commit: bool, **how: Any) -> Any:
-    return right(is_commit=True, **how)
+def every_marker_commits(right: Any, marker: EndTransactionMarker, **how: Any) -> Any:
+    return right(EndTransactionMarker(ControlType.COMMIT, marker.coordinator_epoch), **how)
 
 
 def decisions_are_forgotten_at_a_restart(_right: Any, _shard: Any) -> None:

@@ -14,7 +14,12 @@ from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validator import validate
-from wire.records.control import BuiltMarker, ControlType, build_end_transaction_marker
+from wire.records.control import (
+    BuiltMarker,
+    ControlType,
+    EndTransactionMarker,
+    build_end_transaction_marker,
+)
 from wire.records.encode.built import BuiltBatch
 
 NOW = 1_700_000_000_000
@@ -88,11 +93,11 @@ def test_an_ordinary_topic_takes_it_without_another_look() -> None:
 
 
 def marker(timestamp: int, *, is_commit: bool = True) -> BuiltMarker:
+    control_type = ControlType.COMMIT if is_commit else ControlType.ABORT
     return BuiltMarker(
-        is_commit=is_commit,
+        EndTransactionMarker(control_type, 7),
         producer_id=5,
         producer_epoch=3,
-        coordinator_epoch=7,
         timestamp=timestamp,
     )
 
