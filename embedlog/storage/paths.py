@@ -92,10 +92,12 @@ _UUID_DIGITS = 32
 
 
 def broker_directory(whole: str, node_id: int) -> str:
+    """Return the data directory of one broker in a directory of several."""
     return f"{whole}/broker-{node_id}"
 
 
 def log_directory(data: str, partition: TopicPartition) -> str:
+    """Return the directory of a partition's log."""
     return f"{data}/{partition[0]}-{partition[1]}"
 
 

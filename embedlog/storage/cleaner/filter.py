@@ -40,6 +40,8 @@ COLUMNS_COUNT_MIN = 32
 
 
 class BatchFilter:
+    """The rules of one round."""
+
     def __init__(
         self,
         latest: OffsetMap,

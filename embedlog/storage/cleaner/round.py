@@ -44,6 +44,8 @@ class LogChanged(Exception):
 
 
 class CleaningProgress:
+    """The progress of a round, in bytes."""
+
     def __init__(self, size: int) -> None:
         self.size = size
         """Bytes to be rewritten."""

@@ -60,11 +60,11 @@ class LogOpener:
             message = f"cannot open {topic_partition}: {error}"
             raise errors.KafkaStorageError(message) from error
         log.topic_id = self._read_topic_id(log)
-        if opening.found.is_recovered:
+        if opening.is_recovered:
             self.recovered_count += 1
-            self.cut_size += opening.found.cut_size
-        if opening.found.degradations:
-            self.found[topic_partition] = opening.found.degradations
+            self.cut_size += opening.cut_size
+        if opening.degradations:
+            self.found[topic_partition] = opening.degradations
         return log
 
     def salvage(self, topic_partition: TopicPartition, config: LogConfig) -> Log:

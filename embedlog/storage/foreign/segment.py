@@ -31,6 +31,8 @@ _LENGTH_POSITION = 8
 
 
 class Head(NamedTuple):
+    """The head of a batch that was not read."""
+
     position: int
     size: int
     base_offset: int

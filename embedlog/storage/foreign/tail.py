@@ -111,6 +111,7 @@ class ForeignTail:
 
 
 def track(open_transactions: dict[int, int], batch: Batch) -> None:
+    """Note a transaction that begins or ends with `batch`."""
     if not isinstance(batch, RecordBatch) or not batch.is_transactional:
         return
     if not batch.is_control:

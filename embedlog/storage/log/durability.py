@@ -26,8 +26,7 @@ not asked to sync. Other errors are harmless if they are `NotOpened`."""
 
 
 class LogDurability:
-    """The syncs of one log, under a lock of its own: it may be taken under the partition lock,
-    never before.
+    """The syncs of one log. Their lock may be taken under the partition lock, never before it.
 
     The first failed sync poisons the log: the kernel may have dropped the pages that it could not
     write, and would report success to the next sync. Each method that syncs raises
@@ -46,12 +45,11 @@ class LogDurability:
         self.lock = ranked_rlock(Rank.SYNC)
 
     def sync(self, offset: int) -> None:
-        """Return once every record below `offset` survives a loss of power. Requires: not the
-        partition lock.
+        """Return once every record below `offset` survives a loss of power.
 
         Group commit: of the threads that call at the same time one syncs for all, and the others
         find their records synced when they get the lock: 20 k durable appends/s by 8 threads. A
-        lock per waiter, all woken at once, made it 14 k.
+        lock per waiter, all woken at once, made it 14 k. Call it without the partition lock.
         """
         if offset <= self.synced_offset:
             return

@@ -186,8 +186,7 @@ class Log:
     ) -> LogAppendInfo:
         """Check one batch, give it offsets and append it. `now_ms` is wall time.
 
-        `records` is only read. At durability `fsync` the batch is durable once a sync has passed
-        its end.
+        `records` is only read. At durability `fsync` a sync behind its end makes it durable.
 
         Raises:
             KafkaError: a rule of `validation` or `producers`, or the disk; nothing was appended.

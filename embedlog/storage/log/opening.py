@@ -20,19 +20,8 @@ if TYPE_CHECKING:
     from embedlog.storage.open_files import OpenFiles
 
 
-class Found:
-    def __init__(self) -> None:
-        self.is_recovered = False
-        """True if the log was not closed cleanly, and its batches were read."""
-        self.cut_size = 0
-        """Bytes that were moved to quarantine."""
-        self.damage: CorruptRecord | None = None
-        """The damage that may not be cut."""
-        self.degradations: list[Degradation] = []
-
-
 class Opening:
-    """Facts of a log before it is opened; `found` are the findings of the opening.
+    """The opening of a log: the facts before it, and its findings.
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 without
     an entry; so does `cleaned_offset`, -1 if the log was never compacted. Offsets below
@@ -52,6 +41,11 @@ class Opening:
     clean = True
     same_boot = False
 
+    # Findings: batches were read after an unclean close; bytes moved to quarantine; rot.
+    is_recovered = False
+    cut_size = 0
+    damage: CorruptRecord | None = None
+
     def __init__(
         self,
         topic_partition: TopicPartition,
@@ -68,7 +62,7 @@ class Opening:
         self.runtime = runtime
         self.open_files = open_files
         self.is_replicated = is_replicated
-        self.found = Found()
+        self.degradations: list[Degradation] = []
 
 
 def create_log(opening: Opening, checkpoint: Callable[[], object]) -> Log:
@@ -158,11 +152,12 @@ def _load_producers(
         )
     except CorruptRecord as error:
         # Duplicates cannot be recognised: the log can be read, and takes no more writes.
-        opening.found.damage = error
+        opening.damage = error
         producers.truncate()
 
 
 def make_segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
+    """Make a segment of that log, not yet on disk."""
     return Segment(
         opening.open_files,
         opening.directory,

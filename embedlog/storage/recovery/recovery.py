@@ -76,9 +76,9 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
     mark_opened(
         log,
         begins_epoch=recovered and not opening.is_replicated,
-        failure=failure or opening.found.damage,
+        failure=failure or opening.damage,
     )
-    opening.found.is_recovered = recovered
+    opening.is_recovered = recovered
     _tell_opened(log, recovered=recovered)
     return log
 
@@ -88,7 +88,7 @@ def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
     events.warning("%s: %s", opening.topic_partition, reason)
-    opening.found.degradations.append(
+    opening.degradations.append(
         Degradation(
             CUT,
             str(opening.topic_partition),
@@ -249,8 +249,8 @@ def _recover(
 def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[Segment]) -> None:
     wall_ms = opening.runtime.clock.wall_ms()
     size, news = _tell_cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
-    opening.found.cut_size += size
-    opening.found.degradations.append(news)
+    opening.cut_size += size
+    opening.degradations.append(news)
     # From the end on: after an interrupt the rest has the same first bad byte.
     quarantine_segments(opening.open_files.files, later)
     quarantine_tail(opening.open_files.files, segment)

@@ -44,7 +44,7 @@ def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int 
         reason = f"{told}, the first leader epoch begins at {first}, and the log ends at {end}"
         _tell(opening, reason)
         if first == UNKNOWN:
-            opening.found.degradations.append(
+            opening.degradations.append(
                 Degradation(
                     DAMAGED,
                     str(opening.topic_partition),

@@ -178,6 +178,7 @@ class Segment:
 
 
 def base_offset_of(segment: Segment) -> int:
+    """Return the key that segments are sorted by."""
     return segment.base_offset
 
 

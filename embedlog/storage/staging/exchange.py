@@ -99,6 +99,7 @@ class Answer(Value):
 
 
 def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
+    """Put a manifest into the inbox."""
     inbox = staged_layout.part(data, staged_layout.INBOX)
     path, content = f"{inbox}/{manifest.id}", manifest.encode()
     staged_layout.inside(
@@ -124,6 +125,7 @@ def read_answer(files: Files, data: str, id: str) -> Answer | None:
 
 
 def remove_answer(files: Files, data: str, id: str) -> None:
+    """Remove an answer after reading it."""
     try:
         files.remove(f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
     except FileNotFoundError:

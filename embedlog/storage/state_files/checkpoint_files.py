@@ -49,6 +49,7 @@ def decode_offsets(content: bytes, path: str) -> dict[TopicPartition, int]:
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """Return the content of an offset checkpoint."""
     lines = [_VERSION, str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     return ("\n".join(lines) + "\n").encode()

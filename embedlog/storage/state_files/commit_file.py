@@ -71,6 +71,8 @@ class Piece(Value):
 
 
 class Commit:
+    """The record of one commit; only its state changes."""
+
     def __init__(
         self,
         *,

@@ -24,6 +24,7 @@ _CRC = b"\ncrc: "
 
 
 def encode(topic_id: bytes) -> bytes:
+    """Return the content of the file."""
     text = _HEAD + uuid_to_text(topic_id).encode()
     return text + _CRC + b"%08x\n" % crc32c(text)
 

@@ -35,14 +35,17 @@ _ATTEMPTS = 100
 
 
 def commit_file(data: str) -> str:
+    """Return the path of the record of the last commit."""
     return f"{data}/{COMMIT}"
 
 
 def exchange(data: str) -> str:
+    """Return the directory through which processes exchange files."""
     return f"{data}/{EXCHANGE}"
 
 
 def part(data: str, name: str) -> str:
+    """Return a directory in the exchange directory."""
     return f"{data}/{EXCHANGE}/{name}"
 
 

@@ -12,7 +12,7 @@ from embedlog.storage.validation.validated_batch import MAGIC, ValidatedBatch
 from wire.records.crc32c import crc32c
 from wire.records.decode.uniform import known_shape
 from wire.records.encode.built import BuiltBatch
-from wire.records.format import ATTRIBUTES_POSITION, CONTROL_BIT, HEADER, HEADER_SIZE, LOG_OVERHEAD
+from wire.records.format import ATTRIBUTES_POSITION, HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +33,7 @@ def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> Go
             and records.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
             and now_ms - records.min_timestamp <= config.message_timestamp_before_max_ms
             and (records.first_null_key_index < 0 or not config.compact)
-            and (
-                records.producer_id < 0
-                or records.base_sequence >= 0
-                or records.attributes & CONTROL_BIT
-            )
+            and (records.producer_id < 0 or records.base_sequence >= 0 or records.is_control)
         )
         return records if is_fit else None
     size = len(view := memoryview(records))

@@ -36,6 +36,7 @@ _CODECS = {value: name.lower() for name, value in vars(Codec).items() if name.is
 
 
 def damage(error: CorruptRecord) -> Item:
+    """Return the item of damage."""
     return {
         "kind": "damage",
         "file": error.path,

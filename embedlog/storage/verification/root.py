@@ -49,6 +49,7 @@ def was_closed_by_us(files: Files, data: str) -> bool:
 
 
 def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """Yield the damage of the files of archives."""
     for name in files.list(data):
         if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
             try:
@@ -99,6 +100,7 @@ def _check_ours(files: Files, data: str, marker: Mapping[str, object]) -> Iterat
 
 
 def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """Yield the damage of meta.properties."""
     path = f"{data}/{paths.META_PROPERTIES}"
     if files.stat(path) is None:
         return
