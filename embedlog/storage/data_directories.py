@@ -70,9 +70,7 @@ class OfflineDirectory:
 
 
 class PreferredDirectories:
-    """Preferred directories of logs that do not exist yet: AlterReplicaLogDirs may come before the
-    replica does. Thread-safe.
-    """
+    """Directories for logs that do not exist yet, from AlterReplicaLogDirs. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = ranked_lock(Rank.PREFERRED)
@@ -346,8 +344,7 @@ def _for_new(
 
 
 def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
-    """Remove logs of deleted topics whose names exist again: their directory was away at the
-    deletion.
+    """Remove logs of deleted topics whose names exist again, and whose directory was away.
 
     `topic_ids` are the ids of the existing topics.
 

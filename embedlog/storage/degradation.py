@@ -33,8 +33,7 @@ def _field(slot: int) -> Any:
 
 
 class Degradation(tuple[str, str, int, str]):
-    """One degradation. `kind` is a constant of this module, `subject` a partition, directory or
-    duty.
+    """`kind` is a constant of this module, `subject` a partition, directory or duty.
 
     `since_ms` is wall time, -1 if unknown; `reason` is a sentence.
     """

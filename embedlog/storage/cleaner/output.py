@@ -91,8 +91,7 @@ class CleanedOutput:
         segment.file.is_name_synced = True
 
     def swap_in(self, former: tuple[Segment, ...]) -> list[str]:
-        """Put the finished segment in place of `former`; return the files that nobody needs any
-        more.
+        """Put the finished segment in place of `former`; return the useless files.
 
         Requires: the partition lock, and that `former` is part of the log, in a row and not written
         to. After the deciding step the swap can only be completed: if the disk runs short

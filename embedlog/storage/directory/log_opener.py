@@ -142,9 +142,7 @@ class LogOpener:
         return opening
 
     def _read_topic_id(self, log: Log) -> bytes | None:
-        """Return the id in partition.metadata; None if it is missing, or damaged and to be
-        replaced.
-        """
+        """Return the id in partition.metadata; None without a good one: it is written again."""
         path = f"{log.directory}/{paths.PARTITION_METADATA}"
         try:
             return partition_metadata.decode(self._directory.files.read(path), path)

@@ -165,8 +165,10 @@ class LogTasks:
                     self._on(log, work)
 
     def _on(self, log: Log, work: Callable[[Log], object]) -> None:
-        """Work on one log. A log notes lasting damage itself; a full disk or a lack of descriptors
-        is noted here, and the work on other logs goes on.
+        """Work on one log, and note a refusal.
+
+        A log notes lasting damage itself; after a full disk or a lack of descriptors the other logs
+        get their turn.
         """
         try:
             work(log)

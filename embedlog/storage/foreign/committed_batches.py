@@ -25,8 +25,7 @@ def data_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
 
 
 def committed_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
-    """Yield the committed batches of applications below `end_offset`, at most the last stable
-    offset.
+    """Yield committed data batches below `end_offset`, at most the last stable offset.
 
     The marker that ends a transaction lies behind its batches, so one search runs ahead.
     """

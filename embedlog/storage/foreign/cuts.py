@@ -26,8 +26,7 @@ def find_cuts(
     *,
     size_max: int,
 ) -> list[int]:
-    """Return offsets that cut `offsets`, a start and an end, into parts of about `size_max` stored
-    bytes.
+    """Return offsets that cut `offsets` (start, end) into parts of about `size_max` stored bytes.
 
     `bases` are the base offsets of the log's segments. `marks` has known batches, (base offset,
     position), by the base offset of their segment. Each cut is the offset behind a batch.

@@ -60,8 +60,7 @@ class ForeignRange:
         return self._listing.start()
 
     def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
-        """Yield whole batches: the first holds `offset` or follows it, and all begin before the
-        end.
+        """Yield whole batches below `end_offset`; the first holds `offset` or follows it.
 
         Control batches are included. Requires: `end_offset` is not above `high_watermark`.
 

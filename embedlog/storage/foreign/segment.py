@@ -42,8 +42,7 @@ class Head(NamedTuple):
 
 
 class ForeignSegment:
-    """One segment. Its file stays readable after the owner has removed it, while this object
-    exists.
+    """Its file stays readable after the owner has removed it, while this object exists.
 
     Raises:
         FileNotFoundError: there is no such segment (any more).

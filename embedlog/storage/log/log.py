@@ -271,8 +271,7 @@ class Log:
             self.writer.roll(self.log_end_offset, now_ms)
 
     def take_segment(self, segment: Segment) -> None:
-        """Continue with a segment that was made elsewhere, in place of the last one, which is
-        empty.
+        """Continue with a segment made elsewhere, in place of the last one, which is empty.
 
         Its batches have no producers; they and everything before them are synced.
         """

@@ -129,8 +129,7 @@ class LogOffsets:
         return True
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Hide the records below `offset`, at most the high watermark; return whether anything
-        changed.
+        """Hide the records below `offset`; return whether anything changed.
 
         Raises:
             OffsetOutOfRange: `offset` is above the high watermark.

@@ -127,8 +127,7 @@ class LogReader:
     def fetch_offset(
         self, timestamp: int, *, end_offset: int | None = None
     ) -> tuple[int, int, int] | None:
-        """Return (timestamp, offset, leader epoch) by the rules of ListOffsets; None without a
-        record.
+        """Return (timestamp, offset, leader epoch) by the rules of ListOffsets, or None.
 
         `timestamp` may be -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local. No
         answer lies beyond `end_offset`, the bound of the caller's isolation, if it is given.
@@ -188,8 +187,7 @@ class LogReader:
     def _check(
         self, segment: Segment, position: int, end: int, offset: int
     ) -> tuple[int, int, CorruptRecord | None]:
-        """Return how far the batches are good, in bytes and as an offset, and the damage behind
-        that.
+        """Return how far batches are good, in bytes and as an offset, and the damage behind.
 
         If a batch behind a gap overlaps the next one, either of the two may be the wrong one.
         """
@@ -241,8 +239,7 @@ class LogReader:
         return good_end, good_offset, None
 
     def _check_gap(self, segment: Segment, position: int, offset: int) -> None:
-        """Check the batches before `position`: none holds `offset`, and the next batch begins
-        there.
+        """Check the batches before `position`: the next one begins there, and none holds `offset`.
 
         If compaction left nothing there, they are in order; otherwise one with a wrong base offset
         would be passed over. The check begins at the last index entry but one: the last may be the
@@ -268,8 +265,7 @@ class LogReader:
 def cut(
     segment: Segment, position: int, end: int, *, offset: int, max_bytes: int, min_one: bool
 ) -> tuple[int, int]:
-    """Return the end of the whole batches of [position, end) that fit `max_bytes`, and the next
-    offset.
+    """Return the end of the batches in [position, end) that fit `max_bytes`, and the next offset.
 
     With `min_one` the first batch always fits. The offset is the first of the next batch, by its
     head: `LogReader.verify` computes it from the batches before.

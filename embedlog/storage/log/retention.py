@@ -55,8 +55,7 @@ def delete_old_segments(
 
 
 def free_below(log: Log, offset: int) -> bool:
-    """Remove at once the segments whose records all lie below `offset`; return whether there were
-    any.
+    """Remove at once the segments that end below `offset`; return whether there were any.
 
     No segment above the high watermark goes. For callers that must write in order to delete
     records, and find the disk full. Requires: the partition lock.

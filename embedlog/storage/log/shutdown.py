@@ -27,8 +27,7 @@ SOON_READ_SIZE = 64 << 10
 
 
 def close_log(log: Log) -> None:
-    """Sync at durability `fsync`, trim the file, store indexes and producer state, release the
-    files.
+    """Sync at durability `fsync`, trim the file, store indexes and producers, release the files.
 
     A poisoned log only releases its files.
     """

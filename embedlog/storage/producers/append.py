@@ -91,8 +91,7 @@ def load_producers(
     log_start_offset: int,
     now_ms: int,
 ) -> None:
-    """Restore the newest good snapshot not above `log_end_offset`, and replay the batches behind
-    it.
+    """Restore the newest good snapshot up to `log_end_offset`, and replay the batches behind it.
 
     A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
     records that are gone, and are removed as well. `now_ms` is wall time.
@@ -119,8 +118,7 @@ def load_producers(
 def load_aborted(
     files: Files, directory: str, segments: Sequence[Segment], segment: Segment
 ) -> TransactionIndex:
-    """Find the aborted transactions of a loaded segment in its batches, and keep them in the
-    segment.
+    """Find the aborted transactions in a loaded segment's batches, and keep them in the segment.
 
     The `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a
     damaged or missing entry would show aborted records to a read_committed reader. The snapshot at

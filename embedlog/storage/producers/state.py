@@ -131,8 +131,7 @@ class ProducerStateManager:
         return None
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the first offset whose transaction is undecided at `high_watermark`, None without
-        one.
+        """Return the first offset whose transaction is undecided at `high_watermark`, or None.
 
         The last stable offset is the smaller of this and the high watermark. A transaction is
         decided when its marker lies below the high watermark. This call forgets decided ones, so

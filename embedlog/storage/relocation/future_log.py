@@ -102,8 +102,7 @@ class FutureLog:
             self._sync(segment, copied)
 
     def finish(self) -> None:
-        """Copy the rest, and the files beside the segments; all of it then survives a loss of
-        power.
+        """Copy the rest and the files beside the segments; all then survives a loss of power.
 
         Requires: the partition lock and the sync lock.
         """

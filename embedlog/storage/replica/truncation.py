@@ -26,8 +26,7 @@ _COPY_SIZE = 1 << 20
 
 
 def truncate_to(log: Log, offset: int) -> bool:
-    """Drop the records from `offset` on (from the beginning of its batch); return whether there
-    were any.
+    """Drop the records from the batch of `offset` on; return whether there were any.
 
     Requires: the partition lock.
 

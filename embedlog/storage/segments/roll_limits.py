@@ -10,11 +10,10 @@ if TYPE_CHECKING:
 
 
 class RollLimits:
-    """The limits up to which one segment takes batches without `is_reached`. Requires: the
-    partition lock.
+    """The limits up to which a segment takes batches without `is_reached`.
 
     `is_reached` is called when a batch passes `size_max`, `offset_max` or `time_max`: in one of a
-    thousand appends.
+    thousand appends. Requires: the partition lock.
     """
 
     __slots__ = ("created_ms", "first_timestamp", "offset_max", "size_max", "time_max")

@@ -99,8 +99,7 @@ def scan_segment(
 
 
 def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond: int) -> bool:
-    """Whether there is a good batch at or behind position `beyond`, though the one at `position` is
-    bad.
+    """Whether a good batch is at or behind position `beyond`, though the one at `position` is bad.
 
     True if `next_good_batch` gives up: then nothing may be cut.
     """

@@ -88,8 +88,7 @@ class Segment:
         return self.end[0]
 
     def largest(self) -> tuple[int, int]:
-        """Return (timestamp, last offset of the batch that holds it) of the whole segment, or -1,
-        -1.
+        """Return the segment's largest timestamp and the last offset of its batch, or -1, -1.
 
         The first call for a loaded segment searches its batches.
         """

@@ -178,8 +178,7 @@ class SegmentFile(Openable):
     # Leaving
 
     def moved(self, open_files: OpenFiles, directory: str, size: int) -> SegmentFile:
-        """Return the file in another directory, which already has the published `size` bytes of
-        this one.
+        """Return the file in another directory, which has the published `size` bytes already.
 
         Readers of this file continue there once its name is gone.
         """

@@ -22,8 +22,7 @@ HINTS_MAX = 256
 
 
 class SegmentIndexes:
-    """The indexes of one segment. Changed under the partition lock; looked up by anyone without
-    one.
+    """Changed under the partition lock; looked up by anyone without one.
 
     `size` is the segment's published size when the caller took its `end`: no answer lies behind it.
     Look-ups fail only if the batches themselves are damaged.
@@ -125,8 +124,7 @@ class SegmentIndexes:
         return self.position_of(offset, size)
 
     def largest(self, size: int) -> tuple[int, int]:
-        """Return (timestamp, last offset of the batch that holds it) of the whole segment, or -1,
-        -1.
+        """Return the segment's largest timestamp and the last offset of its batch, or -1, -1.
 
         It walks batch by batch from the time index's last entry on, so that a short or damaged
         index does no harm.

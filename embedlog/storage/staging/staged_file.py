@@ -109,8 +109,7 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
 
 
 def may_be_renamed(facts: StagedFacts, staged: StagedFile, config: LogConfig, now_ms: int) -> bool:
-    """Whether the topic would store these batches unchanged. Otherwise each is appended by its
-    rules.
+    """Whether the topic would store these batches unchanged. Otherwise each is appended.
 
     A plain topic would. Headers show the batches that it would refuse: too large, or with a time
     too far ahead.

@@ -45,8 +45,7 @@ def take_marker(files: Files, directory: str, *, sync: bool) -> bool:
 
 
 def was_written_in_this_boot(files: Files, directory: str) -> bool:
-    """Whether everything written to the directory is there, except the end of a write that a kill
-    cut.
+    """Whether every write to the directory is there, except the end of one that a kill cut.
 
     True if the last owner ran since the machine started: the lock file names its boot. False if
     that owner itself had found the directory after a loss of power and did not complete the

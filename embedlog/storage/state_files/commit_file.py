@@ -170,8 +170,7 @@ class CommitFile:
     def prepare(
         self, pieces: Iterable[Piece], *, id: str, application: str, version: int
     ) -> Commit:
-        """Record the pieces that are about to be placed; on return the record survives a loss of
-        power.
+        """Record the pieces to be placed; on return the record survives a loss of power.
 
         Raises:
             OSError: the disk refuses. If `last` is this commit now, the file may or may not have

@@ -72,8 +72,7 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Return the largest known epoch not above `epoch`, and the offset at which it ends
-        (exclusive).
+        """Return the largest known epoch up to `epoch`, and its end offset (exclusive).
 
         (-1, -1) if unknown: `epoch` is -1 or later than every known one. For an epoch below the
         first known one, return it with the first one's start.

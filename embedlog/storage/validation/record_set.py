@@ -13,8 +13,7 @@ _LENGTH_MAX = (1 << 31) - 1 - LOG_OVERHEAD
 
 
 def first_entry(view: memoryview, magic_limits: tuple[int, int]) -> tuple[int, int, int]:
-    """Return offset, size and magic of the first entry, which must be whole and of an allowed
-    format.
+    """Return offset, size and magic of the first entry, which must be whole and allowed.
 
     Raises:
         InvalidRecord: no whole entry, or a magic outside `magic_limits`.
