@@ -1,6 +1,6 @@
 """The controller: the only writer of the cluster's state.
 
-Every change takes the same way: check it by Kafka's rules against the present image, write its
+Every change has the same steps: check it by Kafka's rules against the present image, write its
 records to the metadata log as one batch, publish the new image by one assignment, notify the broker
 through `on_change`. All of that happens under the controller lock, so changes and notifications
 have one order. Lock order: controller, then partition. The lock is re-entrant, because a
@@ -222,7 +222,7 @@ class Controller:
         _log.info("topic %s has %d partitions, it had %d", name, count, present)
 
     def bump_leader_epochs(self, partitions: Iterable[TopicPartition], epoch_min: int = 0) -> None:
-        """Begin a leader epoch, at least `epoch_min`, as the partitions' logs may have lost
+        """Begin a leader epoch, at least `epoch_min`, in partitions that may have lost
         records.
 
         Partitions that do not exist are left out.

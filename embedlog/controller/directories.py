@@ -1,6 +1,6 @@
 """The log directories of brokers: the places of replicas, and the loss of a directory.
 
-They do the work of AssignReplicasToDirs and of the heartbeats' lists of directories in Kafka
+This is the work of AssignReplicasToDirs and of the heartbeats' lists of directories in Kafka
 (KIP-858, KIP-1066). A broker with one directory reports none. A replica in a directory that its
 broker has lost is in no in-sync set, and leads nothing, until the directory is back.
 """

@@ -227,9 +227,7 @@ def refuse_inactive(
 def new_partition(
     brokers: Mapping[int, BrokerImage], number: int, nodes: Sequence[int]
 ) -> PartitionImage:
-    """Return a new partition, in sync on active brokers. Raise InvalidReplicationFactor without
-    any.
-    """
+    """Return a new partition, in sync on active brokers. Raises InvalidReplicationFactor."""
     isr = tuple(node for node in nodes if brokers[node].is_active)
     if not isr:
         raise errors.InvalidReplicationFactor(

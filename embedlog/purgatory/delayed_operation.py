@@ -40,9 +40,7 @@ class DelayedOperation(TimerTask):
 
     @abstractmethod
     def try_complete(self) -> bool:
-        """End with `return self.complete_held()` if the condition holds, else False. The lock is
-        held.
-        """
+        """Return `self.complete_held()` if the condition holds, else False. Under the lock."""
 
     @abstractmethod
     def on_complete(self) -> None:

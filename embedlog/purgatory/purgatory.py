@@ -58,7 +58,7 @@ class DelayedOperationPurgatory:
         return operation.safe_try_complete() or self.watch(operation, keys)
 
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Let an operation wait that could not be completed just now.
+        """Let an operation wait that cannot complete just now; see `try_complete_else_watch`.
 
         It is tried again once listed: it sees changes whose threads did not find it in the list.
         """

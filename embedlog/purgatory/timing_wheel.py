@@ -7,10 +7,10 @@
     3       8 s        160 s
     ...     on demand: one level's reach is the next one's tick
 
-A task goes to the lowest level that reaches its expiration, into the bucket numbered `expiration //
-tick` (its virtual id). A bucket is due at the *start* of its range. When a bucket of level 0 is
-due, its tasks expire; when a higher one is due, its tasks move down. So a task moves at most once
-per level, and never expires early by a whole tick of level 0.
+A task goes to the lowest level that reaches its expiration, into the bucket with the number (the
+virtual id) `expiration // tick`. A bucket is due at the *start* of its range. When a bucket of
+level 0 is due, its tasks expire; when a higher one is due, its tasks move down. So a task moves at
+most once per level, and never expires early by a whole tick of level 0.
 
     add         O(1): one binary search over a handful of levels, one dictionary look-up
     cancel      O(1): the task forgets its bucket and stays in it as a ghost; a bucket with more
@@ -148,9 +148,7 @@ class TimingWheel:
         return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:
-        """Put or move `task` into the bucket of `expiration_ms`; False if that time has come
-        already.
-        """
+        """Put or move `task` to the bucket of `expiration_ms`; False if that time has come."""
         former = task._bucket
         if former is not None:
             task._bucket = None

@@ -89,9 +89,7 @@ class Group(ABC):
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise the client's error unless the member may fetch; without membership pass None and
-        -1.
-        """
+        """Raise the client's error unless the member may fetch; others pass None and -1."""
 
     @abstractmethod
     def validate_offset_delete(self) -> None:

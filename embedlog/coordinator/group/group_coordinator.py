@@ -96,11 +96,7 @@ class GroupCoordinator:
             self._scheduler.remove(timer)
 
     def partition_for(self, group_id: str) -> int:
-        """Return the group's partition of `__consumer_offsets`.
-
-        Raise NotCoordinator if the topic does not exist: no client has looked for a coordinator
-        yet.
-        """
+        """Return the group's partition. Raise NotCoordinator while the topic does not exist."""
         topic = self._metadata().topics_by_name.get(OFFSETS_TOPIC)
         if topic is None:
             raise errors.NotCoordinator()
@@ -109,8 +105,9 @@ class GroupCoordinator:
     # Operations
 
     def write(self, group_id: str, operation: Callable[[GroupShard], Result[R]]) -> Pending[R]:
-        """Run a shard's `operation`, see `CoordinatorRuntime.write`; NotCoordinator without the
-        topic.
+        """Run `operation` on the group's shard, as `CoordinatorRuntime.write` does.
+
+        Also fails with NotCoordinator while the topic does not exist.
         """
         if self._changes:
             self._catch_up()

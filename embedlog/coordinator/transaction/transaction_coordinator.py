@@ -125,8 +125,9 @@ class TransactionCoordinator:
     def write(
         self, transactional_id: str, operation: Callable[[TransactionShard], Result[R]]
     ) -> Pending[R]:
-        """Run a shard's `operation`, see `CoordinatorRuntime.write`; NotCoordinator without the
-        topic.
+        """Run `operation` on the id's shard, as `CoordinatorRuntime.write` does.
+
+        Also fails with NotCoordinator while the topic does not exist.
         """
         topic = self._metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:

@@ -1,6 +1,4 @@
-"""librdkafka, kafka-python and aiokafka in one group, over TCP: when one leaves,
-others take over.
-"""
+"""librdkafka, kafka-python and aiokafka in one group, over TCP; one leaves, others take over."""
 
 from __future__ import annotations
 

@@ -152,8 +152,7 @@ class ClassicGroup(Group):
         leader_id: str | None = None,
         skip_assignment: bool = False,
     ) -> JoinGroupResponse:
-        """Return the JoinGroup response of the present generation; only the leader gets the
-        members.
+        """Return the JoinGroup response; only the leader gets the members.
 
         `leader_id` replaces the present leader.
         """

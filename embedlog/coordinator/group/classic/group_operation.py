@@ -70,7 +70,9 @@ class GroupOperation(DelayedOperation):
         """Do nothing: the code that called `end` has already acted."""
 
     def run(self) -> None:
-        """Decide under the shard's lock. If the wait goes on, it has entered the timer again."""
+        """Let the shard decide, unless the wait is over. A wait that goes on enters the timer
+        again.
+        """
         if not self.is_over:
             self.context.write(self._decide)
 

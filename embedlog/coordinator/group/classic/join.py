@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _log = Logger("group")
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""Time limit of a first join: the member cannot send heartbeats yet, and may have gone."""
+"""Time limit of a first join, in which a member cannot send heartbeats: a client that gave up and
+tried again would leave a member behind each time."""
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_MEMBER_ID_REQUIRED = 4

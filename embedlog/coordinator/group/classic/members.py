@@ -63,7 +63,7 @@ class Members:
     # Changes
 
     def add(self, member: ClassicMember) -> None:
-        """Add a member; the first one leads."""
+        """Add a member; it leads if no other does."""
         assert member.member_id not in self.by_id, member
         if self.leader_id is None:
             self.leader_id = member.member_id

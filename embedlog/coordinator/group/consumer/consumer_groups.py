@@ -43,7 +43,7 @@ class ConsumerGroups:
         self.classic_members = ClassicMembers(self._membership, migration)
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """ConsumerGroupDescribe of one group. Raises GroupIdNotFound for groups of other types."""
+        """ConsumerGroupDescribe of one group. Raises GroupIdNotFound for any other group."""
         from embedlog.coordinator.group.consumer.description import described
 
         names = assignors.configured(self._context.config.group_consumer_assignors)

@@ -83,8 +83,7 @@ class Membership:
         *,
         is_classic: bool,
     ) -> ConsumerMember:
-        """Return the member that joins under an instance id: new, or the successor of its last
-        owner.
+        """Return the member that joins under an instance id: a new one, or a successor.
 
         Raises:
             UnreleasedInstanceId: the id is in use, and neither member is a classic one.

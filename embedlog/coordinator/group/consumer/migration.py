@@ -52,7 +52,7 @@ class Migration:
     def upgrade(self, found: Group, records: list[CoordinatorRecord]) -> ConsumerGroup:
         """Return the consumer group for a classic one that a consumer member joins.
 
-        It counts once `records`, to which this adds, are appended.
+        This adds to `records`; the group counts once they are appended.
 
         Raises:
             GroupIdNotFound: the group cannot become a consumer group.
