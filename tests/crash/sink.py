@@ -36,8 +36,8 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.hand_over import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
-from embedlog.storage.staging import adopter, exchange, staging
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
+from embedlog.storage.staging import adopter, exchange
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
@@ -341,4 +341,4 @@ def _commit(path: str, manifest: Manifest, countdown: int, timeout_ms: int, say:
 def _abort(path: str, job: str) -> None:
     files = real_runtime().files
     if not exchange.is_wanted(files, path, job):
-        staging.discard(files, path, job)
+        exchange.discard(files, path, job)
