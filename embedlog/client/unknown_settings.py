@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from embedlog.client.settings import CONSUMER, PRODUCER
 from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.settings import Definitions
 
+_OWNERS = {"consumers": CONSUMER, "producers": PRODUCER}
 _ALIKE_FROM = 0.8
 """difflib's ratio: 'linger.msec' and 'linger.ms' are at 0.9, strangers below 0.7."""
 
@@ -74,7 +76,7 @@ def warn_unknown(key: str, definitions: Definitions) -> None:
     name = key.replace("_", ".")
     said = _ELSEWHERE.get(name)
     if said is None:
-        owner = _owner(name)
+        owner = next((who for who, settings in _OWNERS.items() if name in settings), None)
         if owner is not None:
             said = f"is a setting of {owner}; it has no effect here"
     if said is not None:
@@ -85,13 +87,3 @@ def warn_unknown(key: str, definitions: Definitions) -> None:
     nearest = get_close_matches(name.lower(), definitions, n=1, cutoff=_ALIKE_FROM)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "; it has no effect"
     warn_user(f"unknown configuration {key!r}{hint}")
-
-
-def _owner(name: str) -> str | None:
-    """Whose setting it is, if another client has it."""
-    from embedlog.client.consumer.settings import CONSUMER
-    from embedlog.client.producer.settings import PRODUCER
-
-    if name in CONSUMER:
-        return "consumers"
-    return "producers" if name in PRODUCER else None

@@ -9,7 +9,8 @@ import pytest
 from embedlog import errors
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.settings import complete
+from embedlog.client.settings import PRODUCER
 from embedlog.errors import KafkaError, error_for
 from embedlog.runtime.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime

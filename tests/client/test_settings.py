@@ -14,11 +14,10 @@ import pytest
 import embedlog
 import embedlog.aio
 from embedlog.client.connect import parse_address
-from embedlog.client.consumer.settings import CONSUMER
 from embedlog.client.consumer.subscription_state import ResetPolicy, parse_duration_ms
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.settings import PRODUCER, complete
-from embedlog.client.settings import ADMIN
+from embedlog.client.producer.settings import complete
+from embedlog.client.settings import ADMIN, CONSUMER, PRODUCER
 from embedlog.errors import ConfigError
 
 

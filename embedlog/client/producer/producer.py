@@ -29,9 +29,10 @@ from embedlog.client.producer.parts import ProducerParts
 from embedlog.client.producer.passes import Endings, milliseconds
 from embedlog.client.producer.records import own_columns
 from embedlog.client.producer.sends import ColumnSends, RecordSends
-from embedlog.client.producer.settings import PRODUCER, SenderSettings, complete
+from embedlog.client.producer.settings import SenderSettings, complete
 from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.client.producer.transactional import Transactional
+from embedlog.client.settings import PRODUCER
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user

@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-from embedlog.client.settings import COMMON, INT_MAX, LONG_MAX, NATURAL, warn_idle
+from embedlog.client.settings import INT_MAX, warn_idle
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.settings import Definitions, Settings
-
-PRODUCER: Definitions = {
-    **COMMON,
-    "acks": ("choice", None, ("all", "-1", "0", "1")),
-    "batch.size": ("int", None, NATURAL),
-    "buffer.memory": ("int", 33_554_432, (0, LONG_MAX)),
-    "compression.type": ("choice", "none", ("none", "gzip", "snappy", "lz4", "zstd")),
-    "compression.gzip.level": ("int", None, (-1, 9)),
-    "compression.lz4.level": ("int", None, (1, 17)),
-    "compression.zstd.level": ("int", None, (-131_072, 22)),
-    "delivery.timeout.ms": ("int", None, NATURAL),
-    "enable.idempotence": ("bool", None, None),
-    "interceptor.classes": ("objects", (), None),
-    "key.serializer": ("converter", None, None),
-    "linger.ms": ("int", None, NATURAL),
-    "max.block.ms": ("int", 60_000, (0, LONG_MAX)),
-    "max.in.flight.requests.per.connection": ("int", 5, (1, INT_MAX)),
-    "max.request.size": ("int", 1_048_576, NATURAL),
-    "metadata.max.idle.ms": ("int", 300_000, (5_000, LONG_MAX)),
-    "partitioner.adaptive.partitioning.enable": ("bool", True, None),
-    "partitioner.availability.timeout.ms": ("int", 0, (0, LONG_MAX)),
-    "partitioner.class": ("object", None, None),
-    "partitioner.ignore.keys": ("bool", False, None),
-    "retries": ("int", None, NATURAL),
-    "transaction.timeout.ms": ("int", None, (1, INT_MAX)),
-    "transaction.two.phase.commit.enable": ("bool", False, None),
-    "transactional.id": ("text", None, None),
-    "value.serializer": ("converter", None, None),
-}
+    from embedlog.client.settings import Settings
 
 _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}

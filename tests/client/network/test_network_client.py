@@ -749,7 +749,7 @@ def test_a_producer_waits_for_its_node_without_using_up_retries(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:
     """A batch that was never sent has not failed."""
-    from embedlog.client.producer.settings import PRODUCER
+    from embedlog.client.settings import PRODUCER
 
     network = NetworkClient(
         [("first", 1)],

@@ -11,8 +11,9 @@ from embedlog.client.parse_settings import parse
 from embedlog.client.producer.accumulator import NEVER, RecordAccumulator
 from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.destinations import PartitionQueue, TopicQueues, Topics
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.settings import complete
 from embedlog.client.producer.sizes import record_size
+from embedlog.client.settings import PRODUCER
 from embedlog.testing import SimRuntime, sim_runtime
 from wire.records import build_batch
 

@@ -18,7 +18,8 @@ from embedlog.client.producer.destinations import (
     Topics,
     murmur2,
 )
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.settings import complete
+from embedlog.client.settings import PRODUCER
 from embedlog.errors import ConfigError
 
 VECTORS = [

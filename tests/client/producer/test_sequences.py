@@ -10,8 +10,9 @@ from embedlog import errors
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.columns import Columns
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.settings import complete
 from embedlog.client.producer.transactions.idempotence import IdempotentSequences
+from embedlog.client.settings import PRODUCER
 from embedlog.errors import KafkaError
 from embedlog.runtime.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime
