@@ -1,19 +1,27 @@
 """What one acknowledged record costs in process: calls of Python functions, and opcodes.
 
     python -m tests.benchmarks.calls [--list]
+    python -m tests.benchmarks.calls tcp [--list]
 
 Counted, not timed: the figures are the same on every machine. With --list each call is named.
+"tcp" counts the client's half of a record sent over TCP: the calls of the thread that sends and of
+the producer's own thread, the functions called, and their files.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
+from collections import Counter as Tally
 from collections.abc import Callable
 from typing import Any
 
 import embedlog
 
 _WARM_UP = 200
+_SETTLE_S = 0.05
+"""How long the producer's thread may take to fall asleep after an answer."""
 
 
 class Counter:
@@ -68,8 +76,68 @@ def trips(cluster: embedlog.Cluster) -> dict[str, Callable[[], object]]:
     }
 
 
+class ThreadCalls:
+    """Counts calls of embedlog's and wire's functions in the threads that `watch` was called in."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.by_thread: dict[str, Tally[str]] = {}
+
+    def watch(self, _frame: object = None, _event: str = "", _argument: object = None) -> None:
+        """Count in this thread from here on; a profile function, so that threads start with it."""
+        found = self.by_thread.setdefault(threading.current_thread().name, Tally())
+
+        def count(frame: Any, event: str, _argument: object) -> None:
+            if event == "call" and self.is_on:
+                code = frame.f_code
+                name = code.co_filename
+                if name.startswith((f"{_ROOT}embedlog", f"{_ROOT}wire")):
+                    found[f"{name.removeprefix(_ROOT)} {code.co_qualname}"] += 1
+
+        sys.setprofile(count)
+
+
+_ROOT = embedlog.__file__.removesuffix("embedlog/__init__.py")
+_CLIENT_THREADS = ("MainThread", "embedlog-producer")
+
+
+def over_tcp(*arguments: str) -> None:
+    """Print the least calls of a record over TCP with default settings, thread by thread."""
+    calls = ThreadCalls()
+    with embedlog.open() as cluster:
+        cluster.create_topic("events", 1)
+        address = cluster.listen("127.0.0.1", 0).address
+        threading.setprofile(calls.watch)
+        with embedlog.Producer(address) as producer:
+            calls.watch()
+            found: list[dict[str, Tally[str]]] = []
+            for number in range(60):
+                time.sleep(_SETTLE_S)
+                calls.is_on = number >= 20
+                producer.send("events", b"x" * 100).result()
+                time.sleep(_SETTLE_S)
+                calls.is_on = False
+                if number >= 20:
+                    found.append({name: calls.by_thread[name].copy() for name in _CLIENT_THREADS})
+                for tally in calls.by_thread.values():
+                    tally.clear()
+        threading.setprofile(None)
+        sys.setprofile(None)
+    least = min(found, key=lambda each: sum(tally.total() for tally in each.values()))
+    together: Tally[str] = sum(least.values(), Tally())
+    files = {name.split()[0] for name in together}
+    each = " + ".join(str(tally.total()) for tally in least.values())
+    print(f"TCP send().result() {together.total()} calls ({each}) / {len(together)} / {len(files)}")
+    if "--list" in arguments:
+        for name, tally in least.items():
+            print(name, *(f"    {count:3} {call}" for call, count in tally.most_common()), sep="\n")
+
+
 def main(*arguments: str) -> None:
     """Print a line for each trip."""
+    if "tcp" in arguments:
+        over_tcp(*arguments)
+        return
     with embedlog.open() as cluster:
         for name, call in trips(cluster).items():
             found = measured(call)
