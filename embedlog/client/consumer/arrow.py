@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         def value_sizes(self) -> Any: ...
         def __len__(self) -> int: ...
 
+
 _INLINE_SIZE_MAX = 12
 _PREFIX_SIZE = 4
 _VIEW_SIZE = 16

@@ -113,10 +113,6 @@ class Connector:
         """The connection that a channel carries; None when it carries one no more."""
         return self._by_channel.get(channel)
 
-    def carried(self) -> list[NodeConnection]:
-        """The connections that have a channel."""
-        return list(self._by_channel.values())
-
     def connect_if_due(self, connection: NodeConnection, now_ms: int) -> None:
         """Begin to connect, unless the back-off is not over."""
         if now_ms < connection.retry_at_ms:

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.network.connector import Connector, HeldWrites
-from embedlog.client.network.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
+from embedlog.client.network.node_connection import (
+    NEVER_MS,
+    PROTOCOL_ERRORS,
+    ConnectionState,
+    NodeConnection,
+)
 from embedlog.client.network.node_connections import NodeConnections
 from embedlog.client.network.node_requests import NodeRequest
 from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
@@ -85,17 +90,23 @@ class NetworkClient:
         self._idle_max_ms: int = settings["connections.max.idle.ms"]
         self._is_encrypted = settings["security.protocol"].endswith("SSL")
         self.writes = HeldWrites(channels)
+        self._leaving: dict[NodeConnection, None] = {}
+        """The connections with requests that get no answer and may not have left (acks=0)."""
         self._connector = Connector(channels, self.writes, settings, runtime.random.below)
         self._nodes = NodeConnections(
             addresses,
-            _maker(settings, runtime),
+            _maker(settings, runtime, self._leaving),
             self._connector.drop,
             below=runtime.random.below,
             returns_to_bootstrap=settings["metadata.recovery.strategy"] == "rebootstrap",
             checks_identity=settings["metadata.cluster.check.enable"],
         )
+        self._due_ms = 0
+        """No deadline, back-off or throttling of any connection ends before."""
+        self._idle_due_ms = 0
+        """No connection is idle for connections.max.idle.ms before."""
         self._owes_time = False
-        """Has nobody looked at deadlines since the last poll?"""
+        """True after a poll that had events: `_keep_time` has not run since."""
         self._is_woken = False
         self._is_closed = False
 
@@ -119,14 +130,19 @@ class NetworkClient:
             if found is None:
                 return _failed(errors.Network(f"node {node_id} is not known"))
             connection = found
-        limit = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        due_ms = now_ms + (self._request_timeout_ms if timeout_ms is None else timeout_ms)
         pending: Pending[R] = Pending()
         try:
-            connection.requests.add(NodeRequest(request, version, now_ms + limit, pending))
+            connection.requests.add(NodeRequest(request, version, due_ms, pending))
             if connection.state == ConnectionState.READY:
                 connection.flush(now_ms)
+                if connection.throttled_until_ms > now_ms:
+                    due_ms = min(due_ms, connection.throttled_until_ms)
             elif connection.state == ConnectionState.DISCONNECTED:
                 self._connector.connect_if_due(connection, now_ms)
+                if connection.retry_at_ms > now_ms:
+                    due_ms = min(due_ms, connection.retry_at_ms)
+            self._due_ms = min(self._due_ms, due_ms)
         except BaseException as error:
             self._cut_short(error)
             raise
@@ -216,24 +232,26 @@ class NetworkClient:
             return
         now_ms = self._clock.monotonic_ms()
         try:
-            if self._owes_time or not timeout_ms:
+            is_due = now_ms >= self._due_ms or now_ms >= self._idle_due_ms
+            if is_due and (self._owes_time or not timeout_ms):
                 self._keep_time(now_ms)
             poll_ms = 0
             if timeout_ms:
                 until_ms = now_ms + min(timeout_ms, _LONGEST_POLL_MS)
-                poll_ms = max(self._nodes.next_due_ms(now_ms, until_ms) - now_ms, 0)
+                poll_ms = max(min(self._due_ms, until_ms) - now_ms, 0)
             events = self._channels.poll(poll_ms)
             for event in events:
                 connection = self._connector.of(event.channel)
                 if connection is not None:
                     self._take(connection, event)
-            for connection in self._connector.carried():
-                if connection.take_left():
-                    self._connector.has_news = True
+            for connection in list(self._leaving):
+                self._take_left(connection)
             # Answers are handed out before deadlines are looked at.
             self._owes_time = bool(events)
             if timeout_ms and not events:
-                self._keep_time(self._clock.monotonic_ms())
+                now_ms = self._clock.monotonic_ms()
+                if now_ms >= self._due_ms or now_ms >= self._idle_due_ms:
+                    self._keep_time(now_ms)
         except BaseException as error:
             self._cut_short(error)
             raise
@@ -242,6 +260,7 @@ class NetworkClient:
         """A KeyboardInterrupt came: between bytes and the note of what they were every stream is in
         doubt, as an answer could be taken for another's. While bytes are waited for none is.
         """
+        self._due_ms = 0  # the error may have come before the new deadline was noted
         if not isinstance(error, Exception) and not self._channels.is_waiting:
             self.drop_requests("interrupted")
         self._channels.is_waiting = False
@@ -259,6 +278,8 @@ class NetworkClient:
                 if isinstance(error, KafkaError) and error.code == ErrorCode.REBOOTSTRAP_REQUIRED:
                     # Another broker listens there (KIP-1242): the addresses are not to be trusted.
                     self._nodes.forget_nodes()
+            if connection.throttled_until_ms > now_ms:
+                self._due_ms = min(self._due_ms, connection.throttled_until_ms)
             self._connector.has_news = True
         elif event.reason:
             refusal = None
@@ -270,26 +291,44 @@ class NetworkClient:
             self._connector.broke(connection, reason, now_ms, refusal)
             self._connector.has_news = True
         else:
-            connection.connected(now_ms, now_ms + self._request_timeout_ms)
+            deadline_ms = now_ms + self._request_timeout_ms
+            self._due_ms = min(self._due_ms, deadline_ms)
+            connection.connected(now_ms, deadline_ms)
+
+    def _take_left(self, connection: NodeConnection) -> None:
+        if connection.take_left():
+            self._connector.has_news = True
+        if not connection.requests.any_leaving:
+            self._leaving.pop(connection, None)
 
     def _keep_time(self, now_ms: int) -> None:
+        """Do what is due by `now_ms` on every connection, and note when the next thing is."""
+        # Callbacks of requests that fail here may send others: `send` lowers `_due_ms` for them.
+        self._due_ms = NEVER_MS
+        self._idle_due_ms = NEVER_MS if self._idle_max_ms < 0 else now_ms + self._idle_max_ms
         for connection in self._nodes.all():
-            if not connection.is_busy:
-                is_idle = 0 <= self._idle_max_ms <= now_ms - connection.used_ms
-                if is_idle and connection.state == ConnectionState.READY:
-                    self._connector.drop(connection, "idle")
-                continue
-            overdue, hangs = connection.take_overdue(now_ms)
-            for request in overdue:
-                self._connector.has_news = True
-                waited = f"{connection.address} did not answer {request.name} in time"
-                request.pending.fail(errors.RequestTimedOut(waited))
-            if hangs:
-                self._connector.broke(connection, "a request timed out", now_ms)
-            elif connection.state == ConnectionState.READY:
-                connection.flush(now_ms)
-            elif connection.state == ConnectionState.DISCONNECTED and connection.requests.count:
-                self._connector.connect_if_due(connection, now_ms)
+            self._keep_time_of(connection, now_ms)
+            self._due_ms = min(self._due_ms, connection.next_due_ms(now_ms))
+            if connection.state == ConnectionState.READY and self._idle_max_ms >= 0:
+                self._idle_due_ms = min(self._idle_due_ms, connection.used_ms + self._idle_max_ms)
+
+    def _keep_time_of(self, connection: NodeConnection, now_ms: int) -> None:
+        if not connection.is_busy:
+            is_idle = 0 <= self._idle_max_ms <= now_ms - connection.used_ms
+            if is_idle and connection.state == ConnectionState.READY:
+                self._connector.drop(connection, "idle")
+            return
+        overdue, hangs = connection.take_overdue(now_ms)
+        for request in overdue:
+            self._connector.has_news = True
+            waited = f"{connection.address} did not answer {request.name} in time"
+            request.pending.fail(errors.RequestTimedOut(waited))
+        if hangs:
+            self._connector.broke(connection, "a request timed out", now_ms)
+        elif connection.state == ConnectionState.READY:
+            connection.flush(now_ms)
+        elif connection.state == ConnectionState.DISCONNECTED and connection.requests.count:
+            self._connector.connect_if_due(connection, now_ms)
 
 
 def _tls_client(settings: Settings) -> TlsClient | None:
@@ -318,7 +357,9 @@ def _credentials(settings: Settings, runtime: Runtime) -> Credentials | None:
     return credentials(settings, runtime.random)
 
 
-def _maker(settings: Settings, runtime: Runtime) -> Callable[[int, str, int], NodeConnection]:
+def _maker(
+    settings: Settings, runtime: Runtime, leaving: dict[NodeConnection, None]
+) -> Callable[[int, str, int], NodeConnection]:
     """What makes a connection of a node's id, its host and its port."""
     client_id: str = settings["client.id"]
     in_flight_max: int = settings.get("max.in.flight.requests.per.connection", _IN_FLIGHT_MAX)
@@ -331,6 +372,7 @@ def _maker(settings: Settings, runtime: Runtime) -> Callable[[int, str, int], No
             port,
             client_id=client_id,
             in_flight_max=in_flight_max,
+            leaving=leaving,
             credentials=credentials,
         )
 

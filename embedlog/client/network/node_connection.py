@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.network.connection_setup import ConnectionSetup
-from embedlog.client.network.node_requests import NodeRequests
+from embedlog.client.network.node_requests import NEVER_MS, NodeRequests
 from embedlog.errors import KafkaError
 from wire.api_keys import ApiKey
 from wire.connection import ClientConnection
@@ -79,8 +79,10 @@ class NodeConnection:
         *,
         client_id: str,
         in_flight_max: int,
+        leaving: dict[NodeConnection, None],
         credentials: Credentials | None = None,
     ) -> None:
+        """`leaving`: where this connection notes that it has requests which get no answer."""
         self.node_id = node_id
         self.host = host
         self.port = port
@@ -97,6 +99,7 @@ class NodeConnection:
         self.has_answered = False
         """Has a request been answered since it was connected?"""
         self.requests = NodeRequests(in_flight_max)
+        self._leaving = leaving
         self.setup = ConnectionSetup(self.address, credentials)
         self._protocol = ClientConnection(client_id)
 
@@ -204,13 +207,17 @@ class NodeConnection:
             request.pending.complete(response)
         self.flush(now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """When the next request runs out of time, or the node that is to say something first."""
-        deadline_ms = self.requests.next_deadline_ms()
-        if not self.is_being_set_up:
-            return deadline_ms
-        setup_ms = self.setup.deadline_ms
-        return setup_ms if deadline_ms is None else min(setup_ms, deadline_ms)
+    def next_due_ms(self, now_ms: int) -> int:
+        """When the next deadline, back-off or throttling ends; NEVER_MS if nothing waits for it."""
+        due_ms = self.requests.next_deadline_ms()
+        if self.is_being_set_up:
+            due_ms = min(due_ms, self.setup.deadline_ms)
+        if due_ms < NEVER_MS:
+            if self.state == ConnectionState.DISCONNECTED:
+                due_ms = min(due_ms, self.retry_at_ms)
+            elif now_ms < self.throttled_until_ms:
+                due_ms = min(due_ms, self.throttled_until_ms)
+        return due_ms
 
     def take_overdue(self, now_ms: int) -> tuple[list[NodeRequest], bool]:
         """Requests that ran out of time, and whether one was in flight: then the node hangs."""
@@ -250,6 +257,7 @@ class NodeConnection:
         if is_answered:
             self.requests.written(request)
         else:
+            self._leaving[self] = None
             self.requests.written_unanswered(request, getattr(self.channel, "given_size", 0))
             self.take_left()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from embedlog.client.network.node_connection import ConnectionState
 from embedlog.transport import BOOTSTRAP_NODES, COORDINATOR_NODES
 
 TYPE_CHECKING = False
@@ -122,16 +121,3 @@ class NodeConnections:
         """Believe in the first addresses only, where that is allowed."""
         if self._returns:
             self.set_nodes({})
-
-    def next_due_ms(self, now_ms: int, until_ms: int) -> int:
-        """When the next deadline, back-off or throttling ends, but `until_ms` at most."""
-        for connection in self.all():
-            if connection.is_busy:
-                deadline_ms = connection.next_deadline_ms()
-                if deadline_ms is not None:
-                    until_ms = min(until_ms, deadline_ms)
-                if connection.state == ConnectionState.DISCONNECTED:
-                    until_ms = min(until_ms, connection.retry_at_ms)
-                elif now_ms < connection.throttled_until_ms:
-                    until_ms = min(until_ms, connection.throttled_until_ms)
-        return until_ms

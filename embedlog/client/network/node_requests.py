@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.pending import Pending
 
+NEVER_MS = 1 << 62
+"""As a moment: one that does not come."""
+
 
 class NodeRequest:
     """A request without an answer. `asked_version` None: the newest both sides know."""
@@ -61,7 +64,8 @@ class NodeRequests:
     @property
     def has_room(self) -> bool:
         """Would another request be written without waiting for an answer?"""
-        return self.count < self._in_flight_max
+        count = len(self._waiting) + len(self._in_flight) + len(self._leaving)
+        return count < self._in_flight_max
 
     @property
     def waiting_deadline_ms(self) -> int | None:
@@ -114,12 +118,12 @@ class NodeRequests:
             request.pending.complete(None)
         return len(leaving) < count
 
-    def next_deadline_ms(self) -> int | None:
-        """When the first of them runs out of time; None when there is none."""
+    def next_deadline_ms(self) -> int:
+        """When the first of them runs out of time; NEVER_MS when there is none."""
         deadlines = [queue[0].deadline_ms for queue in (self._in_flight, self._waiting) if queue]
         if self._leaving:
             deadlines.append(self._leaving[0][1].deadline_ms)
-        return min(deadlines, default=None)
+        return min(deadlines, default=NEVER_MS)
 
     def overdue(self, now_ms: int) -> list[NodeRequest]:
         """The written ones that ran out of time; the connection is to be closed for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import Any
 
@@ -224,6 +225,38 @@ def test_an_unanswered_request_closes_the_connection(
     assert channels.open == []
     channels.holds = False
     assert finish(network, network.send(ANY_NODE, MetadataRequest(topics=None))).controller_id == 1
+
+
+def test_the_deadline_of_an_answered_request_does_not_count_for_the_next(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, request_timeout_ms=500)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    runtime.clock.advance(300)
+    sent_ms = runtime.clock.monotonic_ms()
+    channels.holds = True
+    pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+    assert not network.wait(pending, 499)
+    assert runtime.clock.monotonic_ms() == sent_ms + 499
+    network.wait(pending, 1_000)
+    assert runtime.clock.monotonic_ms() == sent_ms + 500
+    assert isinstance(pending.error(), errors.RequestTimedOut)
+
+
+def test_a_request_costs_the_same_however_many_nodes_there_are(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    costs: list[int] = []
+    for node_count in (1, 100):
+        network.set_nodes({node_id: (f"node{node_id}", 1) for node_id in range(node_count)})
+        finish(network, network.send(0, MetadataRequest(topics=None)))
+        calls: list[str] = []
+        sys.setprofile(lambda _frame, event, _argument: calls.append(event))  # noqa: B023
+        finish(network, network.send(0, MetadataRequest(topics=None)))
+        sys.setprofile(None)
+        costs.append(calls.count("call"))
+    assert costs[0] == costs[1]
 
 
 def test_a_broken_connection_fails_what_is_on_the_way(
