@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from _thread import RLock
     from collections.abc import Callable, Mapping
 
-    from embedlog.client.driver import Driver
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.batch import Delivery, DeliveryCallback
     from embedlog.client.producer.destinations import PartitionQueue, TopicQueues

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from embedlog.client.driver import Driver
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.metadata import Metadata, TopicInfo
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.columns import Columns

@@ -14,7 +14,7 @@ from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.driver import Driver
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.producer.transactions.calls import TransactionCalls
     from embedlog.client.producer.transactions.manager import TransactionManager

@@ -11,7 +11,7 @@ from __future__ import annotations
 from _weakref import ref
 
 from embedlog.client.arguments import timeout_s
-from embedlog.client.driver import Driver
+from embedlog.client.drivers.in_process_driver import InProcessDriver
 from embedlog.client.user_code import attempt
 from embedlog.common import deque
 from embedlog.errors import TimedOut
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.outcomes import Upkeep
@@ -78,7 +79,7 @@ class Passes:
         self._is_threaded = not self._in_process and (linger_ms > 0 or is_attended)
         self.is_eager = not self._in_process and not self._is_threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
-        self.driver = Driver(transport, sender.run_once, sender.recover, threaded=self._is_threaded)
+        self.driver = _driver(transport, sender, is_threaded=self._is_threaded)
         sender.upkeep.arrived = self.driver.arrived
         self.flush_ns = 0
         """What flushes took, in all."""
@@ -169,6 +170,18 @@ class Passes:
         self.driver.close(_THREAD_STOP_MS)
         if self._unattended is not None:
             self._unattended.close()
+
+
+def _driver(transport: Transport, sender: Sender, *, is_threaded: bool) -> Driver:
+    if transport.concurrent:
+        return InProcessDriver(transport, sender.run_once, sender.recover)
+    if is_threaded:
+        from embedlog.client.drivers.threaded_driver import ThreadedDriver
+
+        return ThreadedDriver(transport, sender.run_once)
+    from embedlog.client.drivers.polling_driver import PollingDriver
+
+    return PollingDriver(transport, sender.run_once, sender.recover)
 
 
 def milliseconds(seconds: float | None, call: str) -> int | None:

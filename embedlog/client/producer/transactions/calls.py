@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from embedlog.client.driver import Driver
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.transactions.manager import TransactionManager

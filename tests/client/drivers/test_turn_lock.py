@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from embedlog.client.turn_lock import TurnLock
+from embedlog.client.drivers.turn_lock import TurnLock
 
 
 def test_turns_are_given_in_the_order_of_asking() -> None:
