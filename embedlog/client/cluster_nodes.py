@@ -1,4 +1,4 @@
-"""`ClusterNodes`: the brokers that a client knows, and what the transport is told of them."""
+"""`ClusterNodes`: the brokers that a client knows; the transport gets their addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """A broker: its id, where it listens, its rack; fenced while it is registered and not there."""
+    """A broker. It is fenced if it is registered but does not send heartbeats."""
 
     __slots__ = ("host", "is_fenced", "node_id", "port", "rack")
 
@@ -31,7 +31,7 @@ class Node:
 
 
 class ClusterNodes:
-    """As last heard. `by_id` is replaced, never changed: reading it is free."""
+    """The brokers of the last answer. `by_id` is replaced, never changed: read it freely."""
 
     __slots__ = ("_transport", "by_id", "cluster_id", "controller_id")
 
@@ -43,11 +43,11 @@ class ClusterNodes:
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
-        """Where each of them listens."""
+        """Return host and port of each broker, by node id."""
         return {each.node_id: (each.host, each.port) for each in self.by_id.values()}
 
     def take(self, response: MetadataResponse) -> None:
-        """These are all."""
+        """Take the brokers, the cluster id and the controller from `response`."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         self.by_id = {
@@ -59,17 +59,17 @@ class ClusterNodes:
     def with_endpoints(
         self, endpoints: Iterable[NodeEndpoint | EndpointInFetch]
     ) -> dict[int, Node]:
-        """These and the ones that a broker named beside a leader."""
+        """Return the known brokers and the `endpoints` that a broker sent beside a new leader."""
         named = {e.node_id: Node(e.node_id, e.host, e.port, e.rack) for e in endpoints}
         return {**self.by_id, **named}
 
     def replace(self, nodes: dict[int, Node]) -> None:
-        """These are all, of the same cluster."""
+        """Replace the brokers by `nodes` of the same cluster."""
         self.by_id = nodes
         self._tell()
 
     def bootstrap_again(self) -> None:
-        """They are doubted: the first addresses are asked who they are."""
+        """Distrust the known brokers, and let the transport ask the bootstrap addresses again."""
         self.cluster_id = None
         self._transport.bootstrap_again()
 

@@ -1,8 +1,8 @@
-"""Configuration of the clients: Kafka's keys, types, defaults and rules.
+"""Configuration of the clients: Kafka's keys, types and defaults; `parse_settings` applies them.
 
-A key may be written with dots in a dict or with underscores as a keyword argument:
-`{"linger.ms": 5}` is `linger_ms=5`. Values may be text, as in a properties file. An unknown key
-warns at the user's line, and so does one without effect; a wrong value is a `ConfigError`.
+A key may be written with dots in a dict or with underscores as a keyword argument: `{"linger.ms":
+5}` is `linger_ms=5`. Values may be text, as in a properties file. An unknown key, or a key without
+effect, causes a warning at the user's line; a wrong value raises `ConfigError`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping
     from typing import Any
 
-    # kind, default, then (lowest, highest) of a number or the allowed words of a text
+    # kind, default, rule: (lowest, highest) of a number, or the allowed words of a choice
     Definition = tuple[str, Any, Any]
     Definitions = Mapping[str, Definition]
     Settings = dict[str, Any]
@@ -34,7 +34,7 @@ COMMON: Definitions = {
     "metadata.max.age.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.rebootstrap.trigger.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.strategy": ("choice", "rebootstrap", ("none", "rebootstrap")),
-    # Kafka's clients ask for 32 or 64 KiB and 128 KiB; -1, the system's own choice, grows.
+    # Kafka's clients ask for 32 or 64 KiB and 128 KiB; with -1 the system chooses and may grow it.
     "receive.buffer.bytes": ("int", -1, (-1, INT_MAX)),
     "send.buffer.bytes": ("int", -1, (-1, INT_MAX)),
     "reconnect.backoff.ms": ("int", 50, NATURAL),
@@ -135,7 +135,7 @@ ADMIN: Definitions = {
 
 
 class Parsed(dict[str, "Any"]):
-    """Settings, and the names of those that the user has set."""
+    """Settings, and in `given` the names that the user has set."""
 
     __slots__ = ("given",)
 
@@ -145,7 +145,7 @@ class Parsed(dict[str, "Any"]):
 
 
 def warn_idle(settings: Settings, names: Container[str], reason: str) -> None:
-    """Warn of those of `names` that the user has set and that do nothing, for this `reason`."""
+    """Warn of each of `names` that the user has set although it has no effect; say the `reason`."""
     idle = [name for name in sorted(set(getattr(settings, "given", ()))) if name in names]
     if idle:
         from embedlog.user_warnings import warn_user
