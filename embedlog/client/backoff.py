@@ -37,7 +37,7 @@ class Backoff:
         """Return the pause after `failures` failures before the present one.
 
         >>> [Backoff(100, 1000, lambda n: n // 2).delay_ms(n) for n in range(5)]
-        [100, 200, 400, 800, 1000]\
+        [100, 200, 400, 800, 1000]
         """
         if self._first_ms == self._longest_ms:
             return self._first_ms  # as in Kafka: without doubling there is no random draw

@@ -115,7 +115,7 @@ def parse_address(text: str) -> tuple[str, int]:
     skipped.
 
     >>> parse_address("localhost:9092")
-    ('localhost', 9092)\
+    ('localhost', 9092)
 
     Raises:
         ConfigError: the text has another form.

@@ -30,7 +30,7 @@ def describe(function: object) -> str:
     A partial is named by the function inside, any other object by its class.
 
     >>> describe(describe)
-    'embedlog.client.user_code.describe'\
+    'embedlog.client.user_code.describe'
     """
     inner = getattr(function, "func", None)
     if callable(inner):

@@ -38,12 +38,12 @@ class Driver:
         _drivers[key] = ref(self, lambda _: _drivers.pop(key, None))
 
     def run(self) -> None:
-        """Do what can be done now: make a pass, or wake the thread that makes them.
+        """Do what can be done now: make a pass, or wake the thread that makes the passes.
 
         Called from a user's callback, it does nothing: the pass that runs the callback goes on.
         Called from a callback of another client while a third thread is in a pass here, it does
         nothing either: two threads whose callbacks use each other's client would deadlock. That
-        third thread does the work, or one of `UnattendedPasses`.
+        third thread does the work, or `UnattendedPasses` does.
         """
         raise NotImplementedError
 
@@ -68,11 +68,11 @@ class Driver:
         raise NotImplementedError
 
     def run_if_free(self) -> None:
-        """Make a pass, unless another thread is in one or has the sockets: then that one does."""
+        """Make a pass, unless another thread is in a pass or holds the sockets, and so drives."""
         raise NotImplementedError
 
     def exclusively(self, action: Callable[[], None]) -> None:
-        """Run `action` while no pass runs; inside a pass, run it at once."""
+        """Run `action` while no pass runs; called inside a pass, run it at once."""
         raise NotImplementedError
 
     @property

@@ -1,8 +1,8 @@
-"""`PollingDriver`: the caller makes the pass; of the threads that wait, one polls the sockets.
+"""`PollingDriver`: the caller makes the pass; one of the waiting threads polls the sockets.
 
-Polling holds the turn, as only one thread may use the sockets. A thread that wants to send wakes
-the polling thread, and has the turn next. The other waiting threads sleep until something arrives,
-or until they are to poll.
+Only one thread may use the sockets, so the polling thread holds the turn. A thread that wants to
+send wakes the polling thread, and gets the turn next. The other waiting threads sleep until
+something arrives, or until it is their turn to poll.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`NetworkClient`: the transport over the network. Requests become frames on one connection a node.
+"""`NetworkClient`: the transport over the network, with one connection to each node.
 
-It connects when a request needs a node, asks for the versions it serves, keeps up to
+It connects when a request needs a node, and asks the node for its versions. It keeps up to
 max.in.flight requests on the way, closes a connection whose answer is overdue, and waits longer
-and longer before it tries a node that cannot be reached. One thread at a time may use it; only
-`wake` is free.
+after each failed attempt to reach a node. Only one thread at a time may use it; `wake` may be
+called from any thread.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNAUTHENTICATED = "; the authentication was not over"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
-"""For clients without such a setting: they have one request in flight by themselves."""
+"""For clients without that setting: they send one request at a time anyway."""
 
 
 class NetworkClient:
@@ -69,7 +69,7 @@ class NetworkClient:
         runtime: Runtime | None = None,
         channels: Channels | None = None,
     ) -> None:
-        """`addresses` are asked until one answers with the cluster's own list of nodes."""
+        """`addresses` are tried until a broker answers with the cluster's list of nodes."""
         self.is_driven = runtime is not None
         if runtime is None:
             from embedlog.runtime import real_runtime
@@ -91,7 +91,7 @@ class NetworkClient:
         self._is_encrypted = settings["security.protocol"].endswith("SSL")
         self.writes = HeldWrites(channels)
         self._leaving: dict[NodeConnection, None] = {}
-        """The connections with requests that get no answer and may not have left (acks=0)."""
+        """The connections with acks=0 requests whose bytes may not have left yet."""
         self._connector = Connector(channels, self.writes, settings, runtime.random.below)
         self._nodes = NodeConnections(
             addresses,
@@ -102,11 +102,11 @@ class NetworkClient:
             checks_identity=settings["metadata.cluster.check.enable"],
         )
         self._due_ms = 0
-        """No deadline, back-off or throttling of any connection ends before."""
+        """A time before the next end of any deadline, back-off or throttling."""
         self._idle_due_ms = 0
-        """No connection is idle for connections.max.idle.ms before."""
+        """A time before any connection reaches connections.max.idle.ms."""
         self._owes_time = False
-        """True after a poll that had events: `_keep_time` has not run since."""
+        """True after a poll with events, until `_keep_time` has run."""
         self._is_woken = False
         self._is_closed = False
 
@@ -191,7 +191,7 @@ class NetworkClient:
         for connection in self._nodes.all():
             if connection.requests.count or connection.state != ConnectionState.DISCONNECTED:
                 self._connector.broke(connection, reason, now_ms)
-        self.writes.release()  # an interrupt may have come before it
+        self.writes.release()  # an interrupt may have prevented it
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         now_ms = self._clock.monotonic_ms()
@@ -227,7 +227,7 @@ class NetworkClient:
     # Rounds
 
     def _round(self, timeout_ms: int) -> None:
-        """Wait for something to happen, and do what it calls for."""
+        """Poll the channels for at most `timeout_ms`, take the events, and keep the deadlines."""
         if self._is_closed:
             return
         now_ms = self._clock.monotonic_ms()
@@ -246,7 +246,7 @@ class NetworkClient:
                     self._take(connection, event)
             for connection in list(self._leaving):
                 self._take_left(connection)
-            # Answers are handed out before deadlines are looked at.
+            # Take answers before deadlines: an answer that has arrived is not overdue.
             self._owes_time = bool(events)
             if timeout_ms and not events:
                 now_ms = self._clock.monotonic_ms()
@@ -257,10 +257,12 @@ class NetworkClient:
             raise
 
     def _cut_short(self, error: BaseException) -> None:
-        """A KeyboardInterrupt came: between bytes and the note of what they were every stream is in
-        doubt, as an answer could be taken for another's. While bytes are waited for none is.
+        """If interrupted after reading but before recording what was read, drop all connections.
+
+        Each stream would be in doubt, and an answer could be taken for another's. An interrupt
+        while the client only waits for bytes affects no connection.
         """
-        self._due_ms = 0  # the error may have come before the new deadline was noted
+        self._due_ms = 0  # the error may have prevented an update
         if not isinstance(error, Exception) and not self._channels.is_waiting:
             self.drop_requests("interrupted")
         self._channels.is_waiting = False
@@ -276,7 +278,7 @@ class NetworkClient:
                     connection, f"{type(error).__name__}: {error}", now_ms, refusal
                 )
                 if isinstance(error, KafkaError) and error.code == ErrorCode.REBOOTSTRAP_REQUIRED:
-                    # Another broker listens there (KIP-1242): the addresses are not to be trusted.
+                    # Another broker listens there (KIP-1242), so the known addresses are wrong.
                     self._nodes.forget_nodes()
             if connection.throttled_until_ms > now_ms:
                 self._due_ms = min(self._due_ms, connection.throttled_until_ms)
@@ -302,8 +304,8 @@ class NetworkClient:
             self._leaving.pop(connection, None)
 
     def _keep_time(self, now_ms: int) -> None:
-        """Do what is due by `now_ms` on every connection, and note when the next thing is."""
-        # Callbacks of requests that fail here may send others: `send` lowers `_due_ms` for them.
+        """Do everything that is due by `now_ms` on every connection; find the next due time."""
+        # A callback of a request that fails here may send another request, and so lower `_due_ms`.
         self._due_ms = NEVER_MS
         self._idle_due_ms = NEVER_MS if self._idle_max_ms < 0 else now_ms + self._idle_max_ms
         for connection in self._nodes.all():
@@ -332,10 +334,10 @@ class NetworkClient:
 
 
 def _tls_client(settings: Settings) -> TlsClient | None:
-    """What makes connections TLS ones, if the settings want it.
+    """Make the factory of TLS connections, if the settings ask for TLS.
 
     Raises:
-        ConfigError: the settings contradict each other, or name certificates that are none.
+        ConfigError: settings contradict each other, or a certificate is unreadable.
     """
     if not settings["security.protocol"].endswith("SSL"):
         return None
@@ -360,7 +362,7 @@ def _credentials(settings: Settings, runtime: Runtime) -> Credentials | None:
 def _maker(
     settings: Settings, runtime: Runtime, leaving: dict[NodeConnection, None]
 ) -> Callable[[int, str, int], NodeConnection]:
-    """What makes a connection of a node's id, its host and its port."""
+    """Return a function that makes a connection from a node's id, host and port."""
     client_id: str = settings["client.id"]
     in_flight_max: int = settings.get("max.in.flight.requests.per.connection", _IN_FLIGHT_MAX)
     credentials = _credentials(settings, runtime)
@@ -380,7 +382,7 @@ def _maker(
 
 
 def _hint(connection: NodeConnection, *, is_encrypted: bool) -> str:
-    """What it may mean that a connection ended as early as this."""
+    """Return the likely reason of a connection's early end, for its error text."""
     if connection.state == ConnectionState.CHECKING_VERSIONS and not is_encrypted:
         return _SILENT
     if connection.state == ConnectionState.AUTHENTICATING:
@@ -391,7 +393,7 @@ def _hint(connection: NodeConnection, *, is_encrypted: bool) -> str:
 
 
 def _refusal(connection: NodeConnection, error: Exception) -> KafkaError | None:
-    """The error that the node refuses this client with; None when it is another one."""
+    """Return the error if the node refuses to authenticate this client, else None."""
     if connection.state != ConnectionState.AUTHENTICATING or not isinstance(error, KafkaError):
         return None
     return error_for(error.code, f"{connection.address}: {error}")

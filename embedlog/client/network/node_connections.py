@@ -1,4 +1,4 @@
-"""`NodeConnections`: the connections of one client, and which of them a request is sent to."""
+"""`NodeConnections`: the connections of one client, and the choice of one for a request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class NodeConnections:
-    """To the nodes of the cluster, to coordinators, and to the first addresses."""
+    """Connections to the cluster's nodes, to coordinators, and to the bootstrap addresses."""
 
     __slots__ = (
         "_below",
@@ -36,10 +36,12 @@ class NodeConnections:
         returns_to_bootstrap: bool,
         checks_identity: bool,
     ) -> None:
-        """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` ends it;
-        `below` draws a number. `returns_to_bootstrap`: the first addresses count again when no
-        node can be reached. `checks_identity`: then a node says so when it is not the one, or not
-        of the cluster, that a connection is meant for (KIP-1242).
+        """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` closes it;
+        `below` draws a random number.
+
+        `returns_to_bootstrap`: use the bootstrap addresses again when no node can be reached.
+        `checks_identity`: then let each node check that it is the node of the cluster that the
+        client expects (KIP-1242).
         """
         self._make = make
         self._drop = drop
@@ -57,7 +59,7 @@ class NodeConnections:
         }
 
     def all(self) -> list[NodeConnection]:
-        """Every connection, whatever its state."""
+        """Return every connection in any state."""
         return [
             *self._nodes.values(),
             *self._coordinators.values(),
@@ -65,16 +67,16 @@ class NodeConnections:
         ]
 
     def of(self, node_id: int) -> NodeConnection | None:
-        """The connection for requests to `node_id`; None when that is not known."""
+        """Return the connection for requests to `node_id`; None if that is unknown."""
         found = self._nodes.get(node_id) or self._coordinators.get(node_id)
         return found or self._bootstrap.get(node_id)
 
     def least_loaded(self, now_ms: int) -> NodeConnection:
-        """The node that most likely answers first.
+        """Return the connection that most likely answers first.
 
-        A ready one with the fewest requests; else one that is being connected; else the one whose
-        last attempt is the longest ago, not before its back-off is over. The first addresses
-        count while the cluster's own are unknown, or all of those fail and
+        That is a ready one with the fewest requests; else one that is being connected; else the one
+        whose last attempt is the longest ago, once its back-off is over. The bootstrap addresses
+        count while the cluster's nodes are unknown, or if all nodes fail and
         metadata.recovery.strategy allows it.
         """
         candidates = list(self._nodes.values())
@@ -88,7 +90,7 @@ class NodeConnections:
     def set_nodes(
         self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
     ) -> None:
-        """The cluster's nodes and their addresses: the connections to others are ended."""
+        """Set the cluster's nodes and their addresses; close the connections to other nodes."""
         self._cluster_id = cluster_id if self._checks_identity else None
         for node_id, (host, port) in nodes.items():
             known = self._nodes.get(node_id)
@@ -107,7 +109,7 @@ class NodeConnections:
                 self._drop(connection, "the cluster's own addresses are known")
 
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """The id to send to for a second connection to that node."""
+        """Return the id of a second connection to that node."""
         chosen = COORDINATOR_NODES - node_id
         known = self._coordinators.get(chosen)
         if known is None or (known.host, known.port) != (host, port):
@@ -118,6 +120,6 @@ class NodeConnections:
         return chosen
 
     def forget_nodes(self) -> None:
-        """Believe in the first addresses only, where that is allowed."""
+        """Forget the cluster's nodes, if `returns_to_bootstrap`."""
         if self._returns:
             self.set_nodes({})
