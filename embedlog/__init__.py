@@ -74,13 +74,9 @@ if TYPE_CHECKING:
         WakeupError,
     )
     from embedlog.client.metadata import PartitionInfo, TopicInfo
-    from embedlog.client.producer.batch import (
-        BatchFuture,
-        BatchMetadata,
-        DeliveryFuture,
-        RecordMetadata,
-    )
-    from embedlog.client.producer.destinations import RoundRobinPartitioner
+    from embedlog.client.producer.batch import BatchMetadata, RecordMetadata
+    from embedlog.client.producer.futures import BatchFuture, DeliveryFuture
+    from embedlog.client.producer.partitioners import RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer
     from embedlog.client.producer.records import ProducerRecord
     from embedlog.client.producer.transactions.prepared import PreparedTransaction

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         [str, bytes, int, bytes | BuiltBatch, int, int, bool], Appended | Pending[Appended] | None
     ]
 
-    class Door(Protocol):
+    class HandleRequest(Protocol):
         """What `Broker.handle` is; the context is of the broker's making."""
 
         def __call__(self, context: Any, request: Request[R], /) -> R | Pending[R]:
@@ -254,7 +254,7 @@ class InProcessTransport(LocalTransport):
 
     def __init__(
         self,
-        handle: Door,
+        handle: HandleRequest,
         make_context: Callable[[int, int], Any],
         versions: Mapping[int, tuple[int, int]],
         runtime: Runtime,

@@ -10,14 +10,9 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.network.connector import Connector, HeldWrites
-from embedlog.client.network.node_connection import (
-    NEVER_MS,
-    PROTOCOL_ERRORS,
-    ConnectionState,
-    NodeConnection,
-)
+from embedlog.client.network.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
 from embedlog.client.network.node_connections import NodeConnections
-from embedlog.client.network.node_requests import NodeRequest
+from embedlog.client.network.node_requests import NEVER_MS, NodeRequest
 from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
 from embedlog.runtime.pending import Pending
 from embedlog.transport import ANY_NODE

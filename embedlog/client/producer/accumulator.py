@@ -14,8 +14,9 @@ from _thread import get_ident
 from itertools import islice
 
 from embedlog.client.errors import BufferExhausted
-from embedlog.client.producer.batch import DeliveryFuture, ProducerBatch
+from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.columns import Columns
+from embedlog.client.producer.futures import DeliveryFuture
 from embedlog.client.producer.sizes import BATCH_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.common import deque
 from embedlog.errors import ClosedError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from embedlog.client.drivers.driver import Driver
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.batch import Delivery, DeliveryCallback
-    from embedlog.client.producer.destinations import PartitionQueue, TopicQueues
+    from embedlog.client.producer.queues import PartitionQueue, TopicQueues
     from embedlog.client.producer.sizes import Headers
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock

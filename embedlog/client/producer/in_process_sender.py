@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
     from embedlog.client.producer.accumulator import MayBeSent, RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
-    from embedlog.client.producer.destinations import TopicQueues
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.queues import TopicQueues
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
     from wire.schemas.produce import ProduceResponse
@@ -41,7 +41,7 @@ class InProcessSender:
         accumulator: RecordAccumulator,
         settings: Settings,
         *,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
     ) -> None:
         self._transport = transport
         self._metadata = metadata

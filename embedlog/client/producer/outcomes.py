@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import DeliveryCallback, ProducerBatch
     from embedlog.client.producer.metrics import RequestMetrics
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
@@ -68,7 +68,7 @@ class BatchOutcomes:
         self,
         accumulator: RecordAccumulator,
         metadata: Metadata,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
         settings: Settings,
         transport: Transport,
     ) -> None:
@@ -364,7 +364,7 @@ class Upkeep:
         metadata: Metadata,
         accumulator: RecordAccumulator,
         outcomes: BatchOutcomes,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
         settings: Settings,
     ) -> None:
         self._transport = transport

@@ -5,9 +5,10 @@ from __future__ import annotations
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import converters
 from embedlog.client.producer.accumulator import MemoryWait, RecordAccumulator
-from embedlog.client.producer.destinations import Destinations, Topics
+from embedlog.client.producer.destinations import Destinations
 from embedlog.client.producer.in_process_sender import InProcessSender
 from embedlog.client.producer.passes import Passes
+from embedlog.client.producer.queues import ProducerQueues
 from embedlog.client.producer.settings import interceptors
 from embedlog.client.producer.sizes import RecordLimits
 from embedlog.transport import InProcessTransport
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.producer.transactions.calls import TransactionCalls
     from embedlog.client.producer.transactions.manager import TransactionManager
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock
     from embedlog.transport import Transport
@@ -42,15 +43,15 @@ class ProducerParts:
         self.accumulator = accumulator = RecordAccumulator(
             settings, runtime.clock, is_exact=not transport.in_process
         )
-        topics = Topics(settings, runtime.random.below, accumulator.lock)
+        queues = ProducerQueues(settings, runtime.random.below, accumulator.lock)
         numbers, manager = _numbers(transport, settings, accumulator)
-        self.sender = _sender(transport, self.metadata, accumulator, settings, topics, numbers)
+        self.sender = _sender(transport, self.metadata, accumulator, settings, queues, numbers)
         self.passes = Passes(
             transport, self.sender, accumulator, settings, owner=owner, is_attended=is_attended
         )
         self.destinations = Destinations(
             self.metadata,
-            topics,
+            queues,
             self.passes.driver,
             settings,
             transport,
@@ -101,8 +102,8 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     metadata: Metadata,
     accumulator: RecordAccumulator,
     settings: Settings,
-    topics: Topics,
-    numbers: Numbering | None,
+    queues: ProducerQueues,
+    numbers: Sequences | None,
 ) -> InProcessSender | RequestSender:
     """The sender for what is behind the transport."""
     is_transactional = settings["transactional.id"] is not None
@@ -111,13 +112,13 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     from embedlog.client.producer.request_sender import RequestSender
 
     return RequestSender(
-        transport, metadata, accumulator, settings, topics.latencies, transactions=numbers
+        transport, metadata, accumulator, settings, queues.latencies, transactions=numbers
     )
 
 
 def _numbers(
     transport: Transport, settings: Settings, accumulator: RecordAccumulator
-) -> tuple[Numbering | None, TransactionManager | None]:
+) -> tuple[Sequences | None, TransactionManager | None]:
     """What numbers the batches of an idempotent producer; whose it is, if it is transactional."""
     if settings["transactional.id"] is not None:
         from embedlog.client.producer.transactions.manager import TransactionManager

@@ -8,48 +8,22 @@ is the user's code that runs there, so no other client's thread and no listener'
 
 from __future__ import annotations
 
-from _weakref import ref
-
 from embedlog.client.arguments import timeout_s
 from embedlog.client.drivers.in_process_driver import InProcessDriver
-from embedlog.client.user_code import attempt
 from embedlog.common import deque
 from embedlog.errors import TimedOut
-from embedlog.logger import Logger
-from embedlog.runtime.at_exit import PRODUCERS
-from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
 
     from embedlog.client.drivers.driver import Driver
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
-    from embedlog.client.producer.outcomes import Upkeep
+    from embedlog.client.producer.in_process_sender import InProcessSender
+    from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.settings import Settings
-    from embedlog.runtime import Scheduler
     from embedlog.transport import Transport
-
-    class Closable(Protocol):
-        """A producer, as far as its end goes."""
-
-        def close(self, timeout: float | None = None) -> None:
-            """Send everything, and wait for it at most `timeout` seconds."""
-
-    class Sender(Protocol):
-        """A sender, as far as its passes go."""
-
-        def run_once(self) -> int | None:
-            """One pass; milliseconds until time itself makes the next one useful."""
-
-        def recover(self) -> None:
-            """Ctrl-C has ended a pass."""
-
-        @property
-        def upkeep(self) -> Upkeep:
-            """Who hears of answers."""
 
 
 class Passes:
@@ -58,7 +32,7 @@ class Passes:
     def __init__(
         self,
         transport: Transport,
-        sender: Sender,
+        sender: InProcessSender | RequestSender,
         accumulator: RecordAccumulator,
         settings: Settings,
         *,
@@ -172,7 +146,9 @@ class Passes:
             self._unattended.close()
 
 
-def _driver(transport: Transport, sender: Sender, *, is_threaded: bool) -> Driver:
+def _driver(
+    transport: Transport, sender: InProcessSender | RequestSender, *, is_threaded: bool
+) -> Driver:
     if transport.concurrent:
         return InProcessDriver(transport, sender.run_once, sender.recover)
     if is_threaded:
@@ -284,54 +260,3 @@ class UnattendedPasses:
             return None
         self._care.is_armed = True
         return 1
-
-
-_LAST_S = 10.0
-"""What a producer gets to send the rest: brokers that do not answer must not hold a program."""
-_log = Logger("client")
-
-
-class Endings:
-    """The ends of one producer that are not its own `close`."""
-
-    def __init__(
-        self, producer: Closable, accumulator: RecordAccumulator, scheduler: Scheduler
-    ) -> None:
-        self._producer = ref(producer)
-        self._accumulator = accumulator
-        reference = ref(self)
-
-        def end() -> None:
-            endings = reference()
-            if endings is not None:
-                endings.program_ends()
-
-        self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
-        """The producer was closed."""
-
-    def __del__(self) -> None:
-        self.forget()
-
-    def cluster_ends(self) -> None:
-        """The cluster of this process is closed: send what is left."""
-        self._finish()
-
-    def program_ends(self) -> None:
-        """The interpreter ends: say what was forgotten, and send it."""
-        count = self._accumulator.incomplete.record_count()
-        if count:
-            warn_user(
-                f"a producer was not closed: {count} records had no outcome when the program "
-                f"ended; they get {_LAST_S:g} s",
-                ResourceWarning,
-            )
-        self._finish()
-
-    def _finish(self) -> None:
-        producer = self._producer()
-        if producer is None:
-            return
-        error = attempt(producer.close, _LAST_S)
-        if error is not None:
-            # A user's callback raised: the cluster or the interpreter still ends.
-            _log.error("a producer that nobody closed: %s", error, exc_info=error)

@@ -21,32 +21,40 @@ all of it. What else differs in process says `settings.complete`.
 
 from __future__ import annotations
 
+from _weakref import ref
+
 from embedlog.client.connect import connect
 from embedlog.client.parse_settings import close_converters, parse
-from embedlog.client.producer.batch import DeliveryFuture
+from embedlog.client.producer.futures import DeliveryFuture
 from embedlog.client.producer.in_process_sender import DirectAppend
 from embedlog.client.producer.parts import ProducerParts
-from embedlog.client.producer.passes import Endings, milliseconds
+from embedlog.client.producer.passes import milliseconds
 from embedlog.client.producer.records import own_columns
 from embedlog.client.producer.sends import ColumnSends, RecordSends
 from embedlog.client.producer.settings import SenderSettings, complete
 from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.client.producer.transactional import Transactional
 from embedlog.client.settings import PRODUCER
+from embedlog.client.user_code import attempt
 from embedlog.errors import ClosedError, TimedOut
+from embedlog.logger import Logger
+from embedlog.runtime.at_exit import PRODUCERS
 from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer.batch import BatchFuture, DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batch import DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.futures import BatchFuture
     from embedlog.client.producer.sizes import Headers
     from embedlog.client.producer.transactions.transaction import Transaction
+    from embedlog.runtime import Scheduler
 
 _LEAST_USUAL_SIZE = 16_384
 
@@ -275,7 +283,7 @@ class Producer(Transactional):
         self._of_transactions("transaction")
         from embedlog.client.producer.transactions.transaction import Transaction
 
-        return Transaction(self)
+        return Transaction(self, self.send, self.send_batch)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now and wait, at most `timeout` seconds, until all of it is settled.
@@ -361,6 +369,57 @@ class Producer(Transactional):
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the producer is closed")
+
+
+_LAST_S = 10.0
+"""What a producer gets to send the rest: brokers that do not answer must not hold a program."""
+_log = Logger("client")
+
+
+class Endings:
+    """The ends of one producer that are not its own `close`."""
+
+    def __init__(
+        self, producer: Producer, accumulator: RecordAccumulator, scheduler: Scheduler
+    ) -> None:
+        self._producer = ref(producer)
+        self._accumulator = accumulator
+        reference = ref(self)
+
+        def end() -> None:
+            endings = reference()
+            if endings is not None:
+                endings.program_ends()
+
+        self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
+        """The producer was closed."""
+
+    def __del__(self) -> None:
+        self.forget()
+
+    def cluster_ends(self) -> None:
+        """The cluster of this process is closed: send what is left."""
+        self._finish()
+
+    def program_ends(self) -> None:
+        """The interpreter ends: say what was forgotten, and send it."""
+        count = self._accumulator.incomplete.record_count()
+        if count:
+            warn_user(
+                f"a producer was not closed: {count} records had no outcome when the program "
+                f"ended; they get {_LAST_S:g} s",
+                ResourceWarning,
+            )
+        self._finish()
+
+    def _finish(self) -> None:
+        producer = self._producer()
+        if producer is None:
+            return
+        error = attempt(producer.close, _LAST_S)
+        if error is not None:
+            # A user's callback raised: the cluster or the interpreter still ends.
+            _log.error("a producer that nobody closed: %s", error, exc_info=error)
 
 
 def attended(

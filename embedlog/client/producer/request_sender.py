@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata, PartitionInfo
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
-    from embedlog.client.producer.destinations import NodeLatencies
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.queues import NodeLatencies
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
 
@@ -39,7 +39,7 @@ class RequestSender:
         settings: Settings,
         latencies: NodeLatencies,
         *,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
     ) -> None:
         self._transport = transport
         self._metadata = metadata

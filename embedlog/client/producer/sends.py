@@ -5,8 +5,9 @@ from __future__ import annotations
 from embedlog.client.arguments import LONG_MAX, partition_number, topic_name
 from embedlog.client.arguments import callback as checked_callback
 from embedlog.client.arguments import timestamp_ms as checked_timestamp
-from embedlog.client.producer.batch import BatchFuture, DeliveryFuture, ProducerBatch
+from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.columns import Columns
+from embedlog.client.producer.futures import BatchFuture, DeliveryFuture
 from embedlog.client.producer.records import (
     Acknowledgement,
     ProducerRecord,
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.producer.batch import DeliveryCallback
-    from embedlog.client.producer.destinations import PartitionQueue
     from embedlog.client.producer.parts import ProducerParts
+    from embedlog.client.producer.queues import PartitionQueue
     from embedlog.client.producer.records import Given
     from embedlog.client.producer.sizes import Headers
 

@@ -10,7 +10,7 @@ from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.accumulator import NEVER, RecordAccumulator
 from embedlog.client.producer.batch import ProducerBatch
-from embedlog.client.producer.destinations import PartitionQueue, TopicQueues, Topics
+from embedlog.client.producer.queues import PartitionQueue, ProducerQueues, TopicQueues
 from embedlog.client.producer.settings import complete
 from embedlog.client.producer.sizes import record_size
 from embedlog.client.settings import PRODUCER
@@ -36,7 +36,7 @@ class Bench:
         known = complete(parse(PRODUCER, {"batch_size": 1000, **settings}), in_process=False)
         self.accumulator = RecordAccumulator(known, self.runtime.clock, is_exact=is_exact)
         self.accumulator.delivery = Nobody()
-        self.topics = Topics(known, self.runtime.random.below, self.accumulator.lock)
+        self.topics = ProducerQueues(known, self.runtime.random.below, self.accumulator.lock)
         self.leaders = [PartitionInfo(n, leader, 0) for n, leader in enumerate(leaders)]
         info = TopicInfo("t", bytes(16), False, self.leaders)
         self.topic: TopicQueues = self.topics.queues(info)

@@ -10,14 +10,8 @@ import pytest
 import embedlog
 from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.destinations import (
-    ChosenPartitioner,
-    NodeLatencies,
-    RoundRobinPartitioner,
-    TopicQueues,
-    Topics,
-    murmur2,
-)
+from embedlog.client.producer.partitioners import ChosenPartitioner, RoundRobinPartitioner, murmur2
+from embedlog.client.producer.queues import NodeLatencies, ProducerQueues, TopicQueues
 from embedlog.client.producer.settings import complete
 from embedlog.client.settings import PRODUCER
 from embedlog.errors import ConfigError
@@ -144,7 +138,7 @@ def _queues(
 ) -> TopicQueues:
     given = {"partitioner.availability.timeout.ms": availability_timeout_ms, "batch.size": 100}
     known = complete(parse(PRODUCER, given), in_process=False)
-    return TopicQueues(_topic(leaders), Topics(known, (draws or Draws()).below, RLock()))
+    return TopicQueues(_topic(leaders), ProducerQueues(known, (draws or Draws()).below, RLock()))
 
 
 def test_a_sticky_partition_switches_at_the_end_of_the_batch_that_makes_batch_size_full() -> None:

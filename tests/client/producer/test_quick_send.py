@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import embedlog
 from embedlog.client.producer.batch import RecordMetadata
-from embedlog.client.producer.destinations import murmur2
+from embedlog.client.producer.partitioners import murmur2
 from embedlog.client.producer.producer import Producer
 from embedlog.runtime import Clock, Random, Runtime, Scheduler
 from embedlog.testing import sim_runtime

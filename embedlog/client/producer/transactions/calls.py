@@ -6,8 +6,7 @@ from embedlog.client import arguments
 from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata, offsets_of
 from embedlog.client.errors import IllegalState, because
 from embedlog.client.producer.transactions.prepared import PreparedTransaction
-from embedlog.client.producer.transactions.states import OPEN, TransactionState
-from embedlog.client.producer.transactions.status import again
+from embedlog.client.producer.transactions.status import OPEN, TransactionState, again
 from embedlog.errors import TimedOut
 
 TYPE_CHECKING = False
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.transactions.manager import TransactionManager
-    from embedlog.client.producer.transactions.results import CallResult
+    from embedlog.client.producer.transactions.requests import CallResult
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock
 
@@ -88,12 +87,12 @@ class TransactionCalls:
     def prepare(self) -> PreparedTransaction:
         """See `Producer.prepare_transaction`."""
         manager, call = self._manager, "prepare_transaction"
-        if not manager.two_phases:
+        if not manager.context.two_phases:
             raise IllegalState(f"{call}: transaction.two.phase.commit.enable is false")
         self._in_turn(lambda: manager.check(call))
         if manager.status.state == TransactionState.IN_TRANSACTION:
             self._accumulator.close_all()
-            if not self._driver.wait(lambda: not manager.has_records(), self._max_block_ms):
+            if not self._driver.wait(lambda: not manager.context.has_records(), self._max_block_ms):
                 raise self._timed_out(call)
         return self._in_turn(manager.prepare)
 
@@ -179,7 +178,7 @@ class TransactionCalls:
     def _timed_out(self, call: str) -> TimedOut:
         error = TimedOut(
             f"{call} had no outcome after max.block.ms={self._max_block_ms}"
-            f"{because(self._manager.last_refusal)}"
+            f"{because(self._manager.context.last_refusal)}"
         )
         error.remedy = "retry"
         error.add_note("Call it again to wait for the same outcome, or close the producer.")

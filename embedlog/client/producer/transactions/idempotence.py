@@ -41,6 +41,7 @@ class IdempotentSequences(Sequences):
 
     has_duties = is_due = False
     doom = None
+    pending: Pending[InitProducerIdResponse] | None = None
 
     def __init__(self, transport: Transport, settings: Settings) -> None:
         super().__init__()
@@ -48,12 +49,6 @@ class IdempotentSequences(Sequences):
         self._retry = Retry(Backoff.of_retries(settings, transport.runtime.random))
         self._to_restart: set[tuple[str, int]] = set()
         self._unresolved: set[tuple[str, int]] = set()
-        self.pending: Pending[InitProducerIdResponse] | None = None
-
-    @property
-    def may_send(self) -> bool:
-        """May batches be numbered?"""
-        return self.producer_id >= 0
 
     def advance(self, now_ms: int) -> int | None:
         """Get a producer id, raise the epoch if numbers were lost; ms to the next step, if known.
@@ -83,9 +78,6 @@ class IdempotentSequences(Sequences):
         if self.pending.done():
             self._take_id(now_ms)
         return None if self.producer_id >= 0 else self._retry.left_ms(now_ms) or None
-
-    def produce_version(self, _node_id: int) -> None:
-        """The newest."""
 
     def may_drain(self, batch: ProducerBatch) -> bool:
         """May this first batch of its queue be sent now, without breaking the order of numbers?"""
@@ -146,7 +138,7 @@ class IdempotentSequences(Sequences):
     def _raise_epoch(self) -> None:
         self.epoch_bump_count += 1
         if self.producer_epoch >= _EPOCH_MAX:
-            self.producer_id = self.producer_epoch = -1
+            self.forget_id()
             return
         self.producer_epoch += 1
         self._restart_partitions()

@@ -9,41 +9,37 @@ lost, as that request may arrive late, and would end the next transaction.
 
 from __future__ import annotations
 
-from embedlog.client.backoff import Backoff
 from embedlog.client.errors import IllegalState
 from embedlog.client.producer.transactions.coordinators import Coordinators
-from embedlog.client.producer.transactions.open_transaction import OpenTransaction
 from embedlog.client.producer.transactions.prepared import PreparedTransaction
 from embedlog.client.producer.transactions.queue import RequestQueue
 from embedlog.client.producer.transactions.requests import (
     AddOffsets,
+    CallResult,
     CommitOffsets,
     EndTxn,
     InitProducerId,
+    TransactionContext,
 )
-from embedlog.client.producer.transactions.results import CallResult
-from embedlog.client.producer.transactions.states import (
+from embedlog.client.producer.transactions.status import (
     VALID_PREVIOUS,
+    OpenTransaction,
     TransactionState,
+    TransactionStatus,
 )
-from embedlog.client.producer.transactions.status import TransactionStatus
 from embedlog.client.producer.transactions.transactional_sequences import TransactionalSequences
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from embedlog.client.consumer.group.group_offsets import (
         ConsumerGroupMetadata,
         OffsetAndMetadata,
     )
-    from embedlog.client.producer.transactions.requests import TransactionRequest
     from embedlog.client.settings import Settings
     from embedlog.common import TopicPartition
-    from embedlog.errors import KafkaError
     from embedlog.transport import Transport
-    from wire.schemas.init_producer_id import InitProducerIdResponse
 
 _S = TransactionState
 
@@ -58,17 +54,13 @@ class TransactionManager:
         self, transport: Transport, settings: Settings, has_records: Callable[[], bool]
     ) -> None:
         """`has_records` says whether any record has no outcome."""
-        self.transport = transport
-        self.two_phases: bool = settings["transaction.two.phase.commit.enable"]
-        self.timeout_ms: int = settings["transaction.timeout.ms"]
-        self.backoff = Backoff.of_retries(settings, transport.runtime.random)
-        self.has_records = has_records
-        self.coordinators = Coordinators(transport)
         self.status = TransactionStatus(settings)
-        self.sequences = TransactionalSequences(self.status, self.coordinators)
-        self._queue = self.sequences.queue = RequestQueue(self)
-        self.last_refusal: KafkaError | None = None
-        """Why the request that is tried again failed last."""
+        self._coordinators = Coordinators(transport)
+        self.sequences = TransactionalSequences(self.status, self._coordinators)
+        self.context = TransactionContext(
+            transport, settings, self.status, self._coordinators, self.sequences, has_records
+        )
+        self.sequences.queue = RequestQueue(self.context)
         self._result: CallResult | None = None
 
     # What the user calls
@@ -98,7 +90,7 @@ class TransactionManager:
             raise IllegalState(f"{call}: it was called before; the producer is {self.status.state}")
         self.status.transition_to(_S.INITIALIZING)
         result = self._result = CallResult(call)
-        self.add(InitProducerId(result, keeps_prepared=keeps_prepared))
+        self.context.add(InitProducerId(result, keeps_prepared=keeps_prepared))
         return result
 
     def begin(self) -> None:
@@ -108,7 +100,7 @@ class TransactionManager:
         if self.status.state != _S.READY:
             raise self.status.wrong_state(call)
         self.status.transition_to(_S.IN_TRANSACTION)
-        self.status.open = OpenTransaction(is_v2=self.coordinators.offers_v2)
+        self.status.open = OpenTransaction(is_v2=self._coordinators.offers_v2)
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
@@ -120,10 +112,10 @@ class TransactionManager:
             raise self.status.wrong_state(call)
         result = CallResult(call)
         if self.status.open.is_v2:
-            self.add(CommitOffsets(result, offsets, group))
+            self.context.add(CommitOffsets(result, offsets, group))
             self.status.open.is_started = True
         else:
-            self.add(AddOffsets(result, offsets, group))
+            self.context.add(AddOffsets(result, offsets, group))
         return result
 
     def prepare(self) -> PreparedTransaction:
@@ -162,42 +154,6 @@ class TransactionManager:
         self.status.begin_abort()
         return self._end(call, commits=False)
 
-    # For the requests
-
-    def add(self, request: TransactionRequest) -> None:
-        """Queue a request."""
-        self._queue.add(request)
-
-    def version(self, kind: type[Any], node_id: int) -> int:
-        """The newest version of a request for this transaction that the node takes."""
-        return self.coordinators.version(kind, node_id, is_v2=self.status.open.is_v2)
-
-    def initialized(self, response: InitProducerIdResponse) -> None:
-        """There is an id and an epoch."""
-        self.sequences.set_id(response.producer_id, response.producer_epoch)
-        status = self.status
-        status.open = OpenTransaction(is_v2=self.coordinators.offers_v2)
-        if response.ongoing_txn_producer_id >= 0:
-            status.open.is_started = True
-            status.open.prepared = PreparedTransaction(
-                response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch
-            )
-            status.transition_to(_S.PREPARED)
-        else:
-            status.transition_to(_S.READY)
-
-    def ended(self, result: CallResult) -> None:
-        """The transaction is committed or aborted; `result` is that of the call."""
-        opened = self.status.open
-        # The first transaction after an upgrade to version 2 needs an epoch that was not in use.
-        is_upgraded = self.coordinators.offers_v2 and not opened.is_v2
-        if opened.needs_epoch or is_upgraded or self.sequences.producer_id < 0:
-            self.status.ended(_S.INITIALIZING)
-            self.add(InitProducerId(result, is_new_epoch=True))
-        else:
-            self.status.ended(_S.READY)
-            result.succeed()
-
     # Inside
 
     def _again(self, call: str) -> CallResult | None:
@@ -209,5 +165,5 @@ class TransactionManager:
 
     def _end(self, call: str, *, commits: bool) -> CallResult:
         result = self._result = CallResult(call)
-        self.add(EndTxn(result, commits=commits))
+        self.context.add(EndTxn(result, commits=commits))
         return result

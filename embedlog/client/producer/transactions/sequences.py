@@ -15,62 +15,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any
 
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
-
-    class Numbering(Protocol):
-        """What a sender asks of an idempotent or a transactional producer's numbers, in its turn.
-
-        No method waits, and none is thread-safe.
-        """
-
-        @property
-        def pending(self) -> Pending[Any] | None:
-            """What the next step waits for."""
-
-        @property
-        def has_duties(self) -> bool:
-            """Is there anything to do beside sending records?"""
-
-        @property
-        def is_due(self) -> bool:
-            """Do batches wait for a request that can be made now?"""
-
-        @property
-        def doom(self) -> Exception | None:
-            """What records fail with that are not sent, nor sent again; None while they may be."""
-
-        def produce_version(self, node_id: int, /) -> int | None:
-            """The version of produce requests; None for the newest that the node knows."""
-
-        @property
-        def may_send(self) -> bool:
-            """May batches be numbered?"""
-
-        def advance(self, now_ms: int) -> int | None:
-            """Do the next step towards that; ms until time makes another useful, None if never."""
-
-        def may_drain(self, batch: ProducerBatch) -> bool:
-            """May this first batch of its queue be sent now?"""
-
-        def number(self, batch: ProducerBatch) -> None:
-            """Give a drained batch its numbers, unless a former attempt has."""
-
-        def acknowledged(self, batch: ProducerBatch) -> None:
-            """The broker has the batch."""
-
-        def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
-            """Does sending again help, for an error about sequences?"""
-
-        def gave_up(self, batch: ProducerBatch, error: Exception, /) -> None:
-            """The batch failed, and is not sent again."""
-
-        def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-            """The batch is sent in parts: they share out its numbers."""
-
 
 _SEQUENCE_MASK = 0x7FFF_FFFF
 _HALF = 0x4000_0000
@@ -124,9 +73,9 @@ class PartitionSequences:
 
 
 class Sequences:
-    """A producer's id and epoch, and the numbers of each of its partitions.
+    """A producer's id and epoch, and the sequence numbers of each of its partitions.
 
-    The sender owns it: no method waits, and none is thread-safe.
+    Used in the sender's turn: no method waits, and none is thread-safe.
     """
 
     def __init__(self) -> None:
@@ -135,6 +84,65 @@ class Sequences:
         self.epoch_bump_count = 0
         """New epochs, and new ids after the first."""
         self._partitions: dict[tuple[str, int], PartitionSequences] = {}
+
+    @property
+    def pending(self) -> Pending[Any] | None:
+        """The answer that the next step waits for."""
+        return None
+
+    @property
+    def has_duties(self) -> bool:
+        """True if there are requests to make besides those with records."""
+        return False
+
+    @property
+    def is_due(self) -> bool:
+        """True if batches wait for a request that can be made now."""
+        return False
+
+    @property
+    def doom(self) -> Exception | None:
+        """The error for unsent records once they must not be sent any more; None before that."""
+        return None
+
+    @property
+    def may_send(self) -> bool:
+        """True if batches can be numbered."""
+        return self.producer_id >= 0
+
+    def produce_version(self, _node_id: int) -> int | None:
+        """Return the version of produce requests; None for the newest that the node knows."""
+        return None
+
+    def advance(self, now_ms: int) -> int | None:
+        """Make the next step towards `may_send`.
+
+        Return the milliseconds until time makes another step useful; None if it never does.
+        """
+        raise NotImplementedError
+
+    def may_drain(self, batch: ProducerBatch) -> bool:
+        """Return whether this first batch of its queue may be sent now."""
+        raise NotImplementedError
+
+    def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        """Return whether sending again helps, for an error about sequences."""
+        raise NotImplementedError
+
+    def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
+        """Note that the batch failed, and is not sent again."""
+        raise NotImplementedError
+
+    def set_id(self, producer_id: int, producer_epoch: int) -> None:
+        """Go on as this producer: partitions count from 0."""
+        if self.producer_id >= 0:
+            self.epoch_bump_count += 1
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+
+    def forget_id(self) -> None:
+        """Forget the id and epoch: another id is needed."""
+        self.producer_id = self.producer_epoch = -1
 
     def number(self, batch: ProducerBatch) -> None:
         """Give a drained batch its numbers, unless a former attempt has."""

@@ -14,21 +14,63 @@ from embedlog.client.producer.transactions.errors import (
     FORGOTTEN,
     is_fatal_to_produce,
 )
-from embedlog.client.producer.transactions.open_transaction import OpenTransaction
-from embedlog.client.producer.transactions.states import (
-    SENDS,
-    VALID_PREVIOUS,
-    TransactionState,
-)
 from embedlog.errors import EmbedlogError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.client.producer.transactions.prepared import PreparedTransaction
     from embedlog.client.settings import Settings
 
+
+class TransactionState:
+    """What a transactional producer is doing, in Kafka's words."""
+
+    UNINITIALIZED = "uninitialized"
+    INITIALIZING = "initializing"
+    READY = "ready"
+    IN_TRANSACTION = "in a transaction"
+    PREPARED = "in a prepared transaction"
+    COMMITTING = "committing"
+    ABORTING = "aborting"
+    ABORTABLE_ERROR = "in a transaction that can only be aborted"
+    FATAL_ERROR = "unusable"
+
+
 _S = TransactionState
+
+VALID_PREVIOUS = {
+    _S.INITIALIZING: {_S.UNINITIALIZED, _S.COMMITTING, _S.ABORTING},
+    _S.READY: {_S.INITIALIZING, _S.COMMITTING, _S.ABORTING},
+    _S.IN_TRANSACTION: {_S.READY},
+    _S.PREPARED: {_S.IN_TRANSACTION, _S.INITIALIZING},
+    _S.COMMITTING: {_S.IN_TRANSACTION, _S.PREPARED},
+    _S.ABORTING: {_S.IN_TRANSACTION, _S.PREPARED, _S.ABORTABLE_ERROR},
+    _S.ABORTABLE_ERROR: {_S.IN_TRANSACTION, _S.COMMITTING, _S.ABORTABLE_ERROR, _S.INITIALIZING},
+    _S.FATAL_ERROR: {
+        _S.UNINITIALIZED,
+        _S.INITIALIZING,
+        _S.READY,
+        _S.IN_TRANSACTION,
+        _S.PREPARED,
+        _S.COMMITTING,
+        _S.ABORTING,
+        _S.ABORTABLE_ERROR,
+        _S.FATAL_ERROR,
+    },
+}
+"""By state: those it may be entered from. Nothing leaves `FATAL_ERROR`."""
+
+SENDS = frozenset((_S.IN_TRANSACTION, _S.COMMITTING))
+"""Where batches may be sent, also again."""
+
+CLOSED = frozenset((_S.UNINITIALIZED, _S.INITIALIZING, _S.READY))
+"""Where there is no transaction that a record could belong to."""
+
+OPEN = frozenset((_S.IN_TRANSACTION, _S.ABORTABLE_ERROR))
+"""Where there is a transaction that closing the producer aborts."""
+
 _HINTS = {
     _S.UNINITIALIZED: "; call init_transactions first",
     _S.READY: "; no transaction is open: call begin_transaction first",
@@ -39,6 +81,38 @@ _NOTES = {
     "abort": "The transaction cannot be committed: abort it; then the next one may begin.",
     "close": "This producer can do no more: close it.",
 }
+
+
+class OpenTransaction:
+    """What one transaction is made of, from its begin to its end."""
+
+    __slots__ = (
+        "is_ending",
+        "is_started",
+        "is_v2",
+        "needs_epoch",
+        "new_partitions",
+        "partitions",
+        "pending_partitions",
+        "prepared",
+    )
+
+    def __init__(self, *, is_v2: bool) -> None:
+        self.is_v2 = is_v2
+        """Do brokers make what is written part of it by themselves?"""
+        self.is_started = False
+        """May the coordinator know of it?"""
+        self.is_ending = False
+        """Was its end sent, so that nothing may become part of it any more?"""
+        self.needs_epoch = False
+        """Were sequences lost, so that the next one needs a new epoch?"""
+        self.partitions: set[tuple[str, int]] = set()
+        """Those that are part of it."""
+        self.new_partitions: set[tuple[str, int]] = set()
+        """Those that are to become part of it."""
+        self.pending_partitions: set[tuple[str, int]] = set()
+        """Those that were asked for."""
+        self.prepared: PreparedTransaction | None = None
 
 
 class TransactionStatus:

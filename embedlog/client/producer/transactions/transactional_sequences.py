@@ -11,7 +11,7 @@ from __future__ import annotations
 from embedlog.client.errors import TransactionAborted
 from embedlog.client.producer.transactions.requests import AddPartitions
 from embedlog.client.producer.transactions.sequences import Sequences
-from embedlog.client.producer.transactions.states import CLOSED, SENDS
+from embedlog.client.producer.transactions.status import CLOSED, SENDS
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import ProduceRequest
 
@@ -121,15 +121,3 @@ class TransactionalSequences(Sequences):
             self._status.open.needs_epoch = True
         if error is not self._status.doom and not isinstance(error, TransactionAborted):
             self._status.record_failed(error)
-
-    def set_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Go on as this producer: partitions count from 0."""
-        if self.producer_id >= 0:
-            self.epoch_bump_count += 1
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self._status.open.needs_epoch = False
-
-    def forgotten(self) -> None:
-        """The coordinator does not know this producer: another id is needed."""
-        self.producer_id = self.producer_epoch = -1
