@@ -18,8 +18,8 @@ Interceptors run in the given order, and each gets the result of the previous on
 logged and ignored: an interceptor must not stop a program that works without it. A wrong result is
 logged with the interceptor's name and ignored as well: an `on_send` that returns no
 `ProducerRecord`, or an `on_consume` that returns neither `ConsumerRecords` nor a list of records.
-`on_consume` sees the records of `poll` and of iteration, not those of `poll_batches` and
-`poll_columns`.
+`on_consume` sees the records of `poll` and of iteration, but not the records of `poll_batches`
+and `poll_columns`.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class PollingDriver(CallerDriver):
                 finally:
                     self._news.stop_listening(listener)
         finally:
-            # This thread may have been the one that polls: another waiting thread takes over.
+            # This thread may have polled: another waiting thread takes over.
             self._news.arrived()
 
     def run_if_free(self) -> None:

@@ -252,7 +252,7 @@ class NetworkClient:
             raise
 
     def _cut_short(self, error: BaseException) -> None:
-        """If interrupted after reading but before recording what was read, drop all connections.
+        """Drop all connections if an interrupt came after reading and before recording the bytes.
 
         Each stream would be in doubt, and an answer could be taken for another's. An interrupt
         while the client only waits for bytes affects no connection.

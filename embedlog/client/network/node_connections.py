@@ -74,10 +74,9 @@ class NodeConnections:
     def least_loaded(self, now_ms: int) -> NodeConnection:
         """Return the connection that most likely answers first.
 
-        That is a ready one with the fewest requests; else one that is being connected; else the one
-        whose last attempt is the longest ago, once its back-off is over. The bootstrap addresses
-        count while the cluster's nodes are unknown, or if all nodes fail and
-        metadata.recovery.strategy allows it.
+        The best is ready and has the fewest requests; the next best is being connected; then comes
+        the longest unused one whose back-off is over. The bootstrap addresses count while the
+        cluster's nodes are unknown, or if all nodes fail and metadata.recovery.strategy allows it.
         """
         candidates = list(self._nodes.values())
         is_lost = self._returns and all(each.failure_count for each in candidates)

@@ -1,11 +1,12 @@
-"""Records on their way to the sender: for each partition a queue of batches.
+"""Records on their way to the sender: a queue of batches for each partition.
 
 Records join the last batch of their partition's queue while it is open and has room; the sender
-takes batches from the front. A batch is due when it is closed (full, asked for, followed by
-another one), has waited linger.ms, or memory is short; and after a failed attempt when its back-off
-is over, or the partition has another leader than the one that failed (KIP-951).
+takes batches from the front. A batch is due when it is closed (full, asked for, or followed by
+another batch), when it has waited linger.ms, or when memory is short. After a failed attempt it is
+due when its back-off is over, or when the partition has another leader than the one that failed
+(KIP-951).
 
-buffer.memory says how many bytes may wait: see `BufferPool`.
+buffer.memory limits the bytes that wait: see `BufferPool`.
 """
 
 from __future__ import annotations
@@ -36,56 +37,56 @@ if TYPE_CHECKING:
     from embedlog.runtime import Clock
 
     MayBeSent = Callable[[ProducerBatch, PartitionInfo], bool]
-    """May the batch go to the leader of its partition now?"""
+    """(batch, partition) -> whether the batch may go to the leader of its partition now."""
 
 
 _RATIO_MARGIN = 1.05
 NEVER = 1 << 62
-"""A moment that does not come."""
+"""A time that does not come."""
 
 
 class IncompleteBatches(dict[ProducerBatch, None]):
-    """Every batch of a producer whose callbacks have not run, the oldest first; what a batch was
-    cut into comes last. Changed under the accumulator's lock, which the methods take."""
+    """Every batch of a producer whose callbacks have not run, the oldest first; the parts of a
+    split batch come last. Its methods take the accumulator's lock."""
 
     def __init__(self, lock: RLock) -> None:
         super().__init__()
         self._lock = lock
 
     def oldest(self) -> ProducerBatch | None:
-        """The one that was begun first, or queued again as parts."""
+        """Return the batch that was begun first, or split first."""
         with self._lock:
             return next(iter(self), None)
 
     def record_count(self) -> int:
-        """How many records have no outcome."""
+        """Return the number of records without an outcome."""
         with self._lock:
             return sum([each.record_count or len(each.records.values) for each in self])
 
     def topics(self) -> set[str]:
-        """The topics of all of them."""
+        """Return the topics of the batches."""
         with self._lock:
             return {batch.topic for batch in self}
 
 
 class Care:
-    """Who sees to open batches."""
+    """Whether somebody looks after open batches."""
 
     __slots__ = ("is_armed", "is_relied_on")
 
     def __init__(self) -> None:
         self.is_armed = False
-        """Will there be another look at open batches without being told of one?"""
+        """True if a later pass will look at open batches without a further call."""
         self.is_relied_on = False
-        """Was a batch sent by that since a caller last waited for one? Then the next that is begun
-        is worth a word, which ends a long pause."""
+        """True if such a pass sent a batch since a caller last waited for one. Then the next new
+        batch is reported at once, which ends a long pause."""
 
 
 class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
     delivery: Delivery
-    """What the futures of its batches ask; set once there is a sender."""
+    """The `Delivery` of its batches; set once there is a sender."""
 
     def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
         """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
@@ -95,16 +96,16 @@ class RecordAccumulator:
         self.incomplete = IncompleteBatches(self.lock)
         self.next_due_ms = NEVER
         self.lacks_leader: dict[str, None] = {}
-        """What the last `ready` found: see there."""
+        """Set by `ready`."""
         self.active: dict[PartitionQueue, None] = {}
-        """The queues that hold a batch; those that were served last come last."""
+        """The queues that hold a batch; the queue that was served last comes last."""
         self.has_sendable = False
-        """A batch was closed since the sender last looked."""
+        """True if a batch was closed since the sender last looked."""
         self.needs_attention = False
-        """A batch was closed since the producer last looked; or begun, and nobody takes care."""
+        """True if a batch was closed since the producer last looked, or begun without `care`."""
         self.care = Care()
         self._clock = clock
-        # Else a producer with little memory could never begin a batch.
+        # Otherwise a producer with little memory could never begin a batch.
         self._batch_size: int = min(settings["batch.size"], self.pool.total)
         self._limit = self._batch_size - BATCH_OVERHEAD
         self._is_exact = is_exact
@@ -126,7 +127,8 @@ class RecordAccumulator:
 
         `size` is its estimated size, see `record_size`. `is_sticky`: the record has no key and no
         named partition; it may go to another queue of the topic when this one's batch is full.
-        None when buffer.memory has no room for a new batch: the caller waits and tries again.
+        Return None when buffer.memory has no room for a new batch: the caller waits and tries
+        again.
         """
         with self.lock:
             batch = queue.open
@@ -170,9 +172,9 @@ class RecordAccumulator:
         return future
 
     def add_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
-        """Queue a batch that is complete already, after everything appended before it.
+        """Queue a complete batch, after everything appended before it.
 
-        False when buffer.memory has no room for it.
+        Return False when buffer.memory has no room for it.
         """
         with self.lock:
             if self._is_closed:
@@ -191,14 +193,14 @@ class RecordAccumulator:
         return True
 
     def close_all(self) -> None:
-        """Make everything that waits sendable."""
+        """Close all open batches, so that they can be sent."""
         with self.lock:
             for queue in self.active:
                 queue.close_open()
             self.has_sendable = bool(self.active)
 
     def want_all(self) -> None:
-        """Make everything that waits sendable, and let records join it until it is sent."""
+        """Make all batches sendable, and let records join them until they are sent."""
         with self.lock:
             for queue in self.active:
                 if queue.open is not None:
@@ -206,18 +208,18 @@ class RecordAccumulator:
             self.has_sendable = bool(self.active)
 
     def close(self) -> None:
-        """Begin no batch any more: from here on records are refused, or join an open batch."""
+        """Begin no further batch: from here on records are refused, or join an open batch."""
         with self.lock:
             self._is_closed = True
 
     def finished(self, batch: ProducerBatch) -> None:
-        """It has its outcome, and its callbacks know: its memory may be used again."""
+        """Give the batch's memory back: it has an outcome, and its callbacks have run."""
         with self.lock:
             self.incomplete.pop(batch, None)
             self.pool.available += batch.memory
 
     def give_back(self, size: int) -> None:
-        """Memory that outlived its batch may be used again."""
+        """Give back memory that outlived its batch."""
         with self.lock:
             self.pool.release(size)
 
@@ -231,11 +233,11 @@ class RecordAccumulator:
         may_be_sent: MayBeSent | None,
         is_single: bool,
     ) -> list[ProducerBatch]:
-        """Take a batch of each partition that has one due and a leader, or (`is_single`) the first.
+        """Take one due batch of each partition with a leader; with `is_single` only the first.
 
-        They are closed. Queues that were served go to the end, so that those which found no room
-        come first the next time. When all were looked at `next_due_ms` says when another batch
-        will be due, and `lacks_leader` which topics have batches that have nowhere to go.
+        The batches are closed. Queues that were served go to the end, so that the others come first
+        next time. After a look at all queues, `next_due_ms` is when another batch will be due, and
+        `lacks_leader` holds the topics with batches whose partition has no leader.
         """
         found: list[ProducerBatch] = []
         next_due_ms = NEVER
@@ -280,14 +282,15 @@ class RecordAccumulator:
         return found
 
     def closed_first(self, count: int) -> list[ProducerBatch]:
-        """The first closed batches of the queue that was served longest ago, at most `count`."""
+        """Return the first closed batches, at most `count`, of the queue that was served longest
+        ago."""
         with self.lock:
             queue = next(iter(self.active), None)
             first = [] if queue is None else list(islice(queue.batches, count))
         return [batch for batch in first if batch.is_closed]
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """Queue a batch again that is to be retried, before what was not sent yet."""
+        """Queue a batch again for a retry, before the batches that were not sent yet."""
         with self.lock:
             queue: PartitionQueue = batch.queue
             queue.insert(batch)
@@ -296,7 +299,7 @@ class RecordAccumulator:
     def replace_by_parts(
         self, batch: ProducerBatch, parts: list[ProducerBatch], ratio: float
     ) -> None:
-        """Queue what `batch` was split into, in its place; it was compressed to that ratio."""
+        """Queue the parts of `batch` in its place; `ratio` is its compression ratio."""
         with self.lock:
             parts[0].memory, batch.memory = batch.memory, 0
             del self.incomplete[batch]
@@ -309,7 +312,8 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Remove the batches begun before then; also say when the oldest that stays was begun."""
+        """Remove the batches begun before `created_max_ms`; also return when the oldest of the
+        others was begun."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:
@@ -330,7 +334,7 @@ class RecordAccumulator:
     # Requires: the lock
 
     def _follow_sticky(self, topic: TopicQueues, size: int) -> PartitionQueue:
-        """The topic's sticky queue, whose open batch, if it has one, takes `size` bytes."""
+        """Return the topic's sticky queue, whose open batch, if any, has room for `size` bytes."""
         while True:
             queue = topic.sticky_queue or topic.choose_sticky()
             batch = queue.open
@@ -352,7 +356,7 @@ class RecordAccumulator:
         memory = self._batch_size
         limit = self._limit
         if self._compresses:
-            # What is held until it is compressed is what memory is counted for.
+            # Memory is counted for the plain records, as they are held until they are compressed.
             limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
             memory = min(max(limit, memory), self.pool.total)
             limit = min(limit, memory)
@@ -384,9 +388,9 @@ class RecordAccumulator:
 
 
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
-    """When the batch may be sent, if it is the first of its queue; 0: at once."""
+    """Return when the batch may be sent, if it is the first of its queue; 0: at once."""
     if batch.retry_at_ms:
-        # Another leader has not failed: it is tried at once.
+        # Another leader has not failed: try it at once.
         is_another = batch.leader is not None and leader.leader_epoch > batch.leader.leader_epoch
         return 0 if is_another else batch.retry_at_ms
     if batch.is_closed or batch.is_wanted:
@@ -395,53 +399,51 @@ def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
 
 
 class BufferPool:
-    """The reserve of one producer. Requires: the accumulator's lock. Never waits."""
+    """The bytes of buffer.memory. Requires: the accumulator's lock. Never waits."""
 
     __slots__ = ("available", "total", "waiting")
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.available = total
-        """Bytes that are not reserved."""
         self.waiting: deque[int] = deque()
         """The threads that found too little, the longest waiting first."""
 
     def serves(self, size: int) -> bool:
-        """Are there `size` bytes, and no thread that has waited longer than this one?"""
+        """Return whether `size` bytes are free and no other thread has waited longer."""
         assert size <= self.total, (size, self.total)
         is_next = not self.waiting or self.waiting[0] == get_ident()
         return is_next and size <= self.available
 
     def reserve(self, size: int) -> bool:
-        """Take `size` bytes if it serves so many; False, and nothing is taken, if not."""
+        """Take `size` bytes if the pool `serves` them; else take nothing and return False."""
         is_served = self.serves(size)
         if is_served:
             self.available -= size
         return is_served
 
     def release(self, size: int) -> None:
-        """Give `size` reserved bytes back."""
         self.available += size
         assert self.available <= self.total, (self.available, self.total)
 
     def queue_up(self) -> None:
-        """This thread waits from now on, behind those that do already."""
+        """Put this thread at the end of the line."""
         self.waiting.append(get_ident())
 
     def leave(self) -> None:
-        """This thread waits no more: it has what it wanted, or gives up."""
+        """Take this thread out of the line: it was served, or gives up."""
         self.waiting.remove(get_ident())
 
 
 _AMPLE_COUNT = 16
-"""Batches for which there is room when it is worth to wake a thread: with one at a time the
-sender's thread and the waiting one would take turns for each."""
+"""Batches for which there must be room before a thread is woken: with one batch at a time the
+sender's thread and the waiting thread would take turns for each batch."""
 _PATIENCE_MS = 5
-"""After so long it takes what there is."""
+"""After this time a waiting thread takes any free memory."""
 
 
 class MemoryWait:
-    """Where a thread of one producer waits that found no room."""
+    """The wait of a producer's threads for free memory."""
 
     __slots__ = (
         "_accumulator",
@@ -462,12 +464,12 @@ class MemoryWait:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.waited_ns = 0
-        """All threads together."""
+        """Of all threads together."""
         self.exhausted_count = 0
         """Waits that ended without room."""
 
     def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
-        """Wait, in line, until `has_room()`; everything that waits to be sent is sent meanwhile.
+        """Wait in line until `has_room()`, while the sender sends all batches.
 
         `began_ms` is when the call began, if it has waited for something else already.
 
@@ -480,7 +482,7 @@ class MemoryWait:
         accumulator = self._accumulator
         with accumulator.lock:
             accumulator.pool.queue_up()
-            accumulator.has_sendable = True  # all that waits is sent
+            accumulator.has_sendable = True  # send all batches meanwhile
         try:
             if self._driver.wait(
                 has_room,
@@ -492,7 +494,7 @@ class MemoryWait:
         finally:
             with accumulator.lock:
                 accumulator.pool.leave()
-            self._driver.arrived()  # whoever is next in the line looks what is left
+            self._driver.arrived()  # the next thread in the line looks for free memory
             self.waited_ns += (clock.monotonic_us() - began_us) * 1000
         self.exhausted_count += 1
         pool = accumulator.pool

@@ -32,7 +32,7 @@ class Destinations:
         *,
         awaited: Callable[[], set[str]],
     ) -> None:
-        """`awaited()` are the topics of records without an outcome."""
+        """`awaited()` returns the topics of records without an outcome."""
         self._metadata = metadata
         self._queues = queues
         self._awaited = awaited
@@ -47,42 +47,44 @@ class Destinations:
         self._ignores_keys: bool = settings["partitioner.ignore.keys"]
         self._is_closed = False
         self.known: dict[str, TopicQueues] = {}
-        """What `topic` has found; forgotten when metadata has news."""
+        """The results of `topic`; emptied when metadata has news."""
         self.waited_ns = 0
-        """For metadata, in all."""
+        """The total wait for metadata."""
         metadata.on_news = self._renew
         metadata.wanted.in_use = self._topics_in_use
 
     def close(self) -> None:
-        """Find nothing any more: every look-up raises ClosedError, also one that waits."""
+        """Let every look-up raise ClosedError, even while it waits."""
         self._is_closed = True
         self.known.clear()
         if self._chosen is not None:
             self._chosen.close()
 
     def _renew(self) -> None:
-        """Metadata has news: look again. What was found since the last news was in use."""
+        """Forget the results, as metadata has news; the topics found since the last news were in
+        use."""
         for name in list(self.known):
             self._metadata.want(name)
         self.known.clear()
 
     def _topics_in_use(self) -> set[str]:
-        """The topics sent to since the last news, and those of records without an outcome."""
+        """Return the topics sent to since the last news, and the topics of records without an
+        outcome."""
         return self._awaited() | self.known.keys()
 
     def is_sticky(self, partition: int | None, key: bytes | None) -> bool:
-        """Does such a record go wherever there is room?"""
+        """Return whether such a record may join any partition."""
         return (
             partition is None and (key is None or self._ignores_keys) and self._partitioner is None
         )
 
     def topic(self, name: str) -> TopicQueues:
-        """The queues of a topic, waiting for metadata if it is not known.
+        """Return the queues of a topic; wait for metadata if it is unknown.
 
         Raises:
             ClosedError: the producer is closed.
-            TimedOut: the topic is not known after max.block.ms.
-            KafkaError: the cluster refuses to tell.
+            TimedOut: the topic is still unknown after max.block.ms.
+            KafkaError: the cluster refuses to describe the topic.
         """
         queues = self.known.get(name)
         if queues is None:
@@ -102,7 +104,8 @@ class Destinations:
         value: bytes | None,
         given: tuple[Any, Any],
     ) -> PartitionQueue:
-        """The queue of the partition that was named, or that the record's key decides.
+        """Return the queue of the named partition, or of the partition that the record's key
+        decides.
 
         `given` are key and value before they were serialized.
         """
@@ -122,7 +125,7 @@ class Destinations:
         partition: int | None,
         given: tuple[Sequence[Any] | None, Sequence[Any]],
     ) -> list[tuple[PartitionQueue, Columns]]:
-        """The records of each partition, with its queue.
+        """Return the records of each partition, with its queue.
 
         `given` are the keys and the values before they were serialized.
         """
@@ -133,7 +136,7 @@ class Destinations:
             info = queues.info
             choose = self._partitioner
             keys, values = given
-            # One by one beside the serialized ones, which `by_partition` goes through in order.
+            # `by_partition` goes through the serialized columns in the same order.
             before = zip([None] * len(values) if keys is None else keys, values, strict=True)
             parts = columns.by_partition(
                 lambda key, value: int(choose(info, key, value, *next(before)))
@@ -191,9 +194,9 @@ class Destinations:
         return queues.queue(partition)
 
     def _await_partition(self, name: str, partition: int) -> TopicQueues:
-        """The queues of a topic once it has that partition; somebody may be adding it.
+        """Wait until a topic has that partition, which somebody may be adding; return the queues.
 
-        A cluster of this process says so at once, others are asked for max.block.ms.
+        In process one answer settles it. Over a network, ask until max.block.ms is over.
         """
         metadata = self._metadata
         answers = [metadata.answer_count]

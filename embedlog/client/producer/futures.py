@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class DeliveryFuture:
     """The outcome of one `send`. Its callback has run before `done()` is true.
 
-    Whoever makes one sets `batch` and `index`, the record's number in it: a constructor would cost
-    each record 150 ns.
+    The maker sets `batch` and `index`, the record's number in it: a constructor would cost each
+    record 150 ns.
     """
 
     __slots__ = ("batch", "index")
@@ -22,20 +22,20 @@ class DeliveryFuture:
     index: int
 
     def done(self) -> bool:
-        """Is the outcome known? Takes what has arrived, and never waits."""
+        """Return whether the outcome is known. Takes arrived answers, and never waits."""
         batch = self.batch
         if not batch.is_done:
             batch.delivery.run()
         return batch.is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait, at most `timeout` seconds, and return where the record is.
+        """Wait, at most `timeout` seconds, and return the place of the record.
 
         An open batch is sent now: nobody has to wait for it to fill.
 
         Raises:
-            TimedOut: time is over; the record is still on its way.
-            KafkaError: the record was not written, and why.
+            TimedOut: the time is over; the record is still on its way.
+            KafkaError: the reason why the record was not written.
         """
         batch = self.batch
         if not batch.is_done:
@@ -43,7 +43,7 @@ class DeliveryFuture:
         return batch.outcome.record(self.index)
 
     def exception(self, timeout: float | None = None) -> Exception | None:
-        """Wait as `result` does; the error the record failed with, None if it was written."""
+        """Wait as `result` does; return the record's error, or None if it was written."""
         batch = self.batch
         if not batch.is_done:
             batch.delivery.wait_for(batch, timeout)
@@ -55,7 +55,7 @@ class DeliveryFuture:
 
 
 class BatchFuture:
-    """The outcome of one `send_batch`: one `BatchMetadata` for each record batch it became."""
+    """The outcome of one `send_batch`: a `BatchMetadata` for each record batch."""
 
     __slots__ = ("batches",)
 
@@ -63,21 +63,21 @@ class BatchFuture:
         self.batches = batches
 
     def done(self) -> bool:
-        """Is the outcome of every record known? Never waits."""
+        """Return whether the outcome of every record is known. Never waits."""
         for batch in self.batches:
             if not batch.is_done:
                 batch.delivery.run()
         return all(batch.is_done for batch in self.batches)
 
     def result(self, timeout: float | None = None) -> list[BatchMetadata]:
-        """Wait, at most `timeout` seconds, and return where the records are.
+        """Wait, at most `timeout` seconds, and return the places of the records.
 
-        One entry per record batch: several when they went to several partitions, or are together
-        larger than max.request.size.
+        There is one entry per record batch: several if the records went to several partitions, or
+        are together larger than max.request.size.
 
         Raises:
-            TimedOut: time is over; records are still on their way.
-            KafkaError: records were not written, and why; others may have been.
+            TimedOut: the time is over; records are still on their way.
+            KafkaError: the reason why records were not written; others may have been.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -85,10 +85,10 @@ class BatchFuture:
         return [metadata for batch in self.batches for metadata in batch.outcome.batches()]
 
     def exception(self, timeout: float | None = None) -> Exception | None:
-        """Wait as `result` does; the first error, None if everything was written."""
+        """Wait as `result` does; return the first error, or None if everything was written."""
         for batch in self.batches:
             if not batch.is_done:
                 batch.delivery.wait_for(batch, timeout)
-        # All of them, as whoever asks has looked at all.
+        # Ask every batch, as the caller has then seen every error.
         errors = [batch.outcome.first_error() for batch in self.batches]
         return next((error for error in errors if error is not None), None)

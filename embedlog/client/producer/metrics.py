@@ -1,7 +1,7 @@
-"""What a producer counts; `ProducerParts.metrics` gives it Kafka's names.
+"""The counters of a producer; `ProducerParts.metrics` gives them Kafka's names.
 
-Counts, totals and present values; averages and maxima are over the producer's life, where Kafka's
-are over the last minute. What Kafka calls a rate is the growth of a total.
+They are counts, totals and present values. Averages and maxima cover the producer's life, where
+Kafka's cover the last minute. The growth of a total is Kafka's rate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RequestMetrics:
-    """What is counted of requests. A batch that is appended in process is none."""
+    """Counters of requests; an append in process is not a request."""
 
     __slots__ = (
         "answer_count",
@@ -42,7 +42,7 @@ class RequestMetrics:
         self.throttle_max_ms = 0
 
     def batch_sent(self, batch: ProducerBatch, now_ms: int) -> None:
-        """A batch, encoded, is put into a request."""
+        """Count an encoded batch of a request."""
         self.batch_count += 1
         self.record_count += batch.record_count
         self.encoded_size += len(batch.encoded or b"")
@@ -52,19 +52,19 @@ class RequestMetrics:
         self.queue_max_ms = max(self.queue_max_ms, waited_ms)
 
     def answered(self, latency_ms: int) -> None:
-        """A request ended so long after it was sent."""
+        """Count the end of a request."""
         self.answer_count += 1
         self.latency_total_ms += latency_ms
         self.latency_max_ms = max(self.latency_max_ms, latency_ms)
 
     def throttled(self, throttle_ms: int) -> None:
-        """A response says how long the broker asks to be left alone."""
+        """Count the pause that the broker asks for in a response."""
         self.throttle_total_ms += throttle_ms
         self.throttle_max_ms = max(self.throttle_max_ms, throttle_ms)
 
 
 class RecordMetrics:
-    """What is counted of records that have an outcome."""
+    """Counters of records that have an outcome."""
 
     __slots__ = (
         "failed_count",
@@ -81,6 +81,6 @@ class RecordMetrics:
         self.written_size = 0
         """Bytes of the batches, as they were sent."""
         self.failed_count = 0
-        """Also of records that never came into a batch."""
+        """Includes records that never came into a batch."""
         self.retried_count = 0
         self.split_batch_count = 0

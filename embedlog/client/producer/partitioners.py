@@ -1,7 +1,7 @@
 """The partition of a record: by its key, or by the function that partitioner.class names.
 
-With a key: murmur2, as in every Kafka client, so that a key always lands in the same partition
-whichever client sends it. partitioner.class may be
+With a key: murmur2, as in every Kafka client, so that all clients send a key to the same partition.
+partitioner.class may be
 
     a function      (topic, key_bytes, value_bytes) -> partition, with a `TopicInfo`; or
                     (topic, key, key_bytes, value, value_bytes) -> partition, as Kafka's, with key
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import TopicInfo
 
     Partition = Callable[..., int]
-    """Of the topic, key and value as they are sent, and as they were given."""
+    """Takes the topic, the serialized key and value, and the key and value before that."""
 
 _SEED = 0x9747B28C
 _FACTOR = 0x5BD1E995
@@ -34,7 +34,7 @@ POSITIVE = 0x7FFF_FFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit MurmurHash2 of `data`, unsigned, with the seed of Kafka's clients.
+    """Return the 32-bit MurmurHash2 of `data`, unsigned, with the seed of Kafka's clients.
 
     >>> hex(murmur2(b"foobar"))
     '0xd0e47bbe'
@@ -67,7 +67,8 @@ class RoundRobinPartitioner:
         self._counters: dict[str, Callable[[], int]] = {}
 
     def partition(self, topic: TopicInfo, key: bytes | None, value: bytes | None) -> int:
-        """The next partition of the topic; one without a leader only if none has one."""
+        """Return the next partition of the topic, skipping those without a leader if any
+        has one."""
         counter = self._counters.get(topic.name)
         if counter is None:
             from itertools import count
@@ -85,7 +86,7 @@ _BY_NAME = {
 
 
 class ChosenPartitioner:
-    """What partitioner.class names, as one function and what it leaves behind."""
+    """The user's partitioner as one function, and its `close`."""
 
     __slots__ = ("_close", "choose")
 
@@ -93,13 +94,13 @@ class ChosenPartitioner:
         """Make the object if a class is given, and configure it.
 
         Raises:
-            ConfigError: it is nothing that could choose a partition.
+            ConfigError: the value cannot choose a partition.
         """
         made = _BY_NAME.get(given, given) if isinstance(given, str) else given
         if isinstance(made, type):
             made = made()
         choose = getattr(made, "partition", None) or (made if callable(made) else None)
-        if choose is None or isinstance(made, str):  # which has a `partition` of its own
+        if choose is None or isinstance(made, str):  # a str has a `partition` of its own
             raise ConfigError(
                 f"partitioner.class={given!r}: must be a function "
                 f"(topic, key_bytes, value_bytes) -> partition, an object or class with such a "
@@ -112,13 +113,12 @@ class ChosenPartitioner:
         self._close = getattr(made, "close", None)
 
     def close(self) -> None:
-        """Let the object give back what it holds."""
         if self._close is not None:
             self._close()
 
 
 def _with_all(choose: Callable[..., Any], made: Any) -> Partition:
-    """The user's function or method, in whichever of its two forms, as one that takes all."""
+    """Return a function of all five arguments that calls the user's function in its form."""
     name = describe(choose)
 
     def by_bytes(
@@ -142,7 +142,7 @@ def _with_all(choose: Callable[..., Any], made: Any) -> Partition:
 
     try:
         accepts = signature(choose)
-    except (TypeError, ValueError):  # it is written in C and does not tell
+    except (TypeError, ValueError):  # written in C, without a signature
         return by_bytes
     for form, count in ((by_bytes, 3), (as_kafkas, 5)):
         try:

@@ -1,4 +1,4 @@
-"""What one producer is made of."""
+"""`ProducerParts`: the parts of one producer."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class ProducerParts:
-    """The parts of one producer, from what it is given to what is sent."""
+    """The parts of one producer, from the arguments of `send` to the sender."""
 
     def __init__(
         self, transport: Transport, settings: Settings, *, owner: object, is_attended: bool
     ) -> None:
-        """`settings` are complete. `owner` and `is_attended` are as `Passes` has them."""
+        """`settings` are complete. `owner` and `is_attended` are as in `Passes`."""
         runtime = transport.runtime
         self.transport = transport
         self.settings = settings
@@ -61,7 +61,8 @@ class ProducerParts:
         self.transactions = _calls(manager, self.passes.driver, accumulator, settings, self.clock)
 
     def metrics(self) -> dict[str, float]:
-        """What was counted, by Kafka's names. Times are in ms unless the name says otherwise."""
+        """Return the counters under Kafka's names. Times are in ms unless the name says
+        otherwise."""
         requests, records = self.sender.metrics, self.sender.outcomes.metrics
         request_count = len(self.sender.upkeep.sent)
         pool, memory = self.accumulator.pool, self.memory
@@ -105,7 +106,7 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     queues: ProducerQueues,
     numbers: Sequences | None,
 ) -> InProcessSender | RequestSender:
-    """The sender for what is behind the transport."""
+    """Make the sender for this transport."""
     is_transactional = settings["transactional.id"] is not None
     if isinstance(transport, InProcessTransport) and transport.appends and not is_transactional:
         return InProcessSender(transport, metadata, accumulator, settings, transactions=numbers)
@@ -119,7 +120,7 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
 def _numbers(
     transport: Transport, settings: Settings, accumulator: RecordAccumulator
 ) -> tuple[Sequences | None, TransactionManager | None]:
-    """What numbers the batches of an idempotent producer; whose it is, if it is transactional."""
+    """Make the sequences of an idempotent producer; and the manager if it is transactional."""
     if settings["transactional.id"] is not None:
         from embedlog.client.producer.transactions.manager import TransactionManager
 

@@ -1,9 +1,10 @@
-"""Who makes the passes of a producer's sender: who waits for records, and who sees to the others.
+"""The passes of a producer's sender: made by waiting callers, by a thread, or by
+`UnattendedPasses`.
 
 Where no thread loops for a producer (in process, and over TCP with linger.ms=0) its callers drive
-it. A caller that goes on to other things leaves records behind: open batches, requests without an
-answer, callbacks. `UnattendedPasses` sees to them, in a thread that exists while there are any. It
-is the user's code that runs there, so no other client's thread and no listener's is used.
+it. A caller that goes on to other work leaves records behind: open batches, requests without an
+answer, callbacks. `UnattendedPasses` sends them, in a thread that exists while there are any. The
+user's code runs there, so the thread is not shared with another client or a listener.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class Passes:
         owner: object,
         is_attended: bool,
     ) -> None:
-        """`owner`, the producer, lives as long as a future of its.
+        """`owner`, the producer, lives as long as any of its futures.
 
-        `is_attended`: an event loop sees that what was sent goes. Then no thread has to, in
-        process; over the network one sends also with linger.ms=0.
+        `is_attended`: an event loop makes sure that records are sent. In process no thread is
+        needed then; over the network a thread sends them, also with linger.ms=0.
         """
         self._owner = owner
         self._accumulator = accumulator
@@ -52,13 +53,13 @@ class Passes:
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._is_threaded = not self._in_process and (linger_ms > 0 or is_attended)
         self.is_eager = not self._in_process and not self._is_threaded
-        """Does every `send` make a pass, or only one that filled a batch?"""
+        """True if every `send` makes a pass, not only a `send` that filled a batch."""
         self.driver = _driver(transport, sender, is_threaded=self._is_threaded)
         sender.upkeep.arrived = self.driver.arrived
         self.flush_ns = 0
-        """What flushes took, in all."""
+        """The total time of flushes."""
         self._unattended: UnattendedPasses | None = None
-        # In process what a transaction leaves behind goes at its end: nobody reads it before that.
+        # In process the end of a transaction sends its records: nobody reads them before that.
         is_left_alone = self._in_process and settings["transactional.id"] is not None
         if not self._is_threaded and not is_attended and not is_left_alone:
             self._unattended = UnattendedPasses(
@@ -71,7 +72,7 @@ class Passes:
         self._care.is_relied_on = self._is_threaded
 
     def run(self) -> None:
-        """Take what has arrived; never waits."""
+        """Take the answers that have arrived; never waits."""
         self.driver.run()
 
     def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
@@ -93,7 +94,7 @@ class Passes:
             )
 
     def attend(self) -> None:
-        """A batch was begun or closed: send it, or see that it is sent when its time has come."""
+        """Send a batch that was begun or closed, or make sure that it is sent in time."""
         accumulator = self._accumulator
         accumulator.needs_attention = self.is_eager
         if self.is_eager or accumulator.has_sendable or self._is_threaded:
@@ -102,7 +103,7 @@ class Passes:
             self._unattended.arm()
 
     def send(self) -> None:
-        """Do what can be done now, and leave what remains to nobody's care but one's own."""
+        """Do what can be done now, and leave the rest to `UnattendedPasses`."""
         self.driver.run()
         if (
             self._unattended is not None
@@ -112,7 +113,7 @@ class Passes:
             self._unattended.arm()
 
     def flush(self, timeout_ms: int | None) -> bool:
-        """Send everything now; say whether all of it is settled by then."""
+        """Send everything now; return whether every batch has an outcome in time."""
         began_us = self._clock.monotonic_us()
         accumulator = self._accumulator
         accumulator.close_all()
@@ -121,7 +122,7 @@ class Passes:
         newest = [waited[-1] if waited else None]
 
         def is_settled() -> bool:
-            # Those that are done, in about this order, are forgotten.
+            # Forget the batches that are done, which are in about this order.
             while waited and waited[0].is_done:
                 waited.popleft()
             while waited and waited[-1].is_done:
@@ -161,7 +162,7 @@ def _driver(
 
 
 def milliseconds(seconds: float | None, call: str) -> int | None:
-    """A time-out that was given in seconds, checked; None is for ever."""
+    """Check a time-out given in seconds, and return milliseconds; None is for ever."""
     checked = timeout_s(seconds, call)
     return None if checked is None else int(checked * 1000)
 
@@ -170,16 +171,16 @@ _THREAD_STOP_MS = 10_000
 _PAUSE_MAX_MS = 16
 """The longest pause between two looks."""
 _UNWATCHED_LINGER_MS = 20
-"""What an open batch waits while nothing in this process waits for records."""
+"""The wait of an open batch while nothing in this process waits for records."""
 _QUIET_MS = 1_000
-"""Without records for this long, the duty sleeps until it is armed again."""
+"""Without records for this long, the thread sleeps until it is armed again."""
 
 
 class UnattendedPasses:
-    """Makes a pass when the oldest batch has waited longer than a caller lets one wait.
+    """Makes a pass when the oldest batch has waited longer than callers let batches wait.
 
-    Between looks it pauses 1 ms, and twice as long after each that found nothing to do: callers
-    that drive by themselves pay 60 looks a second, not a wake-up for every record.
+    Between looks it pauses 1 ms, and twice as long after each look that found nothing to do:
+    callers that drive by themselves pay 60 looks a second, not a wake-up for every record.
     """
 
     __slots__ = (
@@ -215,14 +216,15 @@ class UnattendedPasses:
         self._thread = self._scheduler.duty_thread(self, "embedlog-producer")
 
     def arm(self) -> None:
-        """Records wait, and this call ends without their outcome."""
+        """Note that a call ends while its records have no outcome."""
         self._quiet_since_ms = self._clock.monotonic_ms()
         self._pause_ms = 1
         self._care.is_armed = True
         self._thread.notify()
 
     def run_once(self, now_ms: int) -> int | None:
-        """A pass, if one is overdue; milliseconds until the next look, None for when armed."""
+        """Make a pass if one is overdue; return the milliseconds until the next look, None until
+        armed."""
         oldest = self._accumulator.incomplete.oldest()
         if oldest is None:
             return self._rest(now_ms)
@@ -234,7 +236,7 @@ class UnattendedPasses:
         if oldest.is_closed or left_ms <= 0:
             self._driver.run_if_free()
             if self._transport.in_process and self._accumulator.incomplete.oldest() is oldest:
-                # It waits for the broker, say for the disk: nobody else may drive that.
+                # It waits for the broker, perhaps for the disk, and no other thread may drive that.
                 self._transport.poll()
             if self._accumulator.incomplete.oldest() is not oldest:
                 self._care.is_relied_on = True
@@ -243,7 +245,6 @@ class UnattendedPasses:
         return max(left_ms, self._next_pause_ms())
 
     def close(self) -> None:
-        """Make no more passes."""
         self._thread.close()
 
     def _next_pause_ms(self) -> int:
@@ -255,7 +256,8 @@ class UnattendedPasses:
         if now_ms - self._quiet_since_ms < _QUIET_MS:
             return self._next_pause_ms()
         self._care.is_armed = False
-        # After that: who appends a record meanwhile sees it and arms, or has the record seen here.
+        # Only then look: a thread that appends meanwhile sees it and arms, or its record is seen
+        # here.
         if self._accumulator.incomplete.oldest() is None:
             return None
         self._care.is_armed = True

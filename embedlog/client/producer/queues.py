@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class NodeLatencies:
-    """Which leaders do not keep up: batches for them are ready, and for long none could be sent.
+    """The leaders that do not keep up: batches for them are ready, and none was sent for long.
 
-    partitioner.availability.timeout.ms says how long; at 0 nobody is watched (KIP-794). Not
+    partitioner.availability.timeout.ms sets the limit; with 0 no leader is watched (KIP-794). Not
     thread-safe: the accumulator uses it under its lock.
     """
 
@@ -35,17 +35,16 @@ class NodeLatencies:
 
     @property
     def is_watching(self) -> bool:
-        """Is anything to be told at all?"""
         return self._timeout_ms > 0
 
     def batch_was_ready(self, node_id: int, now_ms: int, *, could_be_sent: bool) -> None:
-        """A batch for the node was due."""
+        """Note that a batch for the node was due."""
         self._ready_ms[node_id] = now_ms
         if could_be_sent or node_id not in self._drained_ms:
             self._drained_ms[node_id] = now_ms
 
     def is_slow(self, node_id: int) -> bool:
-        """Have batches for the node waited longer than the time-out?"""
+        """Return whether batches for the node have waited longer than the limit."""
         ready_ms = self._ready_ms.get(node_id)
         return ready_ms is not None and ready_ms - self._drained_ms[node_id] > self._timeout_ms
 
@@ -67,16 +66,16 @@ class PartitionQueue:
         self.open: ProducerBatch | None = None
         """The last batch, while records may still join it."""
         self.is_muted = False
-        """One request at a time (max.in.flight 1), and one is under way."""
+        """True while the only request is under way (max.in.flight 1)."""
 
     def close_open(self) -> None:
-        """Let no more records into the last batch."""
+        """Close the last batch."""
         if self.open is not None:
             self.open.close()
             self.open = None
 
     def insert(self, batch: ProducerBatch) -> None:
-        """Put back a batch that was sent, before what was not.
+        """Put back a batch for a retry, before batches that were not sent.
 
         Batches with sequences stay in the order of their sequences.
         """
@@ -90,7 +89,7 @@ class PartitionQueue:
 
 
 class TopicQueues:
-    """The queues of one topic, and which of them records without a key join."""
+    """The queues of one topic; records without a key join its sticky queue."""
 
     __slots__ = (
         "by_key",
@@ -107,31 +106,31 @@ class TopicQueues:
     def __init__(self, info: TopicInfo, rules: ProducerQueues) -> None:
         self.name = info.name
         self.info = info
-        """The topic as metadata last described it."""
+        """The topic of the newest metadata."""
         self.has_choice = len(info.partitions) > 1
-        """Has it more than one partition?"""
+        """True if it has more than one partition."""
         self.rules = rules
         self.queues: dict[int, PartitionQueue] = {}
         self.by_key: dict[bytes, PartitionQueue] = {}
-        """Where records with these keys go, as long as the topic has so many partitions."""
+        """The queues of these keys, while the topic has the same number of partitions."""
         self.sticky_queue: PartitionQueue | None = None
-        """The queue of the sticky partition; None when another is to be chosen."""
+        """None when another sticky partition is to be chosen."""
         self.sticky_size = 0
-        """Bytes of the batches that went there."""
+        """Bytes of the batches that went to the sticky queue."""
         self.compression_ratio = 1.0
-        """Estimate of compressed to plain size."""
+        """Estimated ratio of compressed to plain size."""
 
     def queue(self, partition: int) -> PartitionQueue:
-        """The queue of `partition`, made when first asked for."""
+        """Return the queue of `partition`, and make it at first use."""
         found = self.queues.get(partition)
         if found is None:
             found = self.queues[partition] = PartitionQueue(self, partition)
         return found
 
     def queue_of(self, key: bytes) -> PartitionQueue:
-        """The queue that the hash of `key` decides, remembered: hashing 8 bytes takes 1 us.
+        """Return the queue of `key` by its hash, and remember it: hashing 8 bytes takes 1 us.
 
-        When the memory is full it is emptied; a dict that evicts one by one would cost each hit.
+        A full memory is emptied at once; evicting keys one by one would cost each hit.
         """
         by_key = self.by_key
         found = by_key.get(key)
@@ -152,8 +151,9 @@ class TopicQueues:
     def choose_sticky(self) -> PartitionQueue:
         """Choose the next partition for records without a key. Requires: the accumulator's lock.
 
-        At random among those that have a leader. By the adaptive rules once each partition of the
-        topic has had a batch: then a shorter queue is more likely (weight: longest + 1 - batches).
+        The choice is random among the partitions with a leader. Once each partition of the topic
+        has had a batch, the adaptive rules apply: a shorter queue is more likely (weight: longest +
+        1 - batches).
         """
         info, rules = self.info, self.rules
         available = info.available or [each.partition for each in info.partitions]
@@ -175,7 +175,7 @@ class TopicQueues:
         return chosen
 
     def produced(self, queue: PartitionQueue, size: int) -> None:
-        """Count a batch that went to `queue`: after enough of them another is the sticky one.
+        """Count a batch that went to `queue`; after enough bytes another queue becomes sticky.
 
         Requires: the accumulator's lock; the topic has a choice.
         """
@@ -200,15 +200,15 @@ def _weighted(
 
 
 def _is_before(waiting: ProducerBatch, batch: ProducerBatch) -> bool:
-    """Do the numbers of `waiting` come before those of `batch`? They may have begun again at 0."""
+    """Return whether `waiting` has lower sequences than `batch`, also after a restart at 0."""
     if waiting.base_sequence < 0:
         return False
     return 0 < (batch.base_sequence - waiting.base_sequence) & 0x7FFF_FFFF < 0x4000_0000
 
 
 class ProducerQueues:
-    """The queues of all topics that one producer has sent to, and how each of them chooses the
-    partition of records without a key."""
+    """The queues of all topics that one producer has sent to, and the settings of sticky
+    partitions."""
 
     __slots__ = (
         "_found",
@@ -226,14 +226,14 @@ class ProducerQueues:
         self._found: dict[str, TopicQueues] = {}
         self.below = below
         self.switch_size: int = max(min(settings["batch.size"], settings["buffer.memory"]), 1)
-        """Bytes after which another is chosen, at the end of a batch."""
+        """Bytes after which another partition is chosen, at the end of a batch."""
         self.adaptive: bool = settings["partitioner.adaptive.partitioning.enable"]
-        """Rather one with a short queue, and none whose leader does not keep up?"""
+        """True to prefer short queues, and leaders that keep up."""
         self.compresses: bool = settings["compression.type"] != "none"
         self.latencies = NodeLatencies(settings["partitioner.availability.timeout.ms"])
 
     def queues(self, info: TopicInfo) -> TopicQueues:
-        """The queues of a topic that is now as `info` says, made when first asked for."""
+        """Return the queues of a topic, made at first use, with the newest `info`."""
         found = self._found.get(info.name)
         if found is None:
             with self._lock:
@@ -242,10 +242,10 @@ class ProducerQueues:
         found.info = info
         if is_resized:
             found.has_choice = len(info.partitions) > 1
-            found.by_key = {}  # after the info: whoever fills it has seen that
+            found.by_key = {}  # after the info: a thread that fills it then sees the new info
         return found
 
     def sticky_queue(self, topic: TopicQueues) -> PartitionQueue:
-        """The queue that a record without a key joins now."""
+        """Return the queue that a record without a key joins now."""
         with self._lock:
             return topic.sticky_queue or topic.choose_sticky()

@@ -1,4 +1,4 @@
-"""The producer's configuration: Kafka's keys, the rules between them, and where it runs."""
+"""The rules between a producer's settings, and their defaults in process and over a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _REQUEST_OVERHEAD = 1024
-"""Room for what surrounds a batch in its request."""
+"""Room for the rest of a request around a batch."""
 _NETWORK_LINGER_MS = 5
 _NETWORK_BATCH_SIZE = 16_384
 _IN_PROCESS_BATCH_SIZE = 65_536
@@ -23,7 +23,7 @@ _IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
 class SenderSettings:
-    """What a sender reads of a producer's settings."""
+    """The settings that a sender reads."""
 
     __slots__ = (
         "acks",
@@ -45,26 +45,26 @@ class SenderSettings:
         self.acks = _ACKS[settings["acks"]]
         self.linger_ms: int = settings["linger.ms"]
         if in_process:
-            # A pass for a full batch must not also send the one that was begun a moment ago.
+            # A pass for a full batch must not also send a batch that was begun a moment ago.
             self.linger_ms = max(self.linger_ms, 1)
         self.in_flight_max: int = settings["max.in.flight.requests.per.connection"]
         self.request_timeout_ms: int = settings["request.timeout.ms"]
         self.request_size_max: int = settings["max.request.size"]
         self.part_size_max = max(self.request_size_max - _REQUEST_OVERHEAD, 1)
-        """Of the parts of a batch that is larger than a request may be."""
+        """For the parts of a batch that is larger than a request may be."""
 
 
 def complete(given: Settings, *, in_process: bool, loses_answers: bool = True) -> Settings:
     """Fill in the defaults that Kafka derives.
 
-    In process linger.ms is 0, as there is no round trip to share; batch.size is 65536, as what a
-    batch costs beside its bytes is then a tenth of a record's price, not a third. Where no answer
-    can be lost on the way (see `Transport`) enable.idempotence is false.
+    In process linger.ms is 0, as there is no round trip to share, and batch.size is 65536: the
+    fixed cost of a batch is then a tenth of a record's price, not a third. Where no answer can be
+    lost (see `Transport`) enable.idempotence is false.
 
     Raises:
-        ConfigError: enable.idempotence or transactional.id was asked for and another setting
-            contradicts it, or delivery.timeout.ms is shorter than linger.ms and request.timeout.ms
-            together, or compression.gzip.level is 0, which would compress nothing.
+        ConfigError: enable.idempotence or transactional.id was set and another setting contradicts
+            it, or delivery.timeout.ms is shorter than linger.ms and request.timeout.ms together, or
+            compression.gzip.level is 0, which would compress nothing.
     """
     settings = dict(given)
     if settings["linger.ms"] is None:
@@ -119,7 +119,8 @@ def _idempotence(given: Settings, *, loses_answers: bool) -> bool:
 
 
 def _transaction_timeout(given: Settings) -> int:
-    """What the coordinator is asked for: with two-phase commit a transaction never times out."""
+    """Return the time-out for the coordinator: with two-phase commit a transaction never
+    times out."""
     timeout_ms: int | None = given["transaction.timeout.ms"]
     two_phases = given["transaction.two.phase.commit.enable"]
     if given["transactional.id"] is None:
@@ -138,7 +139,7 @@ def _transaction_timeout(given: Settings) -> int:
 
 
 def interceptors(settings: Settings) -> InterceptorChain | None:
-    """Those that the settings name, imported only then."""
+    """Make the interceptors that the settings name; import their module only then."""
     if not settings["interceptor.classes"]:
         return None
     from embedlog.client.interceptors import InterceptorChain

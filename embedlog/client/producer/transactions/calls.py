@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TransactionCalls:
-    """Of one transactional producer. As thread-safe as the producer is."""
+    """The calls of one transactional producer. As thread-safe as the producer."""
 
     def __init__(
         self,
@@ -42,15 +42,15 @@ class TransactionCalls:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
-        """In calls, in all, by Kafka's names of their metrics."""
+        """Total time in calls, by Kafka's names of their metrics."""
 
     @property
     def state(self) -> str:
-        """What the producer is doing, one of `TransactionState`."""
+        """The producer's state, one of `TransactionState`."""
         return self._manager.status.state
 
     def on_open(self, tell: Callable[[bool], None]) -> None:
-        """Call `tell` whenever a transaction is opened (True), or is not open any more."""
+        """Call `tell(True)` when a transaction is opened, `tell(False)` at any other change."""
         self._manager.status.tell_open = tell
 
     def init(self, *, keep_prepared: bool) -> None:
@@ -62,7 +62,7 @@ class TransactionCalls:
         """See `Producer.begin_transaction`."""
         began_us = self._clock.monotonic_us()
         if self._accumulator.incomplete:
-            self._driver.run()  # of a thread that sent too late for the transaction before
+            self._driver.run()  # records of a thread that sent too late for the last transaction
         self._in_turn(self._manager.begin)
         self._count("begin", began_us)
 
@@ -116,10 +116,10 @@ class TransactionCalls:
             self.abort()
 
     def check_send(self, call: str) -> None:
-        """May records be sent now?
+        """Raise unless records may be sent now.
 
         Raises:
-            IllegalState: no transaction is open. Or the error that ended it.
+            IllegalState: no transaction is open. Or the error that ended the transaction.
         """
         manager = self._manager
         if manager.status.state != TransactionState.IN_TRANSACTION:
@@ -127,15 +127,15 @@ class TransactionCalls:
             raise manager.status.wrong_state(call)
 
     def saw(self, batch: ProducerBatch) -> None:
-        """A record was handed over: it may have been refused before it was in a batch."""
+        """Take a record that was handed over: it may have been refused before it was in a batch."""
         error = None if batch.outcome is None else batch.outcome.first_error()
         if error is not None:
             self._in_turn(lambda: self._refused(error))
 
     def close(self, timeout_ms: int | None) -> None:
-        """Abort what is open, for at most so long; what is prepared stays.
+        """Abort the open transaction, within `timeout_ms` and max.block.ms; a prepared one stays.
 
-        Also no longer than max.block.ms: the coordinator aborts it some time later by itself.
+        After a time-out the coordinator aborts it by itself later.
         """
         manager = self._manager
         if manager.status.state in OPEN:
@@ -144,12 +144,12 @@ class TransactionCalls:
             self._driver.wait(lambda: result.is_done, min(limit, self._max_block_ms))
 
     def _refused(self, error: Exception) -> None:
-        # Not while it is being committed, by another thread: the record came too late for that.
+        # If another thread is committing, the record came too late for the transaction.
         if self._manager.status.state == TransactionState.IN_TRANSACTION:
             self._manager.status.record_failed(error)
 
     def _in_turn(self, action: Callable[[], T]) -> T:
-        """Do it while the sender makes no pass."""
+        """Call `action` while the sender makes no pass."""
         found: list[T] = []
         self._driver.exclusively(lambda: found.append(action()))
         return found[0]

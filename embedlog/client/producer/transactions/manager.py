@@ -1,10 +1,10 @@
-"""The transactions of a producer: what each call begins, and what the answers make of it.
+"""`TransactionManager`: the state changes and requests of each call about transactions.
 
-A call changes the state and queues a request; the sender's passes make it. The end of a transaction
-waits until no batch is left without an outcome, and brings the epoch of the next one; before
-transaction.version 2 only an error takes a new epoch, which is asked for when the transaction has
-been aborted. Stricter than in Kafka's client: it is also taken after a request whose answer was
-lost, as that request may arrive late, and would end the next transaction.
+A call changes the state and queues a request; the sender's passes send it. The end of a transaction
+waits until every batch has an outcome, and brings the epoch of the next transaction. Before
+transaction.version 2 only an error requires a new epoch, which the producer requests after the
+abort. Stricter than in Kafka's client: it also requests one after a request whose answer was lost,
+as that request may arrive late and end the next transaction.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _S = TransactionState
 class TransactionManager:
     """The transactions of one producer. No method waits, none is thread-safe.
 
-    The calls, which other threads make, come in the sender's turn.
+    Other threads make these calls in the sender's turn.
     """
 
     def __init__(
         self, transport: Transport, settings: Settings, has_records: Callable[[], bool]
     ) -> None:
-        """`has_records` says whether any record has no outcome."""
+        """`has_records` returns whether any record has no outcome."""
         self.status = TransactionStatus(settings)
         self._coordinators = Coordinators(transport)
         self.sequences = TransactionalSequences(self.status, self._coordinators)
@@ -63,24 +63,24 @@ class TransactionManager:
         self.sequences.queue = RequestQueue(self.context)
         self._result: CallResult | None = None
 
-    # What the user calls
+    # The user's calls
 
     def check(self, call: str) -> None:
-        """Refuse a call while another one is to be made again, or after an error.
+        """Refuse a call after an error, or while an earlier call has to be repeated.
 
         Raises:
-            IllegalState: the call before timed out. Or the error.
+            IllegalState: the earlier call timed out. Or the error.
         """
         result = self._result
         if result is not None and not result.is_told:
             raise IllegalState(
-                f"{call}: {result.call} has timed out, or is under way: only calling it again says "
-                f"what became of it"
+                f"{call}: {result.call} has timed out, or is under way: call it again to get its "
+                f"outcome"
             )
         self.status.raise_error()
 
     def initialize(self, *, keeps_prepared: bool) -> CallResult:
-        """Begin to get an id and an epoch, ending what an earlier producer left open."""
+        """Begin to get an id and an epoch; this ends an earlier producer's transaction."""
         call = "init_transactions"
         again = self._again(call)
         if again is not None:
@@ -105,7 +105,7 @@ class TransactionManager:
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
     ) -> CallResult:
-        """Begin to make offsets of a group part of the transaction."""
+        """Begin to add offsets of a group to the transaction."""
         call = "send_offsets_to_transaction"
         self.check(call)
         if self.status.state != _S.IN_TRANSACTION:
@@ -119,7 +119,7 @@ class TransactionManager:
         return result
 
     def prepare(self) -> PreparedTransaction:
-        """Take no more records: only the end is to come, from this or another producer."""
+        """Admit no more records: only the end is to come, from this producer or another."""
         self.check("prepare_transaction")
         if self.status.state != _S.IN_TRANSACTION:
             raise self.status.wrong_state("prepare_transaction")
@@ -130,7 +130,6 @@ class TransactionManager:
         return prepared
 
     def commit(self) -> CallResult:
-        """Begin to commit."""
         call = "commit_transaction"
         again = self._again(call)
         if again is not None:
@@ -142,7 +141,6 @@ class TransactionManager:
         return self._end(call, commits=True)
 
     def abort(self) -> CallResult:
-        """Begin to abort."""
         call = "abort_transaction"
         again = self._again(call)
         if again is not None:
@@ -157,7 +155,7 @@ class TransactionManager:
     # Inside
 
     def _again(self, call: str) -> CallResult | None:
-        """The result of the same call before, if nobody has seen it."""
+        """Return the result of the same call before, if its caller has not seen it."""
         result = self._result
         if result is None or result.is_told or result.call != call:
             return None

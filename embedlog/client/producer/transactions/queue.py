@@ -1,4 +1,4 @@
-"""The requests that a transactional producer is to make: one at a time, by priority."""
+"""`RequestQueue`: sends the requests of a transactional producer, one at a time, by priority."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RequestQueue:
-    """Of one producer, in its sender's turn. No method waits."""
+    """The queue of one producer, in its sender's turn. No method waits."""
 
     def __init__(self, context: TransactionContext) -> None:
         self._context = context
@@ -28,22 +28,21 @@ class RequestQueue:
         self.pending: Pending[Any] | None = None
         """The answer to the request that was sent."""
         self._is_taking = False
-        """Did the taking of an answer begin, and not end?"""
+        """True from before an answer is taken until it was taken completely."""
 
     def __bool__(self) -> bool:
         return self._sent is not None or bool(self._context.waiting)
 
     @property
     def is_idle(self) -> bool:
-        """Is no request on its way?"""
+        """True if no request is on its way."""
         return self._sent is None
 
     def add(self, request: TransactionRequest) -> None:
-        """Queue a request, behind those of its priority."""
         self._context.add(request)
 
     def advance(self, now_ms: int) -> int | None:
-        """Send what may be sent, take what arrived; ms until time makes more possible."""
+        """Take an answer that arrived, send the next request; return ms until time allows more."""
         while True:
             ended_by = self._context.status.error
             if ended_by is not None:
@@ -83,14 +82,14 @@ class RequestQueue:
             self._is_taking = False
 
     def _fail(self, error: Exception) -> None:
-        """Give up what was not sent."""
+        """Give up the requests that were not sent."""
         waiting, self._context.waiting = self._context.waiting, []
         for request in waiting:
             if request.result is not None:
                 request.result.fail(error)
 
     def _next(self) -> TransactionRequest | None:
-        """The request whose turn it is, or one that has to be made before it."""
+        """Return the first request, or another request that must be sent before it."""
         request = self._context.waiting[0] if self._context.waiting else None
         if request is None:
             return None
@@ -110,7 +109,8 @@ class RequestQueue:
         return before if not before.needs_coordinator else self._next()
 
     def _interrupted(self, request: TransactionRequest) -> None:
-        """Ctrl-C, or a defect, ended the taking of an answer: nobody knows how much was taken."""
+        """Fail: Ctrl-C, or a defect, ended the taking of an answer, and nobody knows how much was
+        taken."""
         self._sent = self.pending = None
         self._is_taking = False
         error = errors.UnknownServerError(
@@ -141,8 +141,8 @@ class RequestQueue:
             return
         if verdict == Verdict.LOOK_UP and request.needs_coordinator:
             if error.code in UNANSWERED and context.coordinators.raises_epochs:
-                # It may still arrive, in the next transaction, and end that: only since version 2
-                # has each an epoch of its own.
+                # It may arrive late and end the next transaction: only since version 2 each
+                # transaction has an epoch of its own.
                 context.status.open.needs_epoch = True
             context.coordinators.lost(request.group)
         request.not_before_ms = now_ms + request.pause_ms(error, context)

@@ -1,4 +1,4 @@
-"""The requests of a transactional producer: what each asks, and what its answer changes.
+"""The requests of a transactional producer: their messages, and the effects of their answers.
 
 priority  request                            to
 0         FindCoordinator, ApiVersions       any node; the coordinator that was found
@@ -56,12 +56,13 @@ _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _SEVERAL_KEYS_SINCE = 4
 _NEWEST = 32_767
 _FIRST_PAUSE_MS = 20
-"""Before the first partitions are added again: the markers of the last transaction, which are under
-way, take about so long."""
+"""Before the first partitions are added again: writing the markers of the last transaction takes
+about this long."""
 
 
 class CallResult:
-    """Who calls waits for it; the sender, in its turn, gives the outcome."""
+    """The outcome of a call about transactions. The caller waits for it, and may call again after a
+    time-out; the sender sets it."""
 
     __slots__ = ("call", "error", "is_done", "is_told")
 
@@ -71,14 +72,13 @@ class CallResult:
         self.is_done = False
         self.error: Exception | None = None
         self.is_told = False
-        """Has the caller seen the outcome? Until then the same call waits for the same one."""
+        """True if the caller has seen the outcome. Until then the same call waits for the same
+        outcome."""
 
     def succeed(self) -> None:
-        """What was asked for is done."""
         self.is_done = True
 
     def fail(self, error: Exception) -> None:
-        """It will not be done."""
         if not self.is_done:
             self.error = error
             self.is_done = True
@@ -111,7 +111,7 @@ class TransactionContext:
         """The last error of the request that is tried again."""
 
     def add(self, request: TransactionRequest) -> None:
-        """Queue a request behind those of its priority."""
+        """Queue a request behind the others of its priority."""
         self.waiting.append(request)
         self.waiting.sort(key=_priority)
 
@@ -132,16 +132,15 @@ class TransactionRequest:
     priority = 2
     needs_coordinator = True
     group: str | None = None
-    """The group whose coordinator it goes to; None for that of the transactions."""
+    """The group to whose coordinator it goes; None: to the coordinator of the transactions."""
 
     def __init__(self, result: CallResult | None = None) -> None:
         self.result = result
-        """Of the call that waits for it."""
+        """The outcome of the call that waits for it."""
         self.failure_count = 0
         self.not_before_ms = 0
 
     def message(self, context: TransactionContext) -> Any:
-        """The request's message."""
         raise AssertionError(self)
 
     def send(self, context: TransactionContext) -> Pending[Any]:
@@ -153,25 +152,24 @@ class TransactionRequest:
         return context.transport.send(node_id, message, version=version)
 
     def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
-        """Take the answer; the error that refuses it, None when it has succeeded."""
+        """Take the answer; return its error, or None if the request has succeeded."""
         raise AssertionError(self)
 
     def verdict(self, error: KafkaError) -> str:
-        """What its error means."""
+        """Return what to do after its error."""
         return verdict(self.api_key, error)
 
     def pause_ms(self, error: KafkaError, context: TransactionContext) -> int:
-        """Until it is sent again."""
+        """Return the pause before it is sent again."""
         return context.backoff.delay_ms(self.failure_count)
 
     def succeeded(self) -> None:
-        """Nothing is left to do."""
         if self.result is not None:
             self.result.succeed()
 
 
 class FindCoordinator(TransactionRequest):
-    """Who coordinates a group, or the transactions of this producer."""
+    """Asks for the coordinator of a group, or of the transactions of this producer."""
 
     api_key = ApiKey.FIND_COORDINATOR
     priority = 0
@@ -202,13 +200,13 @@ class FindCoordinator(TransactionRequest):
 
     def verdict(self, error: KafkaError) -> str:
         if error.code == ErrorCode.UNSUPPORTED_VERSION and not self._is_old:
-            self._is_old = True  # a broker that said what it serves only now
+            self._is_old = True  # the broker has sent its versions only now
             return Verdict.RETRY
         return super().verdict(error)
 
 
 class AskVersions(TransactionRequest):
-    """What the coordinator of the transactions serves, and which transactions the cluster has."""
+    """Asks the coordinator of the transactions for its versions and for the cluster's features."""
 
     api_key = ApiKey.API_VERSIONS
     priority = 0
@@ -229,7 +227,8 @@ class AskVersions(TransactionRequest):
 
 
 class InitProducerId(TransactionRequest):
-    """The producer's id and an epoch that fences all before; it ends what they left open."""
+    """Asks for the producer's id and an epoch that fences earlier producers and ends their
+    transactions."""
 
     api_key = ApiKey.INIT_PRODUCER_ID
     priority = 1
@@ -277,7 +276,7 @@ class InitProducerId(TransactionRequest):
 
 
 class AddPartitions(TransactionRequest):
-    """Make partitions part of the transaction before the first batch goes there."""
+    """Adds partitions to the transaction before the first batch goes there."""
 
     api_key = ApiKey.ADD_PARTITIONS_TO_TXN
 
@@ -310,7 +309,7 @@ class AddPartitions(TransactionRequest):
             context.status.open.partitions |= self.partitions
             context.status.open.is_started = True
             return None
-        # Those that were not tried, as another was refused, say nothing of why.
+        # A partition that was not tried, as another was refused, does not tell the reason.
         telling = [
             (key, code)
             for key, code in refused.items()
@@ -327,7 +326,7 @@ class AddPartitions(TransactionRequest):
 
 
 class AddOffsets(TransactionRequest):
-    """Make the offsets of a group part of the transaction; then they are committed."""
+    """Adds the offsets of a group to the transaction; then they are committed."""
 
     api_key = ApiKey.ADD_OFFSETS_TO_TXN
 
@@ -360,7 +359,7 @@ class AddOffsets(TransactionRequest):
 
 
 class CommitOffsets(TransactionRequest):
-    """Store offsets of a group, which count when the transaction is committed."""
+    """Stores offsets of a group, which count when the transaction is committed."""
 
     api_key = ApiKey.TXN_OFFSET_COMMIT
 
@@ -422,7 +421,7 @@ class CommitOffsets(TransactionRequest):
 
 
 class EndTxn(TransactionRequest):
-    """Commit or abort, once no batch is left without an outcome."""
+    """Commits or aborts, once every batch has an outcome."""
 
     api_key = ApiKey.END_TXN
     priority = 3
@@ -433,7 +432,7 @@ class EndTxn(TransactionRequest):
 
     def verdict(self, error: KafkaError) -> str:
         found = super().verdict(error)
-        # What cannot be aborted leaves nothing but to close.
+        # If the abort itself is refused, the producer can only be closed.
         return Verdict.CLOSE if found == Verdict.ABORT and not self.commits else found
 
     def message(self, context: TransactionContext) -> EndTxnRequest:
@@ -447,7 +446,7 @@ class EndTxn(TransactionRequest):
     def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         code = response.error_code
         if code in FORGOTTEN and not self.commits:
-            # Nothing of it is left that could be aborted.
+            # The transaction is gone, so there is nothing to abort.
             context.sequences.forget_id()
         elif code == ErrorCode.INVALID_TXN_STATE and self.commits:
             return errors.InvalidTxnState(
@@ -462,7 +461,7 @@ class EndTxn(TransactionRequest):
         return None
 
     def skip(self, context: TransactionContext) -> None:
-        """Nothing is part of the transaction: its end is told to nobody."""
+        """End an empty transaction without a request."""
         self._ended(context)
         self.succeeded()
 

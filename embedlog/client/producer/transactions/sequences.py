@@ -1,14 +1,14 @@
-"""Sequences of a producer: what lets a broker drop what was sent twice.
+"""Sequences of a producer, with which a broker recognizes a batch that was sent twice.
 
-Every batch gets, when it is drained, the producer's id and epoch and the number of its first
-record in its partition. A retry carries the same numbers. `idempotence` says what becomes of them
-without transactions, `manager` with them.
+Every batch gets, when it is drained, the producer's id and epoch and the number of its first record
+in its partition. A retry carries the same numbers. See `idempotence` for their use without
+transactions, `manager` with transactions.
 
-Two things are stricter than in Kafka's client. Until the first batch of a partition is acknowledged
-no second one is sent: a broker that knows nothing of the producer takes any number for its first,
-so the second could be written though the first was refused. And no more than four batches follow
-one that has no outcome, answered or not: a broker knows the last five again, and one before those
-would be refused for ever though it is written.
+Two rules are stricter than in Kafka's client. Until the first batch of a partition is acknowledged
+no second one is sent: a broker that does not know the producer takes any number for its first, so
+the second batch could be written although the first was refused. And at most four batches follow
+one without an outcome, answered or not: a broker recognizes only the last five, and would refuse an
+older one for ever although it is written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KNOWN_AGAIN_COUNT = 5
 
 
 class PartitionSequences:
-    """The numbers of one partition, and its batches without an outcome, in their order."""
+    """The numbers of one partition, and its batches without an outcome, in order."""
 
     __slots__ = (
         "in_flight",
@@ -50,25 +50,26 @@ class PartitionSequences:
         self.next_sequence = 0
         self.last_acked = -1
         self.unresolved_end = -1
-        """The number after those of a batch that was given up without an answer; -1 without."""
+        """The number after a batch that was given up without an answer; -1 without such a batch."""
         for batch in self.in_flight:
             batch.set_producer(producer_id, producer_epoch, self.next_sequence)
             self.next_sequence = after(batch)
 
     @property
     def expected(self) -> int:
-        """The number that the broker must see next, as far as its answers tell."""
+        """The number that the broker must see next, according to its answers."""
         return (self.last_acked + 1) & _SEQUENCE_MASK
 
     @property
     def has_room(self) -> bool:
-        """Would the broker still know the oldest batch without an outcome, after one more?"""
+        """True if the broker recognizes the oldest batch without an outcome even after one more
+        batch."""
         oldest = self.in_flight[0]
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
     @property
     def is_on_wire(self) -> bool:
-        """Is any batch's last attempt unanswered?"""
+        """True if the last attempt of any batch is unanswered."""
         return any(batch.is_on_wire for batch in self.in_flight)
 
 
@@ -145,7 +146,7 @@ class Sequences:
         self.producer_id = self.producer_epoch = -1
 
     def number(self, batch: ProducerBatch) -> None:
-        """Give a drained batch its numbers, unless a former attempt has."""
+        """Number a drained batch, unless an earlier attempt has."""
         batch.is_on_wire = True
         if batch.base_sequence >= 0:
             return
@@ -161,7 +162,7 @@ class Sequences:
         sequences.in_flight.append(batch)
 
     def acknowledged(self, batch: ProducerBatch) -> None:
-        """The broker has the batch."""
+        """Note that the broker has the batch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return
@@ -170,12 +171,12 @@ class Sequences:
         for earlier in sequences.in_flight[:slot]:
             earlier.overtaken_count += 1
         last = (after(batch) - 1) & _SEQUENCE_MASK
-        # Not `>`: after 2^31 numbers they begin again at 0.
+        # Not `>`: numbers begin at 0 again after 2^31.
         if sequences.last_acked < 0 or (last - sequences.last_acked) & _SEQUENCE_MASK < _HALF:
             sequences.last_acked = last
 
     def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """The batch is sent in parts: they share out its numbers."""
+        """Number the parts of a batch that is sent in parts."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return
@@ -187,12 +188,12 @@ class Sequences:
         sequences.in_flight[slot : slot + 1] = parts
 
     def _has_turn(self, batch: ProducerBatch) -> bool:
-        """May this first batch of its queue be sent now, without breaking the order of numbers?"""
+        """Return whether this first batch of its queue may be sent now, in the order of numbers."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None:
             return True
         if batch.base_sequence >= 0:
-            # A retry: only the oldest batch without an outcome may go.
+            # A retry: only the oldest batch without an outcome may be sent.
             return sequences.in_flight[0] is batch
         if sequences.unresolved_end >= 0:
             return False
@@ -204,7 +205,7 @@ class Sequences:
 
     @property
     def _is_first_checked(self) -> bool:
-        """Would a broker refuse a number other than 0 of a producer or epoch that is new to it?"""
+        """True if a broker refuses a first number other than 0 of a new producer or epoch."""
         return False
 
     def _is_current(self, sequences: PartitionSequences) -> bool:
@@ -215,5 +216,5 @@ class Sequences:
 
 
 def after(batch: ProducerBatch) -> int:
-    """The number after the batch's last."""
+    """Return the number after the batch's last record."""
     return (batch.base_sequence + batch.record_count) & _SEQUENCE_MASK

@@ -1,6 +1,6 @@
-"""The state of a transactional producer, the transaction that is open, and the error that ended it.
+"""The state of a transactional producer, its open transaction, and the error that ended it.
 
-Whatever changes the state does so here, by the table in `states`.
+All changes of the state happen here, by the table `VALID_PREVIOUS`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TransactionState:
-    """What a transactional producer is doing, in Kafka's words."""
+    """The states of a transactional producer, in Kafka's words."""
 
     UNINITIALIZED = "uninitialized"
     INITIALIZING = "initializing"
@@ -60,16 +60,16 @@ VALID_PREVIOUS = {
         _S.FATAL_ERROR,
     },
 }
-"""By state: those it may be entered from. Nothing leaves `FATAL_ERROR`."""
+"""By state, the states that it may follow. Nothing leaves `FATAL_ERROR`."""
 
 SENDS = frozenset((_S.IN_TRANSACTION, _S.COMMITTING))
-"""Where batches may be sent, also again."""
+"""The states in which batches may be sent, also again."""
 
 CLOSED = frozenset((_S.UNINITIALIZED, _S.INITIALIZING, _S.READY))
-"""Where there is no transaction that a record could belong to."""
+"""The states without a transaction that a record could belong to."""
 
 OPEN = frozenset((_S.IN_TRANSACTION, _S.ABORTABLE_ERROR))
-"""Where there is a transaction that closing the producer aborts."""
+"""The states with a transaction that closing the producer aborts."""
 
 _HINTS = {
     _S.UNINITIALIZED: "; call init_transactions first",
@@ -84,7 +84,7 @@ _NOTES = {
 
 
 class OpenTransaction:
-    """What one transaction is made of, from its begin to its end."""
+    """One transaction, from its begin to its end."""
 
     __slots__ = (
         "is_ending",
@@ -99,47 +99,47 @@ class OpenTransaction:
 
     def __init__(self, *, is_v2: bool) -> None:
         self.is_v2 = is_v2
-        """Do brokers make what is written part of it by themselves?"""
+        """True if brokers add the written partitions to it by themselves."""
         self.is_started = False
-        """May the coordinator know of it?"""
+        """True if the coordinator may know of it."""
         self.is_ending = False
-        """Was its end sent, so that nothing may become part of it any more?"""
+        """True if its end was sent, so that nothing can be added any more."""
         self.needs_epoch = False
-        """Were sequences lost, so that the next one needs a new epoch?"""
+        """True if sequences were lost, so that the next transaction needs a new epoch."""
         self.partitions: set[tuple[str, int]] = set()
-        """Those that are part of it."""
+        """The partitions that were added to it."""
         self.new_partitions: set[tuple[str, int]] = set()
-        """Those that are to become part of it."""
+        """The partitions to add to it."""
         self.pending_partitions: set[tuple[str, int]] = set()
-        """Those that were asked for."""
+        """The partitions of requests under way."""
         self.prepared: PreparedTransaction | None = None
 
 
 class TransactionStatus:
-    """Of one producer; changed in its sender's turn, by the calls that others make there too."""
+    """The status of one producer; changed only in its sender's turn, also by the user's calls."""
 
     def __init__(self, settings: Settings) -> None:
         self.transactional_id: str = settings["transactional.id"]
         self._timeout_ms: int = settings["transaction.timeout.ms"]
         self.state = _S.UNINITIALIZED
         self.open = OpenTransaction(is_v2=False)
-        """The transaction; between two of them an empty one."""
+        """The transaction; between two transactions an empty one."""
         self.error: Exception | None = None
-        """Why it can only be aborted, or the producer be closed."""
+        """The reason why it can only be aborted, or the producer be closed."""
         self.doom: Exception | None = None
-        """What records fail with that wait to be sent; None while they may be."""
+        """The error for unsent records once the transaction cannot commit; None before that."""
         self.tell_open: Callable[[bool], None] | None = None
-        """Called with each change of the state: may records be sent?"""
+        """Called at each change of the state with whether records may be sent."""
 
     def transition_to(self, state: str) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. No other code assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
         if self.tell_open is not None:
             self.tell_open(state == _S.IN_TRANSACTION)
 
     def begin_abort(self) -> None:
-        """From here on records are dropped that were not sent."""
+        """Begin an abort: unsent records are dropped from here on."""
         self.transition_to(_S.ABORTING)
         self.error = None
         if self.doom is None:
@@ -148,19 +148,19 @@ class TransactionStatus:
         self.open.new_partitions.clear()
 
     def ended(self, state: str) -> None:
-        """The transaction is over: go on in `state`."""
+        """End the transaction, and enter `state`."""
         self.transition_to(state)
         self.doom = None
         self.open = OpenTransaction(is_v2=self.open.is_v2)
 
     def record_failed(self, error: Exception) -> None:
-        """A record is not part of the transaction that should be."""
+        """Note that a record of the transaction failed."""
         is_fatal = is_fatal_to_produce(error)
         if is_fatal or self.state in SENDS:
             self.refused(error, is_fatal=is_fatal)
 
     def refused(self, error: Exception, *, is_fatal: bool) -> Exception:
-        """An error ends the transaction or the producer; what the caller is told."""
+        """End the transaction or the producer because of `error`; return the caller's error."""
         if self.state == _S.FATAL_ERROR:
             assert self.error is not None, self
             return self.error
@@ -172,18 +172,17 @@ class TransactionStatus:
         elif self.state in VALID_PREVIOUS[_S.ABORTABLE_ERROR]:
             self.transition_to(_S.ABORTABLE_ERROR)
         else:
-            return told  # it is being aborted, or has been
+            return told  # it is being aborted, or was
         self.error = self.doom = told
         self.open.new_partitions.clear()
         return told
 
     def raise_error(self) -> None:
-        """Raise the error that there is, if any."""
         if self.error is not None:
             raise again(self.error)
 
     def wrong_state(self, call: str) -> IllegalState:
-        """What `call` raises that does not fit the state."""
+        """Return the error of a `call` that does not fit the state."""
         return IllegalState(f"{call}: the producer is {self.state}{_HINTS.get(self.state, '')}")
 
     def _told(self, error: Exception, *, is_fatal: bool) -> Exception:
@@ -200,5 +199,5 @@ class TransactionStatus:
 
 
 def again(error: Exception) -> Exception:
-    """The error for one more caller, who adds to its traceback."""
+    """Return a copy of the error for one more caller, whose traceback it gets."""
     return copy(error)

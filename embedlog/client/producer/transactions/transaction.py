@@ -50,10 +50,10 @@ class Transaction:
         return self._send_batch(topic, values, **more)
 
     def send_offsets(self, consumer: Consumer, offsets: Any = None) -> None:
-        """Commit what `consumer` has read for its group, as part of the transaction.
+        """Commit the position of `consumer` for its group, as part of the transaction.
 
-        By default its positions: everything that it has returned. `offsets` are others, as
-        `Consumer.commit` takes them. Its enable.auto.commit must be off.
+        By default these are the offsets after all returned records. `offsets` replaces them, in the
+        form of `Consumer.commit`. The consumer's enable.auto.commit must be off.
 
         Raises:
             IllegalState: enable.auto.commit is on. KafkaError: InvalidGroupId, without a group.id.
@@ -82,7 +82,7 @@ class Transaction:
             raise
 
     def _abort(self, why: BaseException) -> None:
-        """Abort; what stands in the way of that must not hide `why` it is aborted."""
+        """Abort; a failure of the abort must not hide its reason `why`."""
         try:
             self._producer.abort_transaction()
         except EmbedlogError as error:
