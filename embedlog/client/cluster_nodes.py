@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,19 +14,14 @@ if TYPE_CHECKING:
     from wire.schemas.produce import NodeEndpoint
 
 
-class Node:
+class Node(Value):
     """A broker. It is fenced if it is registered but does not send heartbeats."""
 
-    __slots__ = ("host", "is_fenced", "node_id", "port", "rack")
-
-    def __init__(
-        self, node_id: int, host: str, port: int, rack: str | None, *, is_fenced: bool = False
-    ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.is_fenced = is_fenced
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool = False
 
     def __repr__(self) -> str:
         return f"Node({self.node_id}, {self.host!r}, {self.port})"

@@ -17,6 +17,7 @@ from embedlog.client.metadata_pauses import MetadataPauses
 from embedlog.client.wanted_topics import WantedTopics
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
+from embedlog.value import Value
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -67,43 +68,19 @@ _SURFACED = frozenset(
 NO_LEADER = -1
 
 
-class PartitionInfo:
+class PartitionInfo(Value):
     """One partition of the metadata. `leader` is -1 while there is none."""
 
-    __slots__ = ("isr", "leader", "leader_epoch", "offline_replicas", "partition", "replicas")
-
-    def __init__(
-        self,
-        partition: int,
-        leader: int,
-        leader_epoch: int,
-        *,
-        replicas: tuple[int, ...] = (),
-        isr: tuple[int, ...] = (),
-        offline_replicas: tuple[int, ...] = (),
-    ) -> None:
-        self.partition = partition
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.replicas = replicas
-        self.isr = isr
-        self.offline_replicas = offline_replicas
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
 
     def without_leader(self) -> PartitionInfo:
         """Return the same partition without its leader."""
-        return PartitionInfo(
-            self.partition,
-            NO_LEADER,
-            self.leader_epoch,
-            replicas=self.replicas,
-            isr=self.isr,
-            offline_replicas=self.offline_replicas,
-        )
-
-    def equals(self, other: PartitionInfo) -> bool:
-        """Return whether all fields are equal."""
-        names = PartitionInfo.__slots__
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        return self.replace(leader=NO_LEADER)
 
     def __repr__(self) -> str:
         return f"PartitionInfo({self.partition}, leader {self.leader}, epoch {self.leader_epoch})"
@@ -128,14 +105,7 @@ class TopicInfo:
     def led_by(self, partition: int, leader: int, leader_epoch: int) -> TopicInfo:
         """Return the topic with another leader of one partition, and the same replicas."""
         known = self.partitions[partition]
-        changed = PartitionInfo(
-            partition,
-            leader,
-            leader_epoch,
-            replicas=known.replicas,
-            isr=known.isr,
-            offline_replicas=known.offline_replicas,
-        )
+        changed = known.replace(leader=leader, leader_epoch=leader_epoch)
         partitions = [*self.partitions[:partition], changed, *self.partitions[partition + 1 :]]
         return TopicInfo(self.name, self.topic_id, self.is_internal, partitions)
 
@@ -392,7 +362,7 @@ class Metadata:
                 isr=tuple(found.isr_nodes),
                 offline_replicas=tuple(found.offline_replicas),
             )
-            partitions.append(before if before is not None and before.equals(info) else info)
+            partitions.append(before if before == info and before is not None else info)
         if old is not None and same and partitions == old.partitions:
             return old
         name = described.name or ""

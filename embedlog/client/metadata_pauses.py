@@ -15,18 +15,6 @@ _NEVER_MS = -(1 << 62)
 class MetadataPauses:
     """The pauses of one client. Times are monotonic milliseconds."""
 
-    __slots__ = (
-        "_age_max_ms",
-        "_backoff",
-        "_doubt_after_ms",
-        "_failures",
-        "_not_before_ms",
-        "_repeats",
-        "_unanswered_since_ms",
-        "expires_at_ms",
-        "is_requested",
-    )
-
     def __init__(self, settings: Settings, random: Random) -> None:
         self._age_max_ms: int = settings["metadata.max.age.ms"]
         self._doubt_after_ms: int = settings["metadata.recovery.rebootstrap.trigger.ms"]

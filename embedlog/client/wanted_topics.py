@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -10,31 +12,18 @@ if TYPE_CHECKING:
     from wire.schemas.metadata import MetadataRequest
 
 
-class Question:
+class Question(Value):
     """One metadata request."""
 
-    __slots__ = ("asks_all", "is_partial", "request")
-
-    def __init__(self, request: MetadataRequest, *, asks_all: bool, is_partial: bool) -> None:
-        self.request = request
-        self.asks_all = asks_all
-        """True if it is about all topics of the cluster."""
-        self.is_partial = is_partial
-        """True if it is only about new topics, so that the other topics stay as old as they are."""
+    request: MetadataRequest
+    asks_all: bool
+    """True if it is about all topics of the cluster."""
+    is_partial: bool
+    """True if it is only about new topics, so that the other topics stay as old as they are."""
 
 
 class WantedTopics:
     """The wanted topics of one client. Any thread may call `want`, the asking thread the rest."""
-
-    __slots__ = (
-        "_asks_all",
-        "_create_topics",
-        "_idle_max_ms",
-        "follows_all",
-        "in_use",
-        "new",
-        "used",
-    )
 
     def __init__(self, settings: Settings, *, create_topics: bool) -> None:
         """`create_topics`: asking for an unknown topic may create it, if the broker allows that."""

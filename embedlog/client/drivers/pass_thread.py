@@ -16,17 +16,6 @@ if TYPE_CHECKING:
 class PassThread:
     """Starts with the first pass, ends after `stop`. Thread-safe."""
 
-    __slots__ = (
-        "_ended",
-        "_is_stopped",
-        "_is_unnoted",
-        "_looping",
-        "_name",
-        "_scheduler",
-        "_thread",
-        "_transport",
-    )
-
     def __init__(self, transport: Transport, name: str) -> None:
         self._transport = transport
         self._scheduler = transport.runtime.scheduler

@@ -37,17 +37,6 @@ _SOFTWARE_NAME = "embedlog"
 class ConnectionSetup:
     """The setup of the successive connections to one node."""
 
-    __slots__ = (
-        "_address",
-        "_asked_again",
-        "_credentials",
-        "_exchange",
-        "_expected",
-        "_reauthenticates_at_ms",
-        "deadline_ms",
-        "versions",
-    )
-
     def __init__(self, address: str, credentials: Credentials | None) -> None:
         """`address` appears in error texts."""
         self._address = address

@@ -77,16 +77,6 @@ class HeldWrites:
 class Connector:
     """The channels of one client's connections, and the pauses before new attempts."""
 
-    __slots__ = (
-        "_backoff",
-        "_by_channel",
-        "_channels",
-        "_setup_timeout",
-        "_writes",
-        "failure_count",
-        "has_news",
-    )
-
     def __init__(
         self,
         channels: Channels,

@@ -40,6 +40,8 @@ broker did."""
 
 
 class ConnectionState:
+    """The states of a connection."""
+
     DISCONNECTED = 0
     CONNECTING = 1
     CHECKING_VERSIONS = 2
@@ -47,23 +49,13 @@ class ConnectionState:
     AUTHENTICATING = 4
 
 
+_S = ConnectionState
 VALID_PREVIOUS = {
-    ConnectionState.DISCONNECTED: frozenset(
-        (
-            ConnectionState.CONNECTING,
-            ConnectionState.CHECKING_VERSIONS,
-            ConnectionState.AUTHENTICATING,
-            ConnectionState.READY,
-        )
-    ),
-    ConnectionState.CONNECTING: frozenset((ConnectionState.DISCONNECTED,)),
-    ConnectionState.CHECKING_VERSIONS: frozenset((ConnectionState.CONNECTING,)),
-    ConnectionState.AUTHENTICATING: frozenset(
-        (ConnectionState.CHECKING_VERSIONS, ConnectionState.READY)
-    ),
-    ConnectionState.READY: frozenset(
-        (ConnectionState.CHECKING_VERSIONS, ConnectionState.AUTHENTICATING)
-    ),
+    _S.DISCONNECTED: {_S.CONNECTING, _S.CHECKING_VERSIONS, _S.AUTHENTICATING, _S.READY},
+    _S.CONNECTING: {_S.DISCONNECTED},
+    _S.CHECKING_VERSIONS: {_S.CONNECTING},
+    _S.AUTHENTICATING: {_S.CHECKING_VERSIONS, _S.READY},
+    _S.READY: {_S.CHECKING_VERSIONS, _S.AUTHENTICATING},
 }
 
 

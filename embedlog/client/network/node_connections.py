@@ -14,18 +14,6 @@ if TYPE_CHECKING:
 class NodeConnections:
     """Connections to the cluster's nodes, to coordinators, and to the bootstrap addresses."""
 
-    __slots__ = (
-        "_below",
-        "_bootstrap",
-        "_checks_identity",
-        "_cluster_id",
-        "_coordinators",
-        "_drop",
-        "_make",
-        "_nodes",
-        "_returns",
-    )
-
     def __init__(
         self,
         addresses: Sequence[tuple[str, int]],

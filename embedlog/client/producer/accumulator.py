@@ -445,16 +445,6 @@ _PATIENCE_MS = 5
 class MemoryWait:
     """The wait of a producer's threads for free memory."""
 
-    __slots__ = (
-        "_accumulator",
-        "_ample",
-        "_clock",
-        "_driver",
-        "_max_block_ms",
-        "exhausted_count",
-        "waited_ns",
-    )
-
     def __init__(
         self, accumulator: RecordAccumulator, driver: Driver, settings: Settings, clock: Clock
     ) -> None:

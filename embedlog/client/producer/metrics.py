@@ -14,32 +14,17 @@ if TYPE_CHECKING:
 class RequestMetrics:
     """Counters of requests; an append in process is not a request."""
 
-    __slots__ = (
-        "answer_count",
-        "batch_count",
-        "encoded_size",
-        "latency_max_ms",
-        "latency_total_ms",
-        "plain_size",
-        "queue_max_ms",
-        "queue_total_ms",
-        "record_count",
-        "throttle_max_ms",
-        "throttle_total_ms",
-    )
-
-    def __init__(self) -> None:
-        self.answer_count = 0
-        self.batch_count = 0
-        self.record_count = 0
-        self.encoded_size = 0
-        self.plain_size = 0
-        self.queue_total_ms = 0
-        self.queue_max_ms = 0
-        self.latency_total_ms = 0
-        self.latency_max_ms = 0
-        self.throttle_total_ms = 0
-        self.throttle_max_ms = 0
+    answer_count = 0
+    batch_count = 0
+    record_count = 0
+    encoded_size = 0
+    plain_size = 0
+    queue_total_ms = 0
+    queue_max_ms = 0
+    latency_total_ms = 0
+    latency_max_ms = 0
+    throttle_total_ms = 0
+    throttle_max_ms = 0
 
     def batch_sent(self, batch: ProducerBatch, now_ms: int) -> None:
         """Count an encoded batch of a request."""
@@ -66,21 +51,11 @@ class RequestMetrics:
 class RecordMetrics:
     """Counters of records that have an outcome."""
 
-    __slots__ = (
-        "failed_count",
-        "retried_count",
-        "split_batch_count",
-        "written_batch_count",
-        "written_count",
-        "written_size",
-    )
-
-    def __init__(self) -> None:
-        self.written_count = 0
-        self.written_batch_count = 0
-        self.written_size = 0
-        """Bytes of the batches, as they were sent."""
-        self.failed_count = 0
-        """Includes records that never came into a batch."""
-        self.retried_count = 0
-        self.split_batch_count = 0
+    written_count = 0
+    written_batch_count = 0
+    written_size = 0
+    """Bytes of the batches, as they were sent."""
+    failed_count = 0
+    """Includes records that never came into a batch."""
+    retried_count = 0
+    split_batch_count = 0

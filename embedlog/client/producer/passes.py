@@ -183,19 +183,6 @@ class UnattendedPasses:
     callers that drive by themselves pay 60 looks a second, not a wake-up for every record.
     """
 
-    __slots__ = (
-        "_accumulator",
-        "_care",
-        "_clock",
-        "_driver",
-        "_linger_ms",
-        "_pause_ms",
-        "_quiet_since_ms",
-        "_scheduler",
-        "_thread",
-        "_transport",
-    )
-
     def __init__(
         self,
         driver: Driver,

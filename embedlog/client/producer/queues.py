@@ -91,18 +91,6 @@ class PartitionQueue:
 class TopicQueues:
     """The queues of one topic; records without a key join its sticky queue."""
 
-    __slots__ = (
-        "by_key",
-        "compression_ratio",
-        "has_choice",
-        "info",
-        "name",
-        "queues",
-        "rules",
-        "sticky_queue",
-        "sticky_size",
-    )
-
     def __init__(self, info: TopicInfo, rules: ProducerQueues) -> None:
         self.name = info.name
         self.info = info
@@ -209,16 +197,6 @@ def _is_before(waiting: ProducerBatch, batch: ProducerBatch) -> bool:
 class ProducerQueues:
     """The queues of all topics that one producer has sent to, and the settings of sticky
     partitions."""
-
-    __slots__ = (
-        "_found",
-        "_lock",
-        "adaptive",
-        "below",
-        "compresses",
-        "latencies",
-        "switch_size",
-    )
 
     def __init__(self, settings: Settings, below: Callable[[int], int], lock: RLock) -> None:
         """`below(n)` draws a number of [0, n). `lock` is the accumulator's."""

@@ -25,18 +25,6 @@ _IDEMPOTENT_IN_FLIGHT_MAX = 5
 class SenderSettings:
     """The settings that a sender reads."""
 
-    __slots__ = (
-        "acks",
-        "codec",
-        "in_flight_max",
-        "level",
-        "linger_ms",
-        "part_size_max",
-        "request_size_max",
-        "request_timeout_ms",
-        "transactional_id",
-    )
-
     def __init__(self, settings: Settings, *, in_process: bool) -> None:
         codec: str = settings["compression.type"]
         self.codec = _CODECS[codec]

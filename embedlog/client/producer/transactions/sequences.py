@@ -29,15 +29,6 @@ _KNOWN_AGAIN_COUNT = 5
 class PartitionSequences:
     """The numbers of one partition, and its batches without an outcome, in order."""
 
-    __slots__ = (
-        "in_flight",
-        "last_acked",
-        "next_sequence",
-        "producer_epoch",
-        "producer_id",
-        "unresolved_end",
-    )
-
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.in_flight: list[ProducerBatch] = []
         """Sent at least once; on the wire, or queued to be sent again."""

@@ -86,17 +86,6 @@ _NOTES = {
 class OpenTransaction:
     """One transaction, from its begin to its end."""
 
-    __slots__ = (
-        "is_ending",
-        "is_started",
-        "is_v2",
-        "needs_epoch",
-        "new_partitions",
-        "partitions",
-        "pending_partitions",
-        "prepared",
-    )
-
     def __init__(self, *, is_v2: bool) -> None:
         self.is_v2 = is_v2
         """True if brokers add the written partitions to it by themselves."""
