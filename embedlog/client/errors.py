@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.errors import EmbedlogError, TimedOut
+from embedlog.errors import IllegalState as IllegalState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ def because(last_error: KafkaError | None) -> str:
     if last_error is None:
         return ""
     return f"; the last error was: {type(last_error).__name__}: {last_error}"
-
-
-class IllegalState(EmbedlogError):
-    """The client's state does not allow the call, such as a seek without an assignment."""
 
 
 class ConcurrentUse(EmbedlogError):

@@ -1,11 +1,11 @@
-"""`Cluster`: brokers over a directory, or over memory; what `embedlog.open` returns.
+"""`Cluster`: brokers over a directory or over memory. `embedlog.open` returns it.
 
     with embedlog.open("data") as cluster:
         with cluster.producer() as producer:
             producer.send("events", b"value").result()
 
-Opening reads the metadata log, hosts every partition and starts no thread, unless `background` asks
-for one. A socket, and its thread, come with `listen` only.
+Opening reads the metadata log and hosts every partition. It starts no thread unless `background`
+is true. Only `listen` opens a socket and starts its thread.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from _weakref import ref
 from sys import _getframe
 
 from embedlog.cluster.layout import broker_count
-from embedlog.cluster.single import Alone
+from embedlog.cluster.single import Single
 from embedlog.config.broker_config import BrokerConfig, normalise_names
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime.at_exit import CLUSTERS
@@ -57,28 +57,28 @@ if TYPE_CHECKING:
 
 
 _MEMORY_DIRECTORY = "memory"
-"""The data directory's name in a file system of its own, when there is no path."""
+"""Name of the data directory in memory, without a path."""
 
 _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
 
 _EMBEDDED = {
-    # An application knows its workers, and shall not wait 3 s for others at each start.
+    # An application knows its workers. It shall not wait 3 s for more members at each start.
     _REBALANCE_DELAY: "0",
-    # A test's first record to a topic costs 80 ms otherwise: a client's pause before it asks again.
+    # Otherwise the first record to a topic costs 80 ms, the client's pause between two requests.
     "embedlog.auto.create.topics.await": "true",
 }
-"""What `open` sets differently from Kafka, unless told."""
+"""Defaults of `open` that differ from Kafka's."""
 
 
 class Cluster:
-    """The brokers of this process, one unless there are more, and the clients' way to them.
+    """One or several brokers of this process, and the clients' way to them.
 
-    Every method may be called from any thread. `durability` says what an acknowledged record
-    survives by default: "memory" nothing, "os" the end of this process, "fsync" loss of power;
-    a topic may say otherwise (`embedlog.durability`).
+    Every method may be called from any thread. `durability` is the default level: an acknowledged
+    record survives nothing ("memory"), the end of this process ("os"), or loss of power ("fsync").
+    A topic can have its own level (`embedlog.durability`).
 
-    One that is dropped, or left open when the interpreter ends, is closed then, with a
-    ResourceWarning. Clients and listeners keep their cluster.
+    A cluster that is dropped, or still open when the interpreter ends, is closed with a
+    ResourceWarning. Clients and listeners keep their cluster alive.
     """
 
     def __init__(
@@ -98,10 +98,9 @@ class Cluster:
     ) -> None:
         """Open the directory at `path`, or a cluster in memory. See `open`.
 
-        `is_embedded`: with the defaults of `open` where they are not Kafka's.
-        `waits_for_committer`: who has the directory for a commit of staged files will soon go.
-
-        `runtime` replaces clock, files, threads and randomness: see `embedlog.testing`.
+        `is_embedded`: take the defaults of `open`, not Kafka's. `waits_for_committer`: wait a
+        moment if a Spark committer holds the directory. `runtime` replaces clock, files, threads
+        and randomness: see `embedlog.testing`.
         """
         self.path = data_directory(path)
         directory = self.path or _MEMORY_DIRECTORY
@@ -113,13 +112,13 @@ class Cluster:
         self.config.set_static("embedlog.durability", self.durability)
         self.config.set_static("log.dirs", ",".join((directory, *self.log_dirs)))
         if self.path is None:
-            # A test shall not wait 3 s for members that it does not start.
+            # A test shall not wait 3 s for further members.
             self._set_defaults({_REBALANCE_DELAY: "0"})
         if is_embedded:
             self._set_defaults(_EMBEDDED)
         self.runtime = runtime or runtime_of(self.path)
         self._transports: dict[int, ReferenceType[LocalTransport]] = {}
-        self._brokers: Alone | Several = self._open(
+        self._brokers: Single | Several = self._open(
             directory, brokers, racks, cluster_id, waits_for_committer
         )
         self._background: BackgroundThread | None = None
@@ -129,9 +128,9 @@ class Cluster:
             self._background = BackgroundThread(self.runtime)
         self._is_closed = False
         self._is_closing = False
-        """Is a close at work, or done?"""
+        """True once `close` began."""
         stays_in_parent(self)
-        # Who brings a runtime decides itself what becomes of a cluster that it drops.
+        # A caller with its own runtime closes its clusters itself.
         self._forget = self._watch_end() if runtime is None else None
 
     def _open(
@@ -141,10 +140,10 @@ class Cluster:
         racks: Sequence[str],
         cluster_id: str | None,
         waits_for_committer: bool,
-    ) -> Alone | Several:
+    ) -> Single | Several:
         count = broker_count(self.runtime.files, directory, count, racks)
         if count == 1:
-            return Alone(
+            return Single(
                 self.runtime,
                 directory,
                 self.config,
@@ -162,7 +161,7 @@ class Cluster:
             self.config,
             count=count,
             racks=racks,
-            # In memory, too, what a broker has written is there when it starts again.
+            # Also in memory, a broker that starts again has the records it wrote before.
             durability=self.durability if self.path is not None else "os",
             on_disk=self.path is not None,
             log_dirs=self.log_dirs,
@@ -170,7 +169,7 @@ class Cluster:
         )
 
     def _watch_end(self) -> Callable[[], None]:
-        """Be closed when the interpreter ends; return what undoes that."""
+        """Close the cluster when the interpreter ends. Return a function that cancels this."""
         self._opened_at = _line_outside()
         reference = ref(self)
 
@@ -189,31 +188,32 @@ class Cluster:
     # Brokers
 
     def broker(self, node_id: int | None = None) -> BrokerNode:
-        """A broker by its number; without one the only broker.
+        """Return the broker with this number; None means the only broker.
 
         Raises:
-            ConfigError: there is none of that number, or there are several.
+            ConfigError: no broker has that number, or `node_id` is None and there are several.
         """
         return self._brokers.broker(node_id)
 
     @property
     def brokers(self) -> list[BrokerNode]:
-        """Every broker, by number, also those that do not run."""
+        """All brokers by number, running or not."""
         return self._brokers.brokers()
 
     def partition(self, topic: str, partition: int) -> ClusterPartition:
-        """A partition of a cluster of several brokers: who leads it, and how to change that.
+        """Return a handle of a partition of several brokers: its leader, replicas and moves.
 
         Raises:
             ConfigError: there is one broker.
         """
         from embedlog.cluster.handles.cluster_partition import ClusterPartition
 
-        return ClusterPartition(self._several("partition"), topic, partition)
+        several = self._several("partition")
+        return ClusterPartition(several.host, several.members, topic, partition)
 
     @property
     def network(self) -> ClusterNetwork:
-        """What several brokers send each other goes through it.
+        """The links between several brokers, to cut and to slow down.
 
         Raises:
             ConfigError: there is one broker.
@@ -222,28 +222,29 @@ class Cluster:
 
     @property
     def controller(self) -> ClusterController:
-        """The controller of several brokers: it may be stopped and started.
+        """A handle of the controller of several brokers, to stop and start it.
 
         Raises:
             ConfigError: there is one broker.
         """
         from embedlog.cluster.handles.cluster_controller import ClusterController
 
-        return ClusterController(self._several("controller"))
+        several = self._several("controller")
+        return ClusterController(several.host, several.try_again)
 
     def add_broker(self, node_id: int | None = None, *, rack: str | None = None) -> BrokerNode:
-        """Let another broker join a cluster of several; without a number it gets the next.
+        """Add a broker to a cluster of several, with the next free number unless given.
 
         Raises:
-            ConfigError: there is one of that number, or the cluster is of one broker.
+            ConfigError: a broker has that number, or the cluster has one broker.
         """
         return self._several("add_broker").add(node_id, rack)
 
     def remove_broker(self, node_id: int) -> None:
-        """Stop a broker of several, and forget it. Replicas that it had stay assigned to it.
+        """Stop a broker of several, and unregister it. Its replicas stay assigned to it.
 
         Raises:
-            ConfigError: there is none of that number, or the cluster is of one broker.
+            ConfigError: no broker has that number, or the cluster has one broker.
         """
         self._several("remove_broker").remove(node_id)
 
@@ -257,28 +258,28 @@ class Cluster:
     # Clients
 
     def producer(self, **settings: Any) -> Producer:
-        """A producer to this cluster; settings as of `embedlog.Producer`."""
+        """Return a producer to this cluster, with the settings of `embedlog.Producer`."""
         from embedlog.client.producer.producer import Producer
 
         return Producer(self, **settings)
 
     def consumer(self, **settings: Any) -> Consumer:
-        """A consumer of this cluster; settings as of `embedlog.Consumer`."""
+        """Return a consumer of this cluster, with the settings of `embedlog.Consumer`."""
         from embedlog.client.consumer.consumer import Consumer
 
         return Consumer(self, **settings)
 
     def admin(self, **settings: Any) -> Admin:
-        """An admin client of this cluster; settings as of `embedlog.Admin`."""
+        """Return an admin client of this cluster, with the settings of `embedlog.Admin`."""
         from embedlog.client.admin.admin import Admin
 
         return Admin(self, **settings)
 
     def connect(self, client_id: str | None = None) -> Transport:
-        """A transport to the brokers: requests as objects, no bytes, no socket.
+        """Return a transport to the brokers: requests are objects; no bytes, no socket.
 
-        A client that says its `client_id`, which may be empty, ends with this process: groups do
-        not wait for it when the directory is opened again. None: requests of anybody.
+        With a `client_id` (it may be empty) the client belongs to this process: after the directory
+        is opened again, groups do not wait for it. None: the client is unknown.
 
         Raises:
             ClosedError: the cluster was closed.
@@ -296,7 +297,7 @@ class Cluster:
 
     @property
     def topics(self) -> list[str]:
-        """The names of the topics that are not a coordinator's, sorted.
+        """Sorted names of all topics but the coordinators' internal ones.
 
         Raises:
             ClosedError: the cluster was closed.
@@ -314,10 +315,10 @@ class Cluster:
         replication_factor: int = -1,
         config: Mapping[str, object] | None = None,
     ) -> CreatedTopic:
-        """Make a topic; -1 partitions means `num.partitions`, -1 replicas
-        `default.replication.factor`. Settings by Kafka's names.
+        """Create a topic. -1 partitions means `num.partitions`, -1 replicas
+        `default.replication.factor`. `config` has Kafka's names.
 
-        The result says what the broker filled in: the id, the counts, every setting.
+        The result has the topic's id, its counts and every setting.
 
         Raises:
             KafkaError: TopicAlreadyExists, InvalidTopic, InvalidConfig, InvalidPartitions.
@@ -333,19 +334,17 @@ class Cluster:
         partitions = arguments.partition_count(partitions, "create_topic", "partitions")
         given = arguments.mapping(config or {}, "create_topic", "config", "name: value")
         texts = {key: text_of(value) for key, value in given.items()}
-        # None leaves the default, as in `open`; the protocol has no word for that.
+        # None means the default, as in `open`. The protocol cannot express that.
         configs = {key: text for key, text in texts.items() if text is not None}
         topic = creatable(NewTopic(name, partitions, replication_factor, configs=configs))
         (made,) = self._ask(CreateTopicsRequest(topics=[topic])).topics
         return created(made)
 
     def _ask(self, request: Request[R]) -> R:
-        """What the broker answers, through the door that all take."""
+        """Send a request through the brokers' door, and return the answer."""
         from embedlog.transport import ANY_NODE
 
-        transport = self._connect(
-            appends=False
-        )  # it appends nothing, and Produce takes 1 ms to load
+        transport = self._connect(appends=False)  # loading Produce would take 1 ms
         pending = transport.send(ANY_NODE, request)
         while not pending.done():
             transport.wait(pending, None)
@@ -360,16 +359,17 @@ class Cluster:
         *,
         allow_remote_plaintext: bool = False,
     ) -> BrokerListener | ClusterListener:
-        """Serve the cluster at an address, in a thread of its own, until closed.
+        """Serve the cluster at an address until closed. The listener has a thread of its own.
 
-        `address` of the result is what any Kafka client takes as its bootstrap server. What is not
-        given says the setting `listeners` if it was made, for the first listener; else the host is
-        loopback, and the port 0, which finds a free one. Several brokers have a port each, from
+        Any Kafka client takes the result's `address` as its bootstrap server. The first listener
+        takes a missing host or port from the setting `listeners`. Otherwise the host is loopback
+        and the port 0, which finds a free port. Several brokers listen at consecutive ports from
         `port` on.
 
         Raises:
             OSError: the address cannot be listened on.
-            ConfigError: other machines could reach it, and that was not allowed.
+            ConfigError: other machines could reach the address, and `allow_remote_plaintext` is
+                false.
         """
         self._check_open()
         return self._brokers.listen(
@@ -379,12 +379,11 @@ class Cluster:
     # Background work
 
     def maintain(self) -> int:
-        """Do the work that otherwise waits for its interval; return how many bytes it freed.
+        """Do all periodic work now; return the number of bytes it freed.
 
-        Retention of every topic, compaction of the logs that Kafka's cleaner would clean, the end
-        of committed offsets that are too old, deletion of files that are not needed any more (also
-        of those that file.delete.delay.ms keeps for a while), and checkpoints. It returns when
-        nothing is left. Callable beside a listener and at any time; other threads go on meanwhile.
+        The work is: retention of every topic, compaction of every log that Kafka's cleaner would
+        clean, expiry of committed offsets, deletion of unneeded files (also files that
+        file.delete.delay.ms keeps for a while), and checkpoints. Other threads continue meanwhile.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:
@@ -399,15 +398,15 @@ class Cluster:
             KafkaStorageError: the disk refuses.
         """
         self._check_open()
-        return sum(node.maintain() for node in self._brokers.nodes())
+        return sum(each.maintain() for each in self._brokers.running())
 
     def health(self) -> list[Degradation]:
-        """What is degraded, since when and why; empty when all is well.
+        """Return every degradation with its cause and time; empty if all is well.
 
         Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
         that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
         "uncleanable" log, "work failing", "move ended" of a log to another directory, a log
-        directory that is "offline". It looks into every log's directory: 0.1 s for 10,000.
+        directory that is "offline". The call looks into each log's directory: 0.1 s for 10,000.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:
@@ -418,21 +417,21 @@ class Cluster:
             ClosedError: the cluster was closed.
         """
         self._check_open()
-        return [each for node in self._brokers.nodes() for each in node.health()]
+        return [each for broker in self._brokers.running() for each in broker.health()]
 
     def adopt_staged(self) -> None:
-        """Commit what other processes have left for the owner, and return when nothing is left.
+        """Commit all staged files of other processes now.
 
-        Otherwise it is done in the background, a moment after it was left there.
+        Without this call the owner commits them in the background, a moment later.
 
         Raises:
             ClosedError: the cluster was closed.
             OSError: the disk refuses.
         """
         self._check_open()
-        for node in self._brokers.nodes():
-            if node.commit_desk is not None:
-                work = node.commit_desk.work
+        for broker in self._brokers.running():
+            if broker.commit_desk is not None:
+                work = broker.commit_desk.work
                 while work.work():
                     pass
 
@@ -444,10 +443,10 @@ class Cluster:
         return self._brokers.cluster_id
 
     def close(self) -> None:
-        """Close the addresses, answer what waits, write what is open. A second call does nothing.
+        """Close the listeners, answer waiting requests, write buffered state. Idempotent.
 
-        Clients should be closed before. Producers that were not get 10 s each for what they hold;
-        what failed and nobody asked for is told by a warning. After an interrupt, call it again.
+        Close clients first. An open producer gets 10 s to send its records; a warning names failed
+        records whose futures nobody read. After an interrupt, call `close` again.
         """
         if self._is_closing:
             return
@@ -474,7 +473,7 @@ class Cluster:
             self._forgotten()
 
     def _forgotten(self) -> None:
-        """Nobody closed it, and nobody can any more: say so, and do it."""
+        """Warn that the cluster was never closed, and close it."""
         from _warnings import warn
 
         try:
@@ -519,30 +518,29 @@ def open(
     background: bool = False,
     **settings: object,
 ) -> Cluster:
-    """Open the cluster in the directory at `path`, making it when it is missing; without a path,
-    or at ":memory:", a new one in memory that is gone when it is closed. A leading "~" is the home
-    directory.
+    """Open the cluster in the directory at `path`; create the directory if missing. Without a path,
+    or with ":memory:", open a new cluster in memory, which is gone after `close`. A leading "~" is
+    the home directory.
 
-    Settings are those of a Kafka broker, in a dict under Kafka's names or as keyword arguments with
-    underscores for dots. `durability` is "fsync" with a path and "memory" without, unless told.
-    `cluster_id` names a new cluster, and is what an existing one must have. A setting that does not
-    exist, or that embedlog does not use, is warned about.
+    Settings have the names of Kafka's broker settings: in the dict `config`, or as keyword
+    arguments with underscores for dots. `durability` is by default "fsync" with a path and "memory"
+    without. `cluster_id` names a new cluster; an existing cluster must have that id. Settings that
+    do not exist, or that embedlog does not use, cause a warning.
 
-    `brokers` is how many brokers there are, 1 to begin with; each has a directory of its own below
-    `path`, and its rack of `racks`. They replicate, elect leaders and fail as those of a real
+    `brokers` is the number of brokers, by default 1. Each has a directory of its own below `path`,
+    and its rack from `racks`. They replicate, elect leaders and fail like the brokers of a real
     cluster: see `Cluster.broker`, `Cluster.network` and `Cluster.partition`.
 
-    `log_dirs` are further directories, on other disks (Kafka's log.dirs): a log lies in one of all.
-    Several brokers have directories below each. One that fails, or is left out when the cluster is
-    opened again, is offline, and the others go on.
+    `log_dirs` are further directories, on other disks (Kafka's log.dirs). Each log lies in one of
+    the directories; several brokers have subdirectories in each. A directory that fails, or is left
+    out when the cluster is opened again, is offline, and the other directories continue.
 
-    Two defaults are not Kafka's: group.initial.rebalance.delay.ms is 0, and a topic that a client
-    makes by asking for it is in the first answer (embedlog.auto.create.topics.await).
+    Two defaults differ from Kafka's: group.initial.rebalance.delay.ms is 0, and the first answer to
+    a client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await).
 
-    Work that is due by the clock (retention, compaction, checkpoints, the ends of sessions) is done
-    by the calls of clients in this process, by threads that wait for something, and by a listener.
-    `background` starts a thread for it, for a process that may make no calls for long; see also
-    `Cluster.maintain`.
+    Work that is due by the clock (retention, compaction, checkpoints, session expiry) is done by
+    client calls in this process, by waiting threads, and by listeners. `background` starts a thread
+    for it, for a process that may make no calls for long; see also `Cluster.maintain`.
 
     >>> import embedlog
     >>> with embedlog.open(num_partitions=3) as cluster:
@@ -551,10 +549,10 @@ def open(
     3
 
     Raises:
-        DirectoryLocked: another process, or another cluster of this one, has the directory.
-        ConfigError: a setting with a value that it does not take, a path that is none, or a
-            directory of another node or cluster, or of something else.
-        CorruptRecord: the metadata log was damaged; the message says where.
+        DirectoryLocked: another process, or another cluster of this process, has the directory.
+        ConfigError: a setting has a wrong value, `path` is no path, or the directory belongs to
+            another node, another cluster, or another program.
+        CorruptRecord: the metadata log is damaged; the message names the place.
     """
     return Cluster(
         path,
@@ -570,7 +568,7 @@ def open(
 
 
 def _line_outside() -> str:
-    """The line of whoever called embedlog."""
+    """Return the place in the caller's code that called embedlog."""
     frame: FrameType | None = _getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("embedlog"):
         frame = frame.f_back

@@ -1,14 +1,15 @@
-"""The controller of several brokers: it has a directory of its own, and can be stopped and started.
+"""`ControllerHost`: the controller of several brokers, over its starts and stops.
 
-While it does not run, brokers go on with what they know: they append and replicate, but no leader
-changes, no in-sync set, no topic.
+It has a directory of its own. While the controller is stopped, brokers append and replicate, but no
+leader, in-sync set or topic changes.
 """
 
 from __future__ import annotations
 
-from embedlog.client.errors import IllegalState
+from embedlog import errors
 from embedlog.cluster.controller_log import check_cluster_id, metadata_log
 from embedlog.controller.controller import Controller
+from embedlog.errors import IllegalState
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ControllerHost:
-    """The controller, over its starts and stops."""
+    """Owner of the controller's directory. Every method may be called from any thread."""
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class ControllerHost:
         cluster_id: str | None,
         publish: Callable[[MetadataDelta], None],
     ) -> None:
-        """Start it. `publish` is told of each change, under the controller lock.
+        """Start the controller. It calls `publish` with each change, under the controller lock.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
@@ -51,19 +52,25 @@ class ControllerHost:
         self._log_manager: LogManager | None = None
         self._duties: tuple[Duty, ...] = ()
         self.controller: Controller | None = None
-        """None while it does not run."""
+        """None while the controller is stopped."""
         self.start()
+
+    def running(self) -> Controller:
+        """Return the controller. Raises NotController while it is stopped."""
+        if self.controller is None:
+            raise errors.NotController("the controller does not run")
+        return self.controller
 
     @property
     def is_held(self) -> bool:
-        """Is its directory this process's?"""
+        """True until the directory is released."""
         return self._log_manager is not None and self._log_manager.directory.is_held
 
     def start(self) -> None:
         """Replay the metadata log, and serve.
 
         Raises:
-            IllegalState: it runs already.
+            IllegalState: the controller runs already.
         """
         if self._log_manager is not None:
             raise IllegalState("the controller runs already")
@@ -90,17 +97,17 @@ class ControllerHost:
             self._runtime.scheduler.add(duty)
 
     def stop(self) -> None:
-        """Decide nothing any more.
+        """Stop the controller; it decides nothing until `start`.
 
         Raises:
-            IllegalState: it does not run.
+            IllegalState: the controller does not run.
         """
         if self.controller is None:
             raise IllegalState("the controller does not run")
         self.close()
 
     def close(self) -> None:
-        """As `stop`; one that does not run is fine."""
+        """Like `stop`, but a stopped controller is no error."""
         manager, self._log_manager, self.controller = self._log_manager, None, None
         for duty in self._duties:
             self._runtime.scheduler.remove(duty)

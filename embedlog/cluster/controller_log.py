@@ -1,4 +1,4 @@
-"""The opening of a controller over its metadata log."""
+"""Open a controller over its metadata log."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def open_controller(
     sync: bool,
     cluster_id: str | None,
 ) -> Controller:
-    """The controller of a broker that is alone, with its metadata log among the broker's logs."""
-    # What outlives a topic's records must be at least as durable as any of them.
+    """Return the controller of a single broker. Its metadata log lies among the broker's logs."""
+    # Metadata outlives the records of a topic, so it must be at least as durable.
     log = metadata_log(runtime, log_manager.first, "fsync" if sync else "memory")
     controller = Controller(runtime, log, config, cluster_id=cluster_id)
     _remove_deleted(controller, log_manager)
     controller.compact()
     if not log_manager.was_clean:
-        # Logs may have lost their ends, or all they had. A reader who is ahead of one must
-        # learn of it, and not be given other records at its offset (KIP-320).
+        # Logs may have lost records. A consumer whose position is beyond the end of a log must
+        # get an error, and not other records at its offset (KIP-320).
         controller.bump_leader_epochs(
             TopicPartition(topic.name, partition.partition)
             for topic in controller.image.topics_by_name.values()
@@ -42,7 +42,7 @@ def open_controller(
 
 
 def metadata_log(runtime: Runtime, log_manager: LogManager, level: str) -> MetadataLog:
-    """The metadata log of the directory, of that durability, made if there is none."""
+    """Return the metadata log of the directory, created if missing, with durability `level`."""
     log = log_manager.get_or_create(
         METADATA_PARTITION, LogConfig(**LOG_SETTINGS, durability=level), topic_id=ONE_UUID
     )
@@ -52,14 +52,14 @@ def metadata_log(runtime: Runtime, log_manager: LogManager, level: str) -> Metad
 def check_cluster_id(
     directory: str, controller: Controller, source: str, expected: str | None
 ) -> None:
-    """Raise ConfigError unless the cluster is the one that is `expected`, by whom `source` says."""
+    """Raise ConfigError if `expected` is another cluster id. `source` names its origin."""
     found = controller.image.cluster_id
     if expected and expected != found:
         raise ConfigError(f"{directory} belongs to cluster {found}, but {source} {expected}")
 
 
 def _remove_deleted(controller: Controller, log_manager: DataDirectories) -> None:
-    """Finish deletions that a crash cut short; logs of unknown origin are left alone."""
+    """Finish deletions that a crash cut short; leave logs of unknown topics alone."""
     if not controller.removed_topic_ids:
         return
     known = {METADATA_PARTITION.topic, *controller.image.topics_by_name}

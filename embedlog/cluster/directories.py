@@ -1,7 +1,7 @@
-"""Opening the data directories of one broker: taken, told apart, and noted for the next time.
+"""`DirectoryOpener`: lock, check and open the log directories of one broker.
 
-The first holds the metadata log, or is that of a broker of several. Beside the others it keeps a
-note of them (`storage.state_files.log_dirs`), so that one that is left out is missed.
+The first directory has the metadata log of a single broker. It also has a note of the further
+directories (`storage.state_files.log_dirs`), so that a missing directory is noticed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from embedlog.storage.directory.meta_properties import MetaProperties
 
 
-class Opener:
-    """Opens the data directories of one broker, with the settings that they share."""
+class DirectoryOpener:
+    """Opens the log directories of one broker, with their common settings."""
 
     def __init__(
         self,
@@ -43,23 +43,23 @@ class Opener:
         on_disk: bool,
         is_replicated: bool,
     ) -> None:
-        """`on_disk`: they are of the file system, which other processes see."""
+        """`on_disk`: the directories lie in the file system, and other processes see them."""
         self._runtime = runtime
         self._config = config
         self._durability = durability
         self._on_disk = on_disk
         self._is_replicated = is_replicated
         self.keeper: DirectoryKeeper | None = None
-        """Who looks after several of them."""
+        """Watches the directories, if there are several."""
         self._others: dict[str, MetaProperties] = {}
-        """What the properties of each directory but the first say."""
+        """`meta.properties` of each further directory, by path."""
         self._left_out: set[bytes] = set()
-        """The ids of those that there were the last time, and are not now."""
+        """Ids of directories that were there the last time and are missing now."""
 
     def open(
         self, first: str, log_dirs: Sequence[str], *, waits_for_committer: bool
     ) -> DataDirectories:
-        """Take `first` and the others. `waits_for_committer`: see `Node`.
+        """Lock and open all directories. `waits_for_committer`: see `RunningBroker`.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
@@ -94,7 +94,7 @@ class Opener:
             return self._with_others(managers, log_dirs, notes.read_others(files, first))
         except BaseException:
             for manager in managers:
-                with suppress(KafkaError, OSError):  # what went wrong first is told
+                with suppress(KafkaError, OSError):  # the caller gets the first error
                     manager.close()
             raise
 
@@ -103,7 +103,7 @@ class Opener:
             prepare(self._runtime.files, directory, self._config.embedlog_data_dir_mode)
 
     def _take(self, runtime: Runtime, directory: str, count: int) -> LogManager:
-        """A directory, which is this process's from here on, as one of `count`."""
+        """Lock a directory and return its log manager. `count`: number of directories."""
         config = self._config
         return LogManager(
             runtime,
@@ -119,7 +119,7 @@ class Opener:
     def _with_others(
         self, managers: list[LogManager], log_dirs: Sequence[str], known: dict[bytes, str]
     ) -> DataDirectories:
-        """`known` are the others that there were: one of them that is not there is offline."""
+        """Open the further directories. A directory of `known` that is missing is offline."""
         from embedlog.broker.directory_keeper import DirectoryKeeper
 
         if self.keeper is None:
@@ -172,7 +172,7 @@ class Opener:
         return manager
 
     def _watched(self, path: str) -> Runtime:
-        """What a directory is opened with whose failure is not only that of some log."""
+        """Return a runtime whose files report a failure of the whole directory to the keeper."""
         from embedlog.broker.directory_keeper import DirectoryKeeper
         from embedlog.storage.watched_files import WatchedFiles
 
@@ -197,15 +197,15 @@ class Opener:
         now_ms = self._runtime.clock.wall_ms()
         return OfflineDirectory(path, id=id, reason=reason, since_ms=now_ms)
 
-    # Once it is known which cluster it is
+    # After the metadata log was read
 
     def identify(self, directories: DataDirectories, image: MetadataImage) -> None:
-        """Let each directory say whose it is, and the first which others there are.
+        """Write the cluster id into each directory, and the list of directories into the first.
 
-        Those that are away are kept in mind while replicas lie there.
+        A missing directory stays in the list while replicas are assigned to it.
 
         Raises:
-            ConfigError: a directory is of another cluster, or has a log that another one has, too.
+            ConfigError: a directory belongs to another cluster, or two directories have one log.
         """
         if self.keeper is None:
             return
@@ -246,7 +246,7 @@ class Opener:
                 events.warning(
                     "%s (%s) is forgotten: no replica lies there", gone.path, uuid_to_text(gone.id)
                 )
-        # What is forgotten is missed no more, unless it is named, and cannot be opened.
+        # A forgotten directory is not offline, unless log.dirs names it and it cannot be opened.
         forgotten = self._left_out.difference(kept)
         directories.offline = tuple(
             each for each in directories.offline if each.id not in forgotten

@@ -1,11 +1,11 @@
-"""`Door`: what stands before a broker that can be stopped, killed and paused.
+"""`Door`: the entry to a broker that can be stopped, killed and paused.
 
     open      requests go through, answers come back
-    paused    both wait: as of a process that was sent SIGSTOP
-    slow      what writes waits for its disk
-    closed    nobody is there: whoever waits, and whoever comes, is told that the connection broke
+    paused    requests and answers wait, as for a process that received SIGSTOP
+    slow      requests that write wait for the disk
+    closed    waiting and new requests fail with `Network`: the connection broke
 
-What only the controller can do waits as well, while the controller cannot be reached.
+Requests that only the controller can serve also wait while the controller cannot be reached.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ FORWARDED = frozenset(
         ApiKey.DESCRIBE_QUORUM,
     }
 )
-"""The APIs that a broker hands on to the controller."""
+"""APIs that a broker forwards to the controller."""
 
 
 class Door:
-    """The way into one broker, over its restarts. Every method may be called from any thread."""
+    """Entry to one broker, over its restarts. Every method may be called from any thread."""
 
     def __init__(
         self, node_id: int, reaches_controller: Callable[[], bool], runtime: Runtime
@@ -55,16 +55,16 @@ class Door:
         self._core: Broker | None = None
         self.is_paused = False
         self._open: dict[Pending[Any], None] = {}
-        """Answers that somebody waits for."""
+        """Answers that clients wait for."""
         self._held: list[Callable[[], None]] = []
-        """What goes on when the broker does, or when it can reach the controller."""
+        """Actions to run when the broker resumes or can reach the controller."""
 
     def open(self, core: Broker) -> None:
-        """Let requests through to a broker that has started."""
+        """Let requests through to the started broker."""
         self._core = core
 
     def close(self) -> None:
-        """The broker is gone, and with it all connections to it."""
+        """Break all connections: the broker is gone."""
         self._core = None
         self.is_paused = False
         self._held.clear()
@@ -75,7 +75,7 @@ class Door:
                 answer.fail(errors.Network(f"broker {self._node_id} is gone"))
 
     def pause(self) -> None:
-        """Let requests and answers wait until `resume`."""
+        """Make requests and answers wait until `resume`."""
         self.is_paused = True
 
     def resume(self) -> None:
@@ -84,13 +84,13 @@ class Door:
         self.try_again()
 
     def try_again(self) -> None:
-        """Let what waits go on if it can: the controller may be reached again."""
+        """Run the waiting actions, for example because the controller can be reached again."""
         held, self._held = self._held, []
         for action in held:
             action()
 
     def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-        """As `Broker.handle`. Raises nothing; a pending may fail with `Network`."""
+        """See `Broker.handle`. Raises nothing; the pending may fail with `Network`."""
         core = self._core
         if core is None:
             refused: Pending[R] = Pending()
@@ -109,7 +109,7 @@ class Door:
             return self.handle(context, request)
         answer = core.handle(context, request)
         if type(answer) is Pending:
-            # A connection that breaks is told by its socket, and may forget what it waited for.
+            # The socket tells a network client that its connection broke. No tracking is needed.
             return self._watched(answer, is_tracked=context.connection is None)
         return answer
 
@@ -118,7 +118,7 @@ class Door:
         handle: Callable[[], R | Pending[R]],
         keep: Callable[[Callable[[], None]], None],
     ) -> Pending[R]:
-        """The answer to come of a request that `keep` lets wait."""
+        """Return the future answer of a request; `keep` stores the action that handles it."""
         outer: Pending[R] = Pending()
         self._open[outer] = None
 

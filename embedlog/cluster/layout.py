@@ -1,7 +1,7 @@
-"""How many brokers a data directory is of: `cluster.properties` tells one of several.
+"""Number of brokers of a data directory. `cluster.properties` marks a directory of several.
 
 version=1
-brokers=3          how many there were at first; those that joined later are in the metadata
+brokers=3          number at creation; the metadata lists brokers that joined later
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ _OF_ONE = "meta.properties"
 
 
 def broker_count(files: Files, directory: str, asked: int | None, racks: Sequence[str]) -> int:
-    """How many brokers to open in `directory`, where `asked` were asked for (None: as it is).
+    """Return the number of brokers to open in `directory`.
+
+    `asked` is the caller's number; None takes the directory as it is.
 
     Raises:
-        ConfigError: the directory is of another number of brokers, or of one of several, or there
-            is no such number.
+        ConfigError: `asked` is no positive number, or the directory belongs to another number of
+            brokers or to one broker of several.
     """
     if asked is not None and (not isinstance(asked, int) or asked < 1):
         raise ConfigError(f"brokers={asked!r}: expected a positive number")
@@ -34,32 +36,34 @@ def broker_count(files: Files, directory: str, asked: int | None, racks: Sequenc
     present = _present(files, directory)
     count = asked or present or max(1, len(racks))
     if present == 1 and count > 1:
-        raise ConfigError(f"{directory} is of one broker, and cannot be opened with {count}")
+        raise ConfigError(f"{directory} belongs to one broker: it cannot be opened with {count}")
     if present is not None and present > 1 and count == 1:
-        raise ConfigError(f"{directory} is of {present} brokers, and cannot be opened with one")
+        raise ConfigError(
+            f"{directory} belongs to {present} brokers, and cannot be opened with one"
+        )
     if racks and count == 1:
-        raise ConfigError("racks are for several brokers; that of one is its broker.rack")
+        raise ConfigError("racks are for several brokers; for one broker set broker.rack")
     if len(racks) not in (0, count):
         raise ConfigError(f"{len(racks)} racks for {count} brokers: expected one for each")
     return count
 
 
 def refuse_one_of_several(files: Files, directory: str) -> None:
-    """A broker of several is not opened without the others.
+    """Refuse to open one broker of several without the others.
 
     Raises:
-        ConfigError: it is such a broker's directory.
+        ConfigError: the directory belongs to one broker of several.
     """
     whole = directory.rpartition("/")[0] or ("/" if directory.startswith("/") else ".")
     if files.stat(f"{whole}/{paths.CLUSTER_PROPERTIES}") is not None:
-        raise ConfigError(f"{directory} is of one broker of several: open {whole}")
+        raise ConfigError(f"{directory} belongs to one broker of several: open {whole}")
 
 
 def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: bool) -> None:
-    """Make the directory one of several brokers, unless it is.
+    """Mark the directory as one of several brokers; create it if missing.
 
     Raises:
-        ConfigError: it holds something else.
+        ConfigError: the directory holds other files.
     """
     if _present(files, directory) is not None:
         return
@@ -68,20 +72,20 @@ def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: b
     names = [name for name in files.list(directory) if not name.startswith(".")]
     if names:
         raise ConfigError(
-            f"{directory} is no data directory: it holds {', '.join(sorted(names)[:3])}. Name one "
-            "that is empty or does not exist"
+            f"{directory} is no data directory: it holds {', '.join(sorted(names)[:3])}. Name an "
+            "empty directory or a new one"
         )
     content = f"version=1\nbrokers={count}\n".encode()
     write_whole(files, f"{directory}/{paths.CLUSTER_PROPERTIES}", content, sync=sync)
 
 
 def _present(files: Files, directory: str) -> int | None:
-    """How many brokers the directory was made for; None for a new one."""
+    """Return the number of brokers that the directory was made for; None for a new directory."""
     path = f"{directory}/{paths.CLUSTER_PROPERTIES}"
     if files.stat(path) is not None:
         for line in files.read(path).decode("utf-8", "replace").splitlines():
             name, _, value = line.partition("=")
             if name == "brokers" and value.isdecimal():
                 return int(value)
-        raise ConfigError(f"{path}: it does not say how many brokers there are")
+        raise ConfigError(f"{path}: the number of brokers is missing")
     return 1 if files.stat(f"{directory}/{_OF_ONE}") is not None else None

@@ -1,4 +1,4 @@
-"""The address of one broker of several: the same one after each restart."""
+"""`Listening`: the address of one broker, kept over its restarts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DRAIN_MS = 100
 
 
 class Listening:
-    """Where clients reach a broker, if anywhere; it is open while the broker runs."""
+    """Listener of one broker; open while the broker runs and has an address."""
 
     __slots__ = ("_allows_remote", "_core", "_door", "_listener", "host", "port")
 
@@ -27,19 +27,19 @@ class Listening:
         self._allows_remote = False
         self.host = ""
         self.port: int | None = None
-        """None where nobody ever listened."""
+        """None without a call of `ask`."""
 
     def ask(self, host: str, port: int, *, allow_remote_plaintext: bool) -> None:
-        """Listen there from the next `open` on."""
+        """Set the address for the next `open`."""
         self.host, self.port = host, port
         self._allows_remote = allow_remote_plaintext
 
     def open(self, core: Broker) -> BrokerListener | None:
-        """Let clients connect to a broker that has started, in a thread of the listener's own.
+        """Let clients connect to the started broker. The listener has a thread of its own.
 
         Raises:
             OSError: the address cannot be listened on.
-            ConfigError: other machines could reach it, and that was not allowed.
+            ConfigError: other machines could reach the address, and `ask` did not allow that.
         """
         self._core = core
         if self.port is None:
@@ -59,25 +59,25 @@ class Listening:
         return listener
 
     def drain(self, scheduler: Scheduler) -> None:
-        """Let clients hear that others lead, in answers to what they ask, before the address goes.
+        """Answer requests for a while longer, so that clients learn about the new leaders.
 
-        Kafka's brokers, too, answer for a while after they have handed over. A client that is told
-        who leads goes there at once; one whose connection breaks asks for metadata, which some do
-        once in several seconds.
+        Kafka's brokers do the same after they hand leadership over. A client that receives the new
+        leader in an answer moves at once. A client whose connection breaks asks for metadata, and
+        some clients ask only once in several seconds.
         """
         if self._listener is not None and self._listener.connection_count:
             scheduler.wait(Pending(), _DRAIN_MS)
 
     def close(self) -> None:
-        """The broker is gone, and every connection breaks; the address is kept for the next."""
+        """Break every connection; keep the address for the next `open`."""
         self._core = None
         self._shut()
 
     def swap(self, other: Listening) -> None:
-        """Listen at each other's address from here on; every connection breaks.
+        """Exchange the addresses of two brokers; every connection breaks.
 
         Raises:
-            ConfigError: one of them has none.
+            ConfigError: one of the brokers has no address.
         """
         if self.port is None or other.port is None:
             raise ConfigError("there is no address to swap: call listen of the cluster first")
@@ -96,18 +96,18 @@ class Listening:
 
     @property
     def signal_fd(self) -> int:
-        """See `wire.net.listener.Listener.signal_fd`. Requires: it is open."""
+        """See `wire.net.listener.Listener.signal_fd`. Requires: the listener is open."""
         assert self._listener is not None, self.port
         return self._listener.signal_fd
 
     def forget(self) -> None:
-        """Listen no longer, after restarts neither."""
+        """Stop listening, and do not listen after the next start."""
         self._shut()
         self.port = None
 
     @property
     def address(self) -> str | None:
-        """`host:port`, whether the broker runs or not; None where nobody ever listened."""
+        """`host:port`, also while the broker is down; None without an address."""
         if self._listener is not None:
             return self._listener.address
         return None if self.port is None else f"{self.host}:{self.port}"

@@ -1,55 +1,39 @@
-"""`Member`: one broker of several, over its starts and stops.
+"""`ClusterMember`: one broker of a cluster of several, over its starts and stops.
 
-Registered and fenced when it starts, unfenced when it has opened its logs, it sends heartbeats. Its
-leaders move before it stops; when it is killed the controller hears of it at once, as of a
-connection that broke, and when it is paused once its session has run out.
+A broker registers fenced when it starts, is unfenced once its logs are open, and then sends
+heartbeats. A broker that stops hands its leadership over first. The controller learns of a kill at
+once, as from a broken connection, and of a pause when the broker's session has expired.
 """
 
 from __future__ import annotations
 
-from embedlog.client.errors import IllegalState
 from embedlog.cluster.door import Door
 from embedlog.cluster.faults.disk import Disk
 from embedlog.cluster.faults.network import CONTROLLER
 from embedlog.cluster.listening import Listening
 from embedlog.cluster.metadata_feed import MetadataFeed
 from embedlog.cluster.neighbours import Neighbours
-from embedlog.cluster.node import Node
+from embedlog.cluster.presence import Presence
+from embedlog.cluster.running_broker import RunningBroker
 from embedlog.config.broker_config import BrokerConfig
+from embedlog.errors import IllegalState
 from embedlog.runtime import Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Protocol
+    from collections.abc import Sequence
 
-    from embedlog.cluster.faults.network import ClusterNetwork
+    from embedlog.cluster.shared import Shared
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
 
-    class World(Protocol):
-        """What all members share: `Several`, as this file knows it."""
 
-        runtime: Runtime
-        network: ClusterNetwork
-        on_disk: bool
-        durability: str
-
-        @property
-        def controller(self) -> Controller | None:
-            """None while it does not run."""
-
-        @property
-        def members(self) -> Mapping[int, Member]:
-            """All brokers, by number."""
-
-
-class Member:
-    """One broker: where it is, and whether it runs."""
+class ClusterMember:
+    """One broker: its place, its settings, and its life."""
 
     def __init__(
         self,
-        world: World,
+        shared: Shared,
         node_id: int,
         directory: str,
         config: BrokerConfig,
@@ -60,19 +44,25 @@ class Member:
         self.config = config
         self.directory = directory
         self.log_dirs = log_dirs
-        self.node: Node | None = None
-        """The broker, while it runs."""
-        self.disk = Disk(world.runtime.files)
+        """The further log directories."""
+        self.disk = Disk(shared.runtime.files)
         self._is_starting = False
-        self.is_hidden = False
-        """Is it left out of what clients are told?"""
-        self.left_ms: int | None = None
-        """When it was last stopped or killed, monotonic."""
-        self.neighbours = Neighbours(world, self)
-        self.door = Door(node_id, self.neighbours.reaches_controller, world.runtime)
-        self.feed = MetadataFeed(self._hear, self._is_reached)
+        self.door = Door(node_id, self._reaches_controller, shared.runtime)
         self.listening = Listening(self.door)
-        self._world = world
+        self.presence = Presence(node_id, config, self.door, self.listening, self._give_up)
+        self.neighbours = Neighbours(shared, self.presence)
+        self.feed = MetadataFeed(self._hear, self._is_reached)
+        self._shared = shared
+
+    @property
+    def running(self) -> RunningBroker | None:
+        """The broker, while it runs."""
+        return self.presence.running
+
+    @property
+    def rack(self) -> str | None:
+        """The setting broker.rack, if it was made."""
+        return self.config.broker_rack if self.config.is_set("broker.rack") else None
 
     # Life
 
@@ -80,181 +70,202 @@ class Member:
         """Register, open the directory, follow and lead.
 
         Raises:
-            IllegalState: it runs already, or the controller does not, or cannot be reached.
+            IllegalState: the broker runs already, or the controller cannot be reached.
         """
         self.open()
         self.serve()
 
     def open(self, *, is_opening: bool = False) -> None:
-        """The first half of `start`: nobody is served yet. Raises as that does.
+        """Do the first half of `start`: register and open the logs. Raises as `start` does.
 
-        `is_opening`: so are all others. Where they were closed together they go on as they were.
+        `is_opening`: the whole cluster is being opened. Brokers that were closed together keep
+        their registrations and leaderships.
         """
-        controller = self._world.controller
-        if self.node is not None:
+        shared = self._shared
+        controller = shared.host.controller
+        if self.running is not None:
             raise IllegalState(f"broker {self.node_id} runs already")
         if controller is None:
             raise IllegalState("a broker cannot start without the controller")
         if not self.neighbours.reaches_controller():
             raise IllegalState(f"broker {self.node_id} cannot start: it is cut off the controller")
-        world = self._world
-        self._is_starting = True  # what changes from here on is heard once it can be acted on
+        self._is_starting = True  # the feed keeps changes until the broker can apply them
         try:
-            node = Node(
+            running = RunningBroker(
                 Runtime(
-                    clock=world.runtime.clock,
+                    clock=shared.runtime.clock,
                     files=self.disk,
-                    scheduler=world.runtime.scheduler,
-                    random=world.runtime.random,
+                    scheduler=shared.runtime.scheduler,
+                    random=shared.runtime.random,
                 ),
                 self.directory,
                 self.config,
-                durability=world.durability,
-                on_disk=world.on_disk,
+                durability=shared.durability,
+                on_disk=shared.on_disk,
                 log_dirs=self.log_dirs,
                 controller=controller,
                 peers=self.neighbours,
             )
             try:
-                self._register(controller, node, is_opening=is_opening)
-                self.node = node
-                node.core.join(self.neighbours, is_opening=is_opening)
+                self._register(controller, running, is_opening=is_opening)
+                self.presence.running = running
+                running.core.join(self.neighbours, is_opening=is_opening)
             except BaseException:
-                self.node = None
-                node.abandon(loses_unsynced=False)
+                self.presence.running = None
+                running.abandon(loses_unsynced=False)
                 raise
         finally:
             self._is_starting = False
         self.feed.deliver()
 
-    def _register(self, controller: Controller, node: Node, *, is_opening: bool) -> None:
+    def _register(
+        self, controller: Controller, running: RunningBroker, *, is_opening: bool
+    ) -> None:
         known = controller.image.brokers.get(self.node_id)
-        is_clean = known is not None and node.log_manager.was_clean
-        incarnation = self._world.runtime.random.uuid()
+        is_clean = known is not None and running.log_manager.was_clean
+        incarnation = self._shared.runtime.random.uuid()
         if known is not None and not known.is_fenced:
             if is_clean and is_opening and not known.in_controlled_shutdown:
                 incarnation = known.incarnation
             else:
-                # Its last life ended while the controller could not hear of that.
+                # The broker's last life ended while the controller could not notice.
                 controller.brokers.fence(self.node_id)
         self.neighbours.broker_epoch = controller.brokers.register(
             self.node_id,
             rack=self.rack,
             incarnation=incarnation,
-            directories=node.log_manager.ids,
+            directories=running.log_manager.ids,
             previous_epoch=known.epoch if known is not None and is_clean else -1,
         )
 
     def serve(self) -> None:
-        """The second half of `start`: requests come in, leadership may, too."""
-        controller = self._world.controller
-        core = self._running().core
+        """Do the second half of `start`: let requests in, and let the broker become a leader."""
+        controller = self._shared.host.controller
+        core = self._require_running().core
         self.door.open(core)
         self.listening.open(core)
         if controller is not None:
             controller.brokers.unfence(self.node_id, self.neighbours.broker_epoch)
-        self._world.runtime.scheduler.add(self)
+        self._shared.runtime.scheduler.add(self)
 
     def stop(self) -> None:
-        """Hand leadership over, then close."""
-        node = self._running()
-        self.left_ms = self._world.runtime.clock.monotonic_ms()
+        """Hand leadership over, then close.
+
+        Raises:
+            IllegalState: the broker does not run.
+        """
+        running = self._require_running()
+        self.presence.left_ms = self._shared.runtime.clock.monotonic_ms()
         controller = self._listening_controller()
         if controller is not None:
             if self.config.controlled_shutdown_enable:
                 epoch = self.neighbours.broker_epoch
                 controller.brokers.begin_controlled_shutdown(self.node_id, epoch)
-                self.listening.drain(self._world.runtime.scheduler)
+                self.listening.drain(self._shared.runtime.scheduler)
             controller.brokers.fence(self.node_id)
         self._leave()
-        node.close()
+        running.close()
 
     def kill(self, *, lose_unsynced: bool) -> None:
-        """End without a word. `lose_unsynced`: and as if the machine had lost its power.
+        """End the broker as SIGKILL does. `lose_unsynced`: as a loss of power does.
 
-        The controller knows before the clients do, so that none of them is told of a leader that
-        has gone.
+        The controller elects new leaders before connections break, so that no client learns of a
+        leader that is gone.
+
+        Raises:
+            IllegalState: the broker does not run.
         """
-        node = self._running()
-        self.left_ms = self._world.runtime.clock.monotonic_ms()
+        running = self._require_running()
+        self.presence.left_ms = self._shared.runtime.clock.monotonic_ms()
         self._vanish()
         controller = self._listening_controller()
         if controller is not None:
             controller.brokers.fence(self.node_id)
         self.listening.close()
         with self.disk.spared():
-            node.abandon(loses_unsynced=lose_unsynced)
+            running.abandon(loses_unsynced=lose_unsynced)
 
     def begin_close(self) -> None:
-        """Serve nobody any more: all brokers are about to be closed together."""
-        self._world.runtime.scheduler.remove(self)
+        """Serve no more requests: the whole cluster is about to be closed."""
+        self._shared.runtime.scheduler.remove(self)
         self.door.close()
         self.listening.close()
 
     def close(self) -> None:
-        """End with all others: nobody takes over."""
-        if self.node is not None:
-            node = self.node
+        """Close together with all other brokers: no broker takes over leadership."""
+        running = self.running
+        if running is not None:
             self._leave()
-            node.close()
+            running.close()
 
     def pause(self) -> None:
-        """Hear and say nothing until `resume`."""
-        self._running()
-        self._world.network.freeze(self.node_id)
+        """Neither receive nor send anything until `resume`.
+
+        Raises:
+            IllegalState: the broker does not run.
+        """
+        self._require_running()
+        self._shared.network.freeze(self.node_id)
         self.door.pause()
 
     def resume(self) -> None:
         """End a pause."""
-        self._world.network.thaw(self.node_id)
+        self._shared.network.thaw(self.node_id)
         self.door.resume()
         self.try_again()
 
     def try_again(self) -> None:
-        """What could not be heard, or said, before may be now."""
+        """Deliver metadata and requests that waited for a link or for the controller."""
         self.feed.deliver()
-        if self.node is not None:
-            controller = self._world.controller
+        if self.running is not None:
+            controller = self._shared.host.controller
             if controller is not None:
-                self.node.core.controller = controller
+                self.running.core.controller = controller
             self.door.try_again()
-            self._world.runtime.scheduler.notify(self)
+            self._shared.runtime.scheduler.notify(self)
+
+    def _give_up(self) -> None:
+        if self.running is not None:
+            self.kill(lose_unsynced=False)
 
     def _leave(self) -> None:
         self._vanish()
         self.listening.close()
 
     def _vanish(self) -> None:
-        self._world.runtime.scheduler.remove(self)
-        self._world.network.thaw(self.node_id)
-        self.node = None
+        self._shared.runtime.scheduler.remove(self)
+        self._shared.network.thaw(self.node_id)
+        self.presence.running = None
         self.feed.forget()
         self.door.close()
 
+    def _require_running(self) -> RunningBroker:
+        if self.running is None:
+            raise IllegalState(f"broker {self.node_id} does not run")
+        return self.running
+
+    # The controller
+
+    def _reaches_controller(self) -> bool:
+        return self.neighbours.reaches_controller()
+
     def _listening_controller(self) -> Controller | None:
-        """The controller, if it hears and knows this broker."""
-        controller = self._world.controller
+        """Return the controller if it can be reached and knows this broker."""
+        controller = self._shared.host.controller
         if controller is None or not self.neighbours.reaches_controller():
             return None
         return controller if self.node_id in controller.image.brokers else None
 
-    def _running(self) -> Node:
-        if self.node is None:
-            raise IllegalState(f"broker {self.node_id} does not run")
-        return self.node
-
-    # The controller
-
     def run_once(self, _now_ms: int) -> int | None:
-        """Send a heartbeat; ask to be in service again where the controller had given it up."""
-        node = self.node  # it may be stopped meanwhile
-        if node is None or self.door.is_paused:
+        """Send a heartbeat; ask to be unfenced where the session had expired."""
+        running = self.running  # another thread may stop the broker meanwhile
+        if running is None or self.door.is_paused:
             return None
         node_id, epoch = self.node_id, self.neighbours.broker_epoch
         self.neighbours.ask_controller(
             lambda controller: controller.brokers.sessions.touch(node_id, epoch)
         )
-        known = node.core.image.brokers.get(node_id)
+        known = running.core.image.brokers.get(node_id)
         if known is not None and known.is_fenced:
             self.neighbours.ask_controller(
                 lambda controller: controller.brokers.unfence(node_id, epoch)
@@ -263,16 +274,12 @@ class Member:
         return interval_ms
 
     def _is_reached(self) -> bool:
-        """Does it hear the controller?"""
+        """Return whether metadata from the controller arrives at the broker now."""
         if self._is_starting or self.door.is_paused:
             return False
-        return not self._world.network.is_cut(CONTROLLER, self.node_id)
+        return not self._shared.network.is_cut(CONTROLLER, self.node_id)
 
     def _hear(self, delta: MetadataDelta) -> None:
-        if self.node is not None and delta.image.end_offset > self.node.core.image.end_offset:
-            self.node.core.changed(delta)
-
-    @property
-    def rack(self) -> str | None:
-        """Where it stands."""
-        return self.config.broker_rack if self.config.is_set("broker.rack") else None
+        running = self.running
+        if running is not None and delta.image.end_offset > running.core.image.end_offset:
+            running.core.changed(delta)

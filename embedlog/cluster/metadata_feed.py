@@ -1,7 +1,7 @@
-"""How one broker of several hears of changes of the metadata: in order, and when it may.
+"""`MetadataFeed`: delivers metadata changes to one broker of several, in order.
 
-The controller publishes under its lock. A broker that cannot be reached, or that a test keeps in
-the dark, hears of it later: until then it goes by what it knows.
+The controller publishes under its lock. The feed keeps changes while the broker cannot be reached
+or a test holds them back; meanwhile the broker acts on its older image.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 
 class MetadataFeed:
-    """The changes on their way to one broker. Callable from any thread."""
+    """Changes on their way to one broker. Every method may be called from any thread."""
 
     __slots__ = ("_is_reached", "_kept", "_lock", "_tell", "is_held")
 
     def __init__(
         self, tell: Callable[[MetadataDelta], None], is_reached: Callable[[], bool]
     ) -> None:
-        """`tell` is `Broker.changed`; `is_reached` says whether the broker hears anything now."""
+        """`tell` is `Broker.changed`; `is_reached` returns whether changes reach the broker now."""
         self._tell = tell
         self._is_reached = is_reached
         self._kept: deque[MetadataDelta] = deque()
         self._lock = ranked_rlock(Rank.METADATA_FEED)
         self.is_held = False
-        """Does somebody keep the broker in the dark?"""
+        """True while a test holds changes back."""
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Let the broker hear of a change, after those before it. Requires: the controller lock."""
+        """Add a change, and deliver if possible. Requires: the controller lock."""
         with self._lock:
             self._kept.append(delta)
             self._deliver()
 
     def deliver(self) -> None:
-        """Let the broker hear of what was kept, if it can. Requires: no lock of a later rank."""
+        """Deliver the kept changes, if possible. Requires: no lock of a later rank."""
         with self._lock:
             self._deliver()
 
@@ -48,6 +48,6 @@ class MetadataFeed:
             self._tell(self._kept.popleft())
 
     def forget(self) -> None:
-        """The broker is gone; one that starts has the whole image."""
+        """Drop the kept changes: a broker that starts gets the whole image."""
         with self._lock:
             self._kept.clear()

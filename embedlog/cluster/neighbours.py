@@ -1,6 +1,6 @@
-"""`Neighbours`: the cluster as one broker of several sees it; all it asks others goes through here.
+"""`Neighbours`: one broker's way to the other brokers and to the controller.
 
-It is what `broker.peers.Peers` and `replication.membership.Membership` ask for.
+It implements `broker.peers.Peers` and `replication.membership.Membership`.
 """
 
 from __future__ import annotations
@@ -14,75 +14,45 @@ from wire.registry import stable_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol, TypeVar
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
-    from embedlog.cluster.door import Door
-    from embedlog.cluster.faults.network import ClusterNetwork
-    from embedlog.cluster.listening import Listening
-    from embedlog.cluster.node import Node
+    from embedlog.cluster.presence import Presence
+    from embedlog.cluster.shared import Shared
     from embedlog.common import TopicPartition
-    from embedlog.config.broker_config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import BrokerImage
-    from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
     from wire.schema import Message, R, Request
 
     T = TypeVar("T")
 
-    class Neighbour(Protocol):
-        """A `Member`, as this file knows it."""
-
-        config: BrokerConfig
-        door: Door
-        is_hidden: bool
-        left_ms: int | None
-        listening: Listening
-        node: Node | None
-        node_id: int
-
-        def kill(self, *, lose_unsynced: bool) -> None:
-            """See `Member.kill`."""
-
-    class World(Protocol):
-        """What all members share: `Several`, as this file knows it."""
-
-        network: ClusterNetwork
-        runtime: Runtime
-
-        @property
-        def controller(self) -> Controller | None:
-            """None while it does not run."""
-
-        @property
-        def members(self) -> Mapping[int, Neighbour]:
-            """All brokers, by number."""
-
-
 _TIMEOUT_MS = 30_000
 _FAREWELL_MS = 500
-"""So long the others go on naming a broker that has left: time enough for clients to have moved."""
+"""Metadata names a broker for this long after it left. Clients need the time to move: librdkafka
+forgets the new leaders with the broker and then waits a second."""
 
 
 class Neighbours:
-    """Around one broker. Every method may be called from any thread."""
+    """The neighbourhood of one broker. Every method may be called from any thread."""
 
-    def __init__(self, world: World, member: Neighbour) -> None:
-        self._world = world
-        self._member = member
-        self._network = world.network
-        self.node_id = member.node_id
-        self.config = member.config
+    def __init__(self, shared: Shared, own: Presence) -> None:
+        self._own = own
+        self._others = shared.presences
+        self._host = shared.host
+        self._clock = shared.runtime.clock
+        self._network = shared.network
+        self.node_id = own.node_id
+        self.config = own.config
         self.broker_epoch = -1
-        """Of its present registration."""
+        """Epoch of this broker's present registration."""
 
     # The controller
 
     def reaches_controller(self) -> bool:
         """See `Peers.reaches_controller`."""
         network = self._network
-        return self._world.controller is not None and not (
+        return self._host.controller is not None and not (
             network.is_cut(self.node_id, CONTROLLER) or network.is_cut(CONTROLLER, self.node_id)
         )
 
@@ -90,7 +60,7 @@ class Neighbours:
         """See `Peers.ask_controller`."""
 
         def perform() -> T:
-            controller = self._world.controller
+            controller = self._host.controller
             if controller is None:
                 raise errors.Network("the controller does not run")
             return call(controller)
@@ -99,14 +69,13 @@ class Neighbours:
 
     def give_up(self) -> None:
         """See `Peers.give_up`."""
-        if self._member.node is not None:
-            self._member.kill(lose_unsynced=False)
+        self._own.give_up()
 
-    # The others
+    # Other brokers
 
     def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
         """See `Peers.send`."""
-        target = self._world.members.get(node_id)
+        target = self._others.get(node_id)
         context = _newest_context(type(request))
 
         def perform() -> R | Pending[R]:
@@ -115,38 +84,38 @@ class Neighbours:
             return target.door.handle(context, request)
 
         answer = self._network.call(self.node_id, node_id, perform, timeout_ms=timeout_ms)
-        slow_disk = self._member.door.slow_disk
+        slow_disk = self._own.door.slow_disk
         if slow_disk.is_slow and context.api_key == ApiKey.FETCH:
             return slow_disk.written(answer)
         return answer
 
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
         """See `Peers.address`."""
-        target = self._world.members.get(node_id)
+        target = self._others.get(node_id)
         if target is None or target.is_hidden:
             return None
         if context.connection is None:
             return context.advertised_host, context.advertised_port
         port = target.listening.port
-        if port is None and self._member.listening.port is None:
-            # Bytes without sockets (`testing.LoopbackChannels`): whoever connects says to whom.
+        if port is None and self._own.listening.port is None:
+            # `testing.LoopbackChannels` carry bytes without sockets: the client finds the broker.
             port = context.advertised_port
         return None if port is None else (context.advertised_host, port)
 
     def has_just_left(self, node_id: int) -> bool:
         """See `Peers.has_just_left`."""
-        target = self._world.members.get(node_id)
+        target = self._others.get(node_id)
         if target is None or target.left_ms is None:
             return False
-        return self._world.runtime.clock.monotonic_ms() - target.left_ms < _FAREWELL_MS
+        return self._clock.monotonic_ms() - target.left_ms < _FAREWELL_MS
 
     def let_follow(self, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:
         """See `Peers.let_follow`."""
         for node_id in replicas:
-            target = self._world.members.get(node_id)
-            node = None if target is None else target.node
-            if node is not None and node_id != self.node_id:
-                node.core.publisher.want(topic_partition)
+            target = self._others.get(node_id)
+            running = None if target is None else target.running
+            if running is not None and node_id != self.node_id:
+                running.core.publisher.want(topic_partition)
 
     def alter_partition(
         self,
@@ -200,12 +169,12 @@ class Neighbours:
         return None if known is None else known.rack
 
     def _known(self, node_id: int) -> BrokerImage | None:
-        node = self._member.node
-        return None if node is None else node.core.image.brokers.get(node_id)
+        running = self._own.running
+        return None if running is None else running.core.image.brokers.get(node_id)
 
 
 def _newest_context(kind: type[Message]) -> RequestContext:
-    """Of a request that stays in the process: at the newest version that brokers serve."""
+    """Context of a request inside the process, at the newest version that brokers serve."""
     declared = kind.__declaration__
     assert declared is not None, kind
     assert declared.api is not None, kind

@@ -1,16 +1,15 @@
-"""`Several`: the brokers of a cluster that has more than one, their controller and their network.
+"""`Several`: a cluster of several brokers, with their controller and their network.
 
-    DIR/cluster.properties      what tells such a directory
+    DIR/cluster.properties      marks the directory of several brokers
     DIR/controller/             the metadata log
     DIR/broker-1/ ...           one broker each, laid out as Kafka's
-    DISK/broker-1/ ...          the same on another disk, where `log_dirs` names some
+    DISK/broker-1/ ...          a further log directory of a broker, if `log_dirs` names disks
 
-In memory it is the same, in files of this process; what a broker has written outlives the broker.
+A cluster in memory has the same files in this process. A broker's files outlive the broker.
 """
 
 from __future__ import annotations
 
-from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.cluster.controller_host import ControllerHost
@@ -18,8 +17,9 @@ from embedlog.cluster.faults.network import CONTROLLER, ClusterNetwork
 from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.cluster.handles.cluster_listener import ClusterListener
 from embedlog.cluster.layout import mark_several
-from embedlog.cluster.member import Member
+from embedlog.cluster.member import ClusterMember
 from embedlog.cluster.several_transport import SeveralTransport
+from embedlog.cluster.shared import Shared
 from embedlog.common import IN_PROCESS_HOST
 from embedlog.config.broker_config import BrokerConfig
 from embedlog.errors import ConfigError
@@ -30,8 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from embedlog.cluster.node import Node
-    from embedlog.controller.controller import Controller
+    from embedlog.cluster.presence import Presence
+    from embedlog.cluster.running_broker import RunningBroker
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.runtime import Runtime
 
@@ -54,25 +54,25 @@ class Several:
         log_dirs: Sequence[str] = (),
         cluster_id: str | None,
     ) -> None:
-        """Open them all, brokers 1 to `count`, each with the settings of `config` and its own, and
-        with a directory below each of the further `log_dirs`.
+        """Open brokers 1 to `count`, each with a copy of `config` and a directory below each of
+        the further `log_dirs`.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
-        self.runtime = runtime
-        self.on_disk = on_disk
-        self.durability = durability
+        self._runtime = runtime
+        self._durability = durability
         self.network = ClusterNetwork(runtime)
         self.network.on_heal = self.try_again
         self._directory = directory
         self._config = config
         self._log_dirs = log_dirs
-        self.members: dict[int, Member] = {}
-        """By number."""
+        self.members: dict[int, ClusterMember] = {}
+        """Brokers by number."""
+        self._presences: dict[int, Presence] = {}
         self._listens: tuple[str, int, bool] | None = None
-        """Where the first broker does, and whether anybody may speak plaintext to it; None: no
-        broker listens."""
+        """Host and port of the first broker, and whether other machines may connect to it in
+        plaintext. None: no broker listens."""
         mark_several(
             runtime.files,
             directory,
@@ -89,38 +89,48 @@ class Several:
             cluster_id=cluster_id,
             publish=self._publish,
         )
+        self._shared = Shared(
+            runtime, self.network, self.host, self._presences, on_disk, durability
+        )
         try:
-            known = sorted(self.running_controller().image.brokers)
-            for node_id in sorted({*known, *range(1, count + 1)}):
-                rack = racks[node_id - 1] if node_id <= len(racks) else None
-                self.members[node_id] = self._make(node_id, rack)
-            for member in sorted(self.members.values(), key=_has_kept_all):
-                member.open(is_opening=True)
-            for member in self.members.values():
-                member.serve()
+            self._open(count, racks)
         except BaseException:
             self.close()
             raise
 
-    def _make(self, node_id: int, rack: str | None) -> Member:
+    def _open(self, count: int, racks: Sequence[str]) -> None:
+        known = sorted(self.host.running().image.brokers)
+        for node_id in sorted({*known, *range(1, count + 1)}):
+            rack = racks[node_id - 1] if node_id <= len(racks) else None
+            self._let_in(self._make(node_id, rack))
+        for member in sorted(self.members.values(), key=_has_kept_all):
+            member.open(is_opening=True)
+        for member in self.members.values():
+            member.serve()
+
+    def _let_in(self, member: ClusterMember) -> None:
+        self.members[member.node_id] = member
+        self._presences[member.node_id] = member.presence
+
+    def _make(self, node_id: int, rack: str | None) -> ClusterMember:
         config = self._config.of_node(node_id)
         directory = broker_directory(self._directory, node_id)
-        config.set_static("embedlog.durability", self.durability)
+        config.set_static("embedlog.durability", self._durability)
         log_dirs = [broker_directory(place, node_id) for place in self._log_dirs]
         config.set_static("log.dirs", ",".join([directory, *log_dirs]))
         if rack is None:
-            image = self.running_controller().image.brokers.get(node_id)
+            image = self.host.running().image.brokers.get(node_id)
             rack = None if image is None else image.rack
         if rack is not None:
             config.set_static("broker.rack", rack)
-        return Member(self, node_id, directory, config, log_dirs=log_dirs)
+        return ClusterMember(self._shared, node_id, directory, config, log_dirs=log_dirs)
 
     # The brokers
 
-    def _handle(self, member: Member) -> BrokerNode:
+    def _handle(self, member: ClusterMember) -> BrokerNode:
         return BrokerNode(
             member.node_id,
-            lambda: member.node,
+            lambda: member.running,
             self.connect_to,
             rack=member.rack,
             member=member,
@@ -136,7 +146,7 @@ class Several:
         return self._handle(member)
 
     def brokers(self) -> list[BrokerNode]:
-        """All of them, by number."""
+        """Return a handle of each broker, by number."""
         return [self._handle(member) for _, member in sorted(self.members.items())]
 
     def add(self, node_id: int | None, rack: str | None) -> BrokerNode:
@@ -150,61 +160,49 @@ class Several:
         if self._listens is not None:
             _let_listen(member, *self._listens)
         member.start()
-        self.members[node_id] = member
+        self._let_in(member)
         return self._handle(member)
 
     def remove(self, node_id: int) -> None:
         """See `Cluster.remove_broker`."""
-        node = self.broker(node_id)
-        if node.is_running:
-            node.stop()
-        self.running_controller().brokers.unregister(node_id)
-        del self.members[node_id]
-
-    @property
-    def controller(self) -> Controller | None:
-        """None while it does not run."""
-        return self.host.controller
-
-    def running_controller(self) -> Controller:
-        """The controller. Raises NotController while it does not run."""
-        controller = self.host.controller
-        if controller is None:
-            raise errors.NotController("the controller does not run")
-        return controller
+        broker = self.broker(node_id)
+        if broker.is_running:
+            broker.stop()
+        self.host.running().brokers.unregister(node_id)
+        del self.members[node_id], self._presences[node_id]
 
     def _publish(self, delta: MetadataDelta) -> None:
         for member in list(self.members.values()):
             member.feed.publish(delta)
 
     def try_again(self) -> None:
-        """What waited for the network, or for the controller, may go on."""
+        """Deliver metadata and requests that waited for a link or for the controller."""
         for member in list(self.members.values()):
             member.try_again()
 
-    def nodes(self) -> list[Node]:
-        """Those that run."""
-        return [member.node for member in self.members.values() if member.node is not None]
+    def running(self) -> list[RunningBroker]:
+        """Return the running brokers."""
+        return [each.running for each in self.members.values() if each.running is not None]
 
     @property
     def cluster_id(self) -> str:
         """The cluster's id."""
-        return self.running_controller().image.cluster_id
+        return self.host.running().image.cluster_id
 
     # Clients
 
     def connect(
         self, client_id: str | None, owner: object, *, appends: bool = True
     ) -> SeveralTransport:
-        """A transport to all of them: see `Cluster.connect`. They always take requests."""
+        """Return a transport to all brokers, of requests: see `Cluster.connect`."""
         return self._transport(client_id, self.members, owner)
 
     def connect_to(self, node_id: int, client_id: str | None, owner: object) -> SeveralTransport:
-        """A transport to one of them."""
+        """Return a transport to one broker."""
         return self._transport(client_id, {node_id: self.members[node_id]}, owner)
 
     def _transport(
-        self, client_id: str | None, members: Mapping[int, Member], owner: object
+        self, client_id: str | None, members: Mapping[int, ClusterMember], owner: object
     ) -> SeveralTransport:
         host = LOOPBACK if client_id is None else IN_PROCESS_HOST
 
@@ -216,35 +214,35 @@ class Several:
             members,
             make_context,
             dispatch.versions(first.config),
-            self.runtime,
+            self._runtime,
             owner=owner,
         )
 
     def listen(
         self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
     ) -> ClusterListener:
-        """Let every broker listen: the first at `port`, the others behind it; 0 finds free ones."""
+        """Let broker N listen at `port + N - 1`; port 0 finds a free port for each."""
         self._listens = host or LOOPBACK, port or 0, allow_remote_plaintext
         for member in self.members.values():
             _let_listen(member, *self._listens)
-            if member.node is not None:
-                member.listening.open(member.node.core)
-        return ClusterListener(self.members, self.runtime.scheduler, owner)
+            if member.running is not None:
+                member.listening.open(member.running.core)
+        return ClusterListener(self.members, self._runtime.scheduler, owner)
 
     @property
     def addresses(self) -> list[str]:
-        """Where they listen."""
+        """The addresses of the brokers that listen."""
         return [each.address for each in self.brokers() if each.address is not None]
 
     # Life
 
     @property
     def is_held(self) -> bool:
-        """Is any directory still this process's?"""
-        return self.host.is_held or any(node.is_held for node in self.nodes())
+        """True until every directory is released."""
+        return self.host.is_held or any(each.is_held for each in self.running())
 
     def close(self) -> None:
-        """Close all brokers together: none takes over from another."""
+        """Close all brokers together: no broker takes over leadership."""
         for member in self.members.values():
             member.begin_close()
         self.network.close()
@@ -253,19 +251,19 @@ class Several:
         self.host.close()
 
 
-def _let_listen(member: Member, host: str, port: int, allow_remote_plaintext: bool) -> None:
+def _let_listen(member: ClusterMember, host: str, port: int, allow_remote_plaintext: bool) -> None:
     own = port + member.node_id - 1 if port else 0
     member.listening.ask(host, own, allow_remote_plaintext=allow_remote_plaintext)
 
 
-def _has_kept_all(member: Member) -> bool:
-    """Did all that a broker last wrote, which does not run, outlive whatever ended it?
+def _has_kept_all(member: ClusterMember) -> bool:
+    """Return whether everything that a stopped broker wrote survived the end of its last life.
 
-    Such ones are opened last: of brokers that were not closed cleanly each in turn leaves the
-    in-sync sets, and the last of them stays, and may lead.
+    Brokers that lost data are opened first. A broker that was not closed cleanly leaves the in-sync
+    sets when it is opened, so the broker that is opened last stays in them and may lead.
     """
     directories = (member.directory, *member.log_dirs)
     try:
         return all(was_written_in_this_boot(member.disk, each) for each in directories)
     except OSError:
-        return False  # it will be told when the directory is opened
+        return False  # opening the directory will report the error

@@ -1,6 +1,6 @@
-"""`SeveralTransport`: hands request objects to that broker of this process which they are for.
+"""`SeveralTransport`: passes request objects to one of several brokers of this process.
 
-A broker that does not run breaks the connection, as a process that is gone would.
+A stopped broker breaks the connection, as a dead process does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from embedlog.cluster.member import Member
+    from embedlog.cluster.member import ClusterMember
     from embedlog.runtime import Runtime
     from wire.schema import R, Request
 
@@ -31,14 +31,14 @@ class SeveralTransport(LocalTransport):
 
     def __init__(
         self,
-        members: Mapping[int, Member],
+        members: Mapping[int, ClusterMember],
         make_context: Callable[[int, int], Any],
         versions: Mapping[int, tuple[int, int]],
         runtime: Runtime,
         *,
         owner: object,
     ) -> None:
-        """`members` by number; the rest is as `LocalTransport` has it."""
+        """`members` are brokers by number. The other parameters are those of `LocalTransport`."""
         super().__init__(make_context, versions, runtime, owner)
         self.failure_count = 0
         self.disk_error: Callable[[str, int], Exception | None] = self._disk_error
@@ -52,7 +52,7 @@ class SeveralTransport(LocalTransport):
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Ask a broker; the pending is done on return unless the broker has to wait."""
+        """Send a request. The pending is done on return unless the broker has to wait."""
         answer: Any
         try:
             context = self._context(type(request), version)
@@ -73,7 +73,7 @@ class SeveralTransport(LocalTransport):
         if isinstance(answer.error(), errors.Network):
             self.failure_count += 1
 
-    def _member(self, node_id: int) -> Member:
+    def _member(self, node_id: int) -> ClusterMember:
         found = self._members.get(node_id)
         if found is not None:
             return found
@@ -85,35 +85,34 @@ class SeveralTransport(LocalTransport):
         raise errors.Network("no broker runs")
 
     @staticmethod
-    def _is_up(member: Member) -> bool:
-        return member.node is not None and not (member.is_hidden or member.door.is_paused)
+    def _is_up(member: ClusterMember) -> bool:
+        is_open = member.running is not None and not member.door.is_paused
+        return is_open and not member.presence.is_hidden
 
     def _disk_error(self, topic: str, partition: int) -> Exception | None:
-        """What is wrong with the partition where it is led; None when nothing is known, or it will
-        be led elsewhere.
+        """Return the disk error of the partition's leader; None without one, or if another replica
+        will take over.
         """
         for member in list(self._members.values()):
-            node = member.node
-            if node is None:
+            if member.running is None:
                 continue
-            found = node.core.replica_manager.partitions.get((topic, partition))
+            core = member.running.core
+            found = core.replica_manager.partitions.get((topic, partition))
             if found is not None and found.is_leader:
-                if found.others is not None and node.core.log_manager.is_offline(
-                    found.topic_partition
-                ):
+                if found.others is not None and core.log_manager.is_offline(found.topic_partition):
                     return None  # another replica takes over
-                return node.core.disk_error(topic, partition)
+                return core.disk_error(topic, partition)
         return None
 
     def is_ready(self, node_id: int) -> bool:
-        """Does the broker run?"""
+        """Return whether the broker runs; for node -1, whether any does."""
         if node_id < 0:
             return any(self._is_up(member) for member in list(self._members.values()))
         member = self._members.get(node_id)
-        return member is not None and member.node is not None
+        return member is not None and member.running is not None
 
     def prepare(self, node_id: int) -> int | None:
-        """Find out whether the broker runs, as by connecting to it; one that does not may later."""
+        """Connect: return None if the broker runs, else milliseconds until the next try."""
         if self.is_ready(node_id):
             return None
         self.failure_count += 1

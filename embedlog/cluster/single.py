@@ -1,11 +1,11 @@
-"""`Alone`: the only broker of a cluster; its controller is in the same directory."""
+"""`Single`: a cluster of one broker, with the controller in the broker's directory."""
 
 from __future__ import annotations
 
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.cluster.handles.broker_node import BrokerNode
-from embedlog.cluster.node import Node
+from embedlog.cluster.running_broker import RunningBroker
 from embedlog.common import IN_PROCESS_HOST
 from embedlog.errors import ConfigError
 from embedlog.transport import InProcessTransport
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 
 
-class Alone:
-    """One broker. Every method may be called from any thread."""
+class Single:
+    """The cluster's only broker. Every method may be called from any thread."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Alone:
         cluster_id: str | None,
         waits_for_committer: bool,
     ) -> None:
-        """Open it: see `Node`."""
+        """Open the broker: see `RunningBroker`."""
         self._runtime = runtime
         self._config = config
         self._served: list[ServedAddress] = []
-        self._node = Node(
+        self._broker = RunningBroker(
             runtime,
             directory,
             config,
@@ -52,9 +52,9 @@ class Alone:
             waits_for_committer=waits_for_committer,
         )
 
-    def nodes(self) -> list[Node]:
-        """Those that run."""
-        return [self._node]
+    def running(self) -> list[RunningBroker]:
+        """Return the running brokers."""
+        return [self._broker]
 
     def broker(self, node_id: int | None) -> BrokerNode:
         """See `Cluster.broker`."""
@@ -62,30 +62,30 @@ class Alone:
         if node_id not in (None, present):
             raise ConfigError(f"there is no broker {node_id}, only {present}")
         rack = self._config.broker_rack if self._config.is_set("broker.rack") else None
-        return BrokerNode(present, lambda: self._node, self._connect_to, rack=rack)
+        return BrokerNode(present, lambda: self._broker, self._connect_to, rack=rack)
 
     def brokers(self) -> list[BrokerNode]:
-        """All of them."""
+        """Return a handle of each broker."""
         return [self.broker(None)]
 
     @property
     def cluster_id(self) -> str:
         """The cluster's id."""
-        return self._node.core.cluster_id
+        return self._broker.core.cluster_id
 
     # Clients
 
     def connect(
         self, client_id: str | None, owner: object, *, appends: bool = True
     ) -> InProcessTransport:
-        """A transport to it: see `Cluster.connect`. `appends`: without requests, too."""
-        core = self._node.core
+        """Return a transport: see `Cluster.connect`. `appends`: it appends without requests."""
+        core = self._broker.core
         host = LOOPBACK if client_id is None else IN_PROCESS_HOST
         append_one: AppendOne | None = None
-        if appends:  # to load Produce takes 1 ms
+        if appends:  # loading Produce takes 1 ms
             from embedlog.broker.apis import produce
 
-            # A method, in one call.
+            # Bound here, so that an append costs one call and not two.
             append_one = produce.append_one.__get__(core)
 
         def make_context(api_key: int, version: int) -> RequestContext:
@@ -114,7 +114,7 @@ class Alone:
         from embedlog.server.addresses import listen
 
         listener = listen(
-            self._node.core,
+            self._broker.core,
             host,
             port,
             allow_remote_plaintext=allow_remote_plaintext,
@@ -127,18 +127,18 @@ class Alone:
 
     @property
     def addresses(self) -> list[str]:
-        """Where it listens."""
+        """The addresses of the open listeners."""
         return [each.address for each in self._served if not each.is_closed]
 
     # Life
 
     @property
     def is_held(self) -> bool:
-        """Is the directory still this process's?"""
-        return self._node.is_held
+        """True until the directory is released."""
+        return self._broker.is_held
 
     def close(self) -> None:
-        """Close it, and its addresses."""
+        """Close the listeners, then the broker."""
         for served in self._served:
             served.close()
-        self._node.close()
+        self._broker.close()

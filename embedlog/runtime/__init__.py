@@ -1,7 +1,6 @@
-"""The only door to the operating system: clock, files, scheduler (threads, waiting), randomness.
+"""The only way to the operating system: clock, files, scheduler (threads, waiting), randomness.
 
-Everything that chance can touch comes in through a `Runtime`. `embedlog.testing.sim_runtime`
-makes one in which nothing is left to chance.
+A `Runtime` holds the four. `embedlog.testing.sim_runtime` makes a simulated, deterministic one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["Clock", "Random", "Runtime", "Scheduler", "real_runtime"]
 
 
 class Runtime:
-    """The four edges, passed down together; and who watches the wall clock."""
+    """The four parts, passed down together, and the guard of the wall clock."""
 
     __slots__ = ("clock", "clock_guard", "files", "random", "scheduler")
 
@@ -32,7 +31,7 @@ class Runtime:
 
 
 def real_runtime(files: Files | None = None) -> Runtime:
-    """The operating system's clock, threads and randomness; its file system unless given one."""
+    """Return a runtime over the operating system; `files` replaces its file system."""
     clock = Clock()
     if files is None:
         from embedlog.runtime.os_files import OsFiles

@@ -1,8 +1,8 @@
-"""Items that another thread makes, one ahead of who takes them.
+"""`one_ahead`: run a generator in a thread, one item ahead of its consumer.
 
-It pays where the taker waits outside of Python, as one that writes to a socket does: the next item
-is made meanwhile. Python's lock is passed on more often than by default while that goes on: whoever
-makes items in plain Python would let the taker wait 5 ms after each of its many short writes.
+This pays if the consumer waits outside of Python, for example in a write to a socket: the thread
+makes the next item meanwhile. The interpreter's switch interval is short during that time. With the
+default, a thread in plain Python would hold the consumer up for 5 ms after each short write.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SWITCH_SECONDS = 0.0001
 
 
 def one_ahead(items: Generator[Item, None, None], name: str) -> Iterator[Item]:
-    """Yield what `items` yields, which runs on a thread of that name, from the first item on.
+    """Yield the items of `items`, which runs in a thread called `name`.
 
-    At most three items are there at a time: one that is used, one that waits, one that is being
-    made. What `items` raises is raised here, in its turn. When this ends, for whatever reason,
+    At most three items exist at a time: one in use, one waiting, one in the making. An exception of
+    `items` is raised here, after the items before it. When this generator ends, for any reason,
     `items` is closed and the thread has ended.
     """
     making = _Making(items)
@@ -48,11 +48,11 @@ class _Making:
     def __init__(self, items: Generator[Any, None, None]) -> None:
         self._items = items
         self._made: Queue[tuple[Any] | BaseException | None] = Queue(maxsize=1)
-        """An item, what was raised, or None at the end."""
+        """An item, an exception, or None at the end."""
         self._is_stopped = False
 
     def run(self) -> None:
-        """Make items until there are no more, or `stop`."""
+        """Make items until the generator ends or `stop` is called."""
         ended: BaseException | None = None
         try:
             for item in self._items:
@@ -66,7 +66,7 @@ class _Making:
             self._made.put(ended)
 
     def taken(self) -> Iterator[Any]:
-        """The items, as they come."""
+        """Yield the items as they arrive."""
         while True:
             made = self._made.get()
             if made is None:
@@ -76,7 +76,7 @@ class _Making:
             yield made[0]
 
     def stop(self) -> None:
-        """Let the thread end: nobody takes what it makes."""
+        """Let the thread end; no more items are taken."""
         self._is_stopped = True
         with suppress(Empty):
             self._made.get_nowait()

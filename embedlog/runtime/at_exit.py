@@ -1,7 +1,7 @@
-"""What is done before the interpreter ends, for those who forgot to close.
+"""Close forgotten producers and clusters before the interpreter ends.
 
-Producers come first: what they send must still find an open cluster. A process that was forked
-after the registration runs nothing: what was registered is its parent's.
+Producers are closed first: their records still need an open cluster. A forked child runs nothing
+that its parent registered.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ PRODUCERS = 0
 CLUSTERS = 1
 
 _registered: dict[int, tuple[int, int, Callable[[], None]]] = {}
-"""By number of the registration: order, process, function."""
+"""Registrations by number: (order, pid, function)."""
 _numbers = iter(range(1 << 62))
 
 
 def register(function: Callable[[], None], order: int) -> Callable[[], None]:
-    """Call `function` when the interpreter ends; return what undoes the registration.
+    """Call `function` when the interpreter ends. Return a function that cancels this.
 
-    Those of a lower `order` (PRODUCERS, CLUSTERS) come first, and of one order the newest. An
-    exception is shown on standard error and does not stop the others. `function` is kept until it
-    is called or unregistered: let it hold a weak reference to what it closes. Undoing a second
-    time does nothing. Both may be called from any thread.
+    A lower `order` (PRODUCERS, CLUSTERS) runs first, and within one order the newest registration.
+    An exception is shown on standard error and does not stop the other functions. The registration
+    keeps `function` alive, so `function` should hold only a weak reference to its object.
+    Cancelling twice is harmless. Both functions may be called from any thread.
     """
     number = next(_numbers)
     _registered[number] = (order, getpid(), function)

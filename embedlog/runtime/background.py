@@ -1,4 +1,4 @@
-"""A thread that does the background work, for whoever wants one."""
+"""`BackgroundThread`: a thread that runs the duties of a scheduler."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _JOIN_TIMEOUT_MS = 10_000
 
 
 class BackgroundThread:
-    """Runs the duties of a runtime's scheduler when they are due, from its making on.
+    """Runs duties when they are due, from its construction until `close`.
 
-    It keeps the runtime alive, and nothing of what uses it.
+    It keeps the runtime alive, but no user of the runtime.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -26,7 +26,7 @@ class BackgroundThread:
         self._thread = runtime.scheduler.start_thread(self._run, "embedlog-background")
 
     def close(self) -> None:
-        """End the thread, after the duty that it may be at. A second call does nothing."""
+        """End the thread after its current duty. A second call does nothing."""
         self._is_closed = True
         self._resign()
         self._parked.wake()

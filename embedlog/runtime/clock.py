@@ -1,11 +1,11 @@
-"""The two clocks: one that only moves forward, and the one on the wall.
+"""`Clock`: the monotonic clock and the wall clock.
 
-Timers run on the monotonic clock. Wall time stamps records and drives retention, nothing else:
-it may be set back or jump by years.
+Timers run on the monotonic clock. Wall time only stamps records and drives retention, because the
+wall clock can be set back or jump by years.
 
-Tests freeze time: libraries for that put their own functions into `time`. What they say is the
-wall clock here, so records carry the time of the test. The monotonic clock stays the machine's,
-by a call that is left alone: with a clock that stands still no time-out would ever end.
+Libraries that freeze time in tests replace functions in `time`. The wall clock follows them, so
+that records carry the test's time. The monotonic clock stays the machine's: on a frozen clock no
+time-out would ever end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class WallSource(Protocol):
-        """Something with the wall time, for who asks a million times a second."""
+        """A source of wall time without a method call of `Clock` in between."""
 
         def time_ns(self) -> int:
             """Nanoseconds since 1970-01-01 UTC."""
@@ -29,8 +29,10 @@ else:
 
 
 class _Machine:
-    """The machine's own clocks, in nanoseconds. Attributes of a class: libraries that freeze time
-    replace the functions that modules hold."""
+    """The machine's own clocks, in nanoseconds.
+
+    They are attributes of a class because libraries that freeze time replace functions of modules.
+    """
 
     if hasattr(time, "clock_gettime_ns"):
         monotonic = partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC)
@@ -41,7 +43,7 @@ class _Machine:
     else:
         elapsed = monotonic
     if hasattr(time, "CLOCK_TAI"):
-        # Nobody fakes it. It is ahead of UTC by the leap seconds, where the system knows them.
+        # No library fakes TAI. It is ahead of UTC by the leap seconds, if the system knows them.
         wall = partial(time.clock_gettime_ns, time.CLOCK_TAI)
     else:
         wall = partial(time.time_ns)
@@ -51,12 +53,12 @@ _monotonic_ns: Callable[[], int] = _Machine.monotonic
 
 
 class Clock:
-    """The operating system's clocks. `embedlog.testing.SimClock` is the twin a test moves."""
+    """The operating system's clocks. A test moves the twin, `embedlog.testing.SimClock`."""
 
     __slots__ = ()
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since an arbitrary moment; never falls."""
+        """Milliseconds since an arbitrary moment; the value never falls."""
         return _monotonic_ns() // 1_000_000
 
     def monotonic_us(self) -> int:
@@ -64,28 +66,27 @@ class Clock:
         return _monotonic_ns() // 1_000
 
     def monotonic_source(self) -> Callable[[], int]:
-        """The same in nanoseconds, as a function; that of the system itself saves a call."""
+        """Return a function that gives monotonic nanoseconds. The system's own saves a call."""
         return _monotonic_ns if type(self) is Clock else lambda: self.monotonic_ms() * 1_000_000
 
     def elapsed_ms(self) -> int:
-        """As `monotonic_ms`, from a moment of its own; it also counts while the machine sleeps.
+        """Monotonic milliseconds that also count while the machine sleeps.
 
-        Where the system has no such clock it is the monotonic one.
+        On a system without such a clock this is the monotonic clock.
         """
         return _Machine.elapsed() // 1_000_000 if type(self) is Clock else self.monotonic_ms()
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC, as records carry them."""
+        """Milliseconds since 1970-01-01 UTC: the time in records."""
         return time.time_ns() // 1_000_000
 
     def machine_wall_ms(self) -> int:
-        """The same by the machine's own clock, to within a minute, also while a test has frozen
-        `time`. For comparing the two."""
+        """Wall time of the machine, to within a minute, even if a test has frozen `time`."""
         wall_ns: int = _Machine.wall()
         return wall_ns // 1_000_000
 
     def wall_source(self) -> WallSource:
-        """What `wall_ms` asks; that of the system itself saves a call."""
+        """Return the source of `wall_ms`. The system's own saves a call."""
         return time if type(self) is Clock else _AskedClock(self)
 
 

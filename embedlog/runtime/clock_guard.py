@@ -1,12 +1,11 @@
-"""Whether the wall clock may be believed when something is to be deleted for its age.
+"""`ClockGuard`: pause deletions by age while the wall clock is in doubt.
 
-A wall clock may be wrong for a while: set by hand, by a machine that woke up, by a virtual one that
-was moved. What is deleted by a wrong clock does not come back when the clock does. So it is held
-against one that nobody sets. When the two part by more than five minutes, deletions pause. They
-go on when the wall clock is back, or when both have gone evenly for an hour: then the new
-relation is taken for the truth, as a clock that was put right, or a machine that was moved, looks
-just so. The other clock counts the time of a suspend, where the system has such a one: then a
-suspend is no jump at all.
+A wall clock can be wrong for a while: someone sets it, or a machine wakes up or moves to another
+host. Data that a wrong clock deletes is lost for good. So the guard compares the wall clock with a
+clock that nobody can set. If they drift apart by more than five minutes, deletions pause. Deletions
+resume when the wall clock is back, or after both clocks ran evenly for an hour: then the wall clock
+was probably corrected. If the system has a clock that counts while the machine sleeps, the guard
+takes it, and a suspend is no jump.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ if TYPE_CHECKING:
     from embedlog.runtime.clock import Clock
 
 DRIFT_MAX_MS = 5 * 60_000
-"""The clocks may part by so much."""
+"""Largest tolerated drift between the two clocks."""
 SETTLED_AFTER_MS = 60 * 60_000
-"""After a jump the clocks must have gone evenly for so long."""
+"""Time for which the clocks must run evenly after a jump."""
 
 _NOT_PAUSED = -1
 
 
 class ClockGuard:
-    """One for each `Runtime`. Asked before each deletion; any thread may ask.
+    """One guard for each `Runtime`. Every method may be called from any thread.
 
-    A jump is one since the last question, so who deletes asks at its intervals, too, when there is
-    nothing to delete.
+    The guard sees a jump only between two calls of `allows_deletion`, so retention calls it at each
+    interval, even with nothing to delete.
     """
 
     __slots__ = ("_clock", "_jump_ms", "_jumped_at_ms", "_relation_ms", "paused_since_ms")
@@ -35,34 +34,34 @@ class ClockGuard:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._relation_ms = clock.wall_ms() - clock.elapsed_ms()
-        """Wall time less elapsed time, as it is believed."""
+        """The trusted difference of wall time and elapsed time."""
         self._jump_ms = 0
-        """By how much the wall clock has left that."""
+        """The size of the present jump."""
         self._jumped_at_ms = 0
-        """The elapsed time at which it was seen to."""
+        """Elapsed time at which the guard saw the jump."""
         self.paused_since_ms = _NOT_PAUSED
-        """When the present pause began, by the clock that is not believed; -1 without one."""
+        """Start of the present pause, in the doubtful wall time; -1 without a pause."""
 
     @property
     def is_paused(self) -> bool:
-        """Did the last question find that nothing may be deleted?"""
+        """True if the last call of `allows_deletion` returned False."""
         return self.paused_since_ms != _NOT_PAUSED
 
     @property
     def reason(self) -> str:
-        """Why nothing is deleted, and until when."""
+        """The cause of the pause, and its end, as a sentence."""
         return (
-            f"the wall clock has jumped by {self._jump_ms // 1000} s: nothing is deleted for its "
-            f"age until it is back, or has gone evenly for {SETTLED_AFTER_MS // 60_000} minutes"
+            f"the wall clock jumped by {self._jump_ms // 1000} s: deletion by age is paused until "
+            f"the clock is back, or has run evenly for {SETTLED_AFTER_MS // 60_000} minutes"
         )
 
     def allows_deletion(self) -> bool:
-        """May something be deleted now because the wall clock says that it is old?"""
+        """Return whether data may be deleted now because of its age."""
         now_ms, wall_ms = self._clock.elapsed_ms(), self._clock.wall_ms()
         jump_ms = wall_ms - now_ms - self._relation_ms
         if abs(jump_ms) <= DRIFT_MAX_MS:
             if self.is_paused:
-                self._go_on("the wall clock is back: what is old is deleted again")
+                self._go_on("the wall clock is back: deletion by age resumes")
             return True
         is_another = abs(jump_ms - self._jump_ms) > DRIFT_MAX_MS
         if not self.is_paused or is_another:
@@ -74,7 +73,7 @@ class ClockGuard:
         if now_ms - self._jumped_at_ms < SETTLED_AFTER_MS:
             return False
         self._relation_ms += jump_ms
-        self._go_on("the wall clock has gone evenly since it jumped and is believed again")
+        self._go_on("the wall clock ran evenly since its jump: deletion by age resumes")
         return True
 
     def _go_on(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""`CopiedFile`: a file that is read without being mapped, for Windows."""
+"""`CopiedFile`: a file that is copied to memory when it is read, for Windows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class CopiedFile(OsFile):
-    """What was read is kept in memory, from the begin of the file on, and read further on demand.
+    """Keeps a copy of the file's beginning in memory, and reads further on demand.
 
-    A file whose mapping is in use can be neither cut nor removed on Windows, and its users keep
-    views for as long as they like. So a segment that is read takes as much memory as it is long.
+    Windows can neither cut nor remove a file whose mapping is in use, and readers keep views for as
+    long as they like. So a segment takes as much memory as was read of it.
     """
 
     __slots__ = ("_copy", "_copied_size", "_lock")
@@ -57,5 +57,5 @@ class CopiedFile(OsFile):
     def _forget_from(self, position: int) -> None:
         with self._lock:
             if position < self._copied_size:
-                # A new copy, as the views of this one keep what they show.
+                # Views still show the old copy, so start a new one.
                 self._copy, self._copied_size = MemoryNode(), 0

@@ -1,4 +1,4 @@
-"""Files by descriptor, with what each operating system has.
+"""Calls on file descriptors, for each operating system.
 
                     Linux              macOS               Windows
     open            O_CLOEXEC          the same            CreateFile, shared for deletion
@@ -10,7 +10,7 @@
     directory sync  fsync              fsync               none: the file system keeps a journal
     lock            flock and lockf    the same            a byte far behind the content
 
-What the system has is asked of `os`, not guessed from its name.
+The code looks for a function in `os` and does not guess from the system's name.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
     Sync = Callable[[int], None]
 
 _LOCKED_POSITION = 1 << 30
-"""What is locked there cannot be read by others on Windows; the content must be."""
+"""Windows lets no other process read a locked byte, so the lock is far behind the content."""
 
 _OPEN_FLAGS = os.O_RDWR
 for _name in ("O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
     _OPEN_FLAGS |= getattr(os, _name, 0)
 
 _COUNT_MAX_UNKNOWN = 8192
-"""What Windows allows."""
+"""The limit on Windows."""
 
 _seeking = process_wide(ranked_lock(Rank.SEEKING))
-"""Between a seek and what follows it, for systems that cannot do both in one call."""
+"""Held from a seek to the read or write after it."""
 
 
 def open_descriptor(path: str, *, create: bool = False) -> int:
-    """Open a file for reading and writing; it is not inherited by programs that are started."""
+    """Open a file for reading and writing. Child programs do not inherit the descriptor."""
     if _windows_api is not None:
         return _open_shared(path, create=create)
     return os.open(path, _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS, 0o644)
 
 
 def descriptor_count_max() -> int:
-    """So many files the process may have open at this moment's limit."""
+    """Return the process's present limit of open files."""
     try:
         from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
     except ImportError:
@@ -63,7 +63,7 @@ def descriptor_count_max() -> int:
 
 
 def open_to_read(path: str) -> int:
-    """Open a file of which nothing will be changed."""
+    """Open a file for reading only."""
     if _windows_api is not None:
         return _open_shared(path, create=False, access=_GENERIC_READ)
     return os.open(path, _OPEN_FLAGS & ~os.O_RDWR | os.O_RDONLY)
@@ -82,11 +82,11 @@ def _write_by_seeking(descriptor: int, buffers: Sequence[Bytes], position: int) 
 
 
 write = getattr(os, "pwritev", _write_by_seeking)
-"""write(descriptor, buffers, position) -> size written."""
+"""`write(descriptor, buffers, position)` returns the size written."""
 
 
 def read(descriptor: int, size: int, position: int) -> bytes:
-    """At most `size` bytes from `position` on; fewer at the end of the file only."""
+    """Return `size` bytes from `position` on; fewer only at the end of the file."""
     with _seeking:
         os.lseek(descriptor, position, os.SEEK_SET)
         parts = []
@@ -108,14 +108,14 @@ def _read_at_once(descriptor: int, size: int, position: int) -> bytes:
 
 
 read_at = _read_at_once if hasattr(os, "pread") else read
-"""As `read`; several threads at a time where the system can."""
+"""Like `read`, but several threads at a time if the system has pread."""
 
 
 def choose_sync(plain: Sync, platform: str) -> Sync:
-    """The call after which the bytes of a file survive loss of power: `plain`, but for macOS.
+    """Return the call that makes a file survive loss of power: `plain` on all systems but macOS.
 
-    There fsync leaves them in the drive's cache, and F_FULLFSYNC does not. A volume that has no
-    such call, as one in the network, gets `plain`.
+    On macOS fsync leaves bytes in the drive's cache, and F_FULLFSYNC does not. A volume without
+    F_FULLFSYNC, such as a network volume, gets `plain`.
     """
     if platform != "darwin":
         return plain
@@ -140,7 +140,7 @@ _sync_names = choose_sync(os.fsync, sys.platform)
 
 
 def reserve(descriptor: int, size: int) -> None:
-    """Extend a file to `size` with zeros, whose room is reserved where the system can."""
+    """Extend a file to `size` with zeros; reserve their room if the system can."""
     present = os.fstat(descriptor).st_size
     if size <= present:
         return
@@ -168,7 +168,7 @@ def sync_directory(path: str) -> None:
 
 
 def volume(path: str) -> Volume:
-    """The volume of a file or directory, for a system without statvfs."""
+    """Return the volume of a file or directory, on a system without statvfs."""
     try:
         from shutil import disk_usage
     except ImportError:
@@ -178,7 +178,7 @@ def volume(path: str) -> Volume:
 
 
 def lock(descriptor: int) -> bool:
-    """Take the lock of a file; False when somebody else has it."""
+    """Lock a file; return False if another process has the lock."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock, lockf
     except ImportError:
@@ -192,7 +192,7 @@ def lock(descriptor: int) -> bool:
 
 
 def lock_holder(descriptor: int) -> int | None:
-    """The pid of who has the POSIX lock of a file, 0 for nobody, None where that is not told."""
+    """Pid of the POSIX lock's owner; 0 if unlocked, None if the system cannot tell."""
     if sys.platform != "linux" or sys.maxsize < 1 << 32:
         return None
     from fcntl import F_GETLK, F_UNLCK, F_WRLCK, fcntl
@@ -206,18 +206,18 @@ def lock_holder(descriptor: int) -> int | None:
 
 def _has_msvcrt() -> bool:
     try:
-        import msvcrt  # noqa: F401  is it there?
+        import msvcrt  # noqa: F401  only to see whether it exists
     except ImportError:
         return False
     return True
 
 
 _locked: dict[tuple[int, int], int] = {}
-"""(device, number) of a file -> the descriptor that locked it, where the system has no locks."""
+"""Locked files as (device, inode) -> descriptor, on a system without locks."""
 
 
 def _lock_in_process(descriptor: int) -> bool:
-    """For a system without locks between processes (WASI): only this one is kept out."""
+    """Lock against this process only, on a system without file locks (WASI)."""
     found = os.fstat(descriptor)
     key = (found.st_dev, found.st_ino)
     with _seeking:
@@ -229,7 +229,7 @@ def _lock_in_process(descriptor: int) -> bool:
 
 
 def _is_of(descriptor: int, key: tuple[int, int]) -> bool:
-    """Is it still a descriptor of that file? Whoever closes one gives its lock back."""
+    """Return whether the descriptor is still open on that file; closing it released its lock."""
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -250,22 +250,21 @@ def _lock_byte(descriptor: int) -> bool:
 
 
 CAN_MAP = hasattr(os, "pwrite")
-"""Does a mapping leave its file free to be cut, renamed and removed? Not on Windows, which has no
-pwrite either."""
+"""True if a mapped file can be cut, renamed and removed. Windows cannot, and has no pwrite."""
 
 
 def map_read_only(descriptor: int) -> mmap:
-    """Map the whole file, which is not empty."""
+    """Map the whole file. Requires: the file is not empty."""
     from mmap import PROT_READ, mmap
 
-    size = 0  # stands for as long as the file is
+    size = 0  # means the whole file
     if sys.version_info >= (3, 13):
-        # Otherwise every mapping keeps a duplicate of the descriptor.
+        # Without this, every mapping keeps a duplicate of the descriptor.
         return mmap(descriptor, size, prot=PROT_READ, trackfd=False)
     return mmap(descriptor, size, prot=PROT_READ)
 
 
-# Windows: by default a file that is open there can be neither renamed nor removed
+# Windows: share for deletion, or nobody could rename or remove an open file
 
 try:
     import _winapi as _windows_api

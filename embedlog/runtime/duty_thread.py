@@ -1,8 +1,8 @@
-"""A thread for one duty, which exists only while the duty has something to do.
+"""`DutyThread`: a thread for one duty that may run a user's code. It lives while there is work.
 
-The scheduler's own duties run in whichever thread drives: one that waits for an answer, or a
-listener's. A duty that may run a user's code must not: a slow callback would hold up strangers, and
-one that waits for that listener would wait for ever. Such a duty gets a thread of its own.
+The scheduler's own duties run in the thread that drives: a waiting thread, or a listener's. A duty
+that may run a user's code must not run there. A slow callback would hold up other clients, and a
+callback that waits for that listener would wait for ever.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _JOIN_MAX_MS = 10_000
 
 
 class DutyThread:
-    """Runs `duty` from each `notify` until it returns None. Methods may come from any thread.
+    """Runs `duty` from each `notify` until it returns None. Methods may be called from any thread.
 
-    What the duty raises is reported as an uncaught exception of the thread; the duty goes on.
+    An exception of the duty is reported as an uncaught exception of the thread; the duty continues.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class DutyThread:
         self._name = name
         self._lock = ranked_rlock(Rank.DUTY_THREAD)  # why: `runtime.pending`
         self._looping = ranked_lock(Rank.LOOP)
-        """Held by the thread that loops: Ctrl-C may hide from `notify` that it started one."""
+        """Held by the looping thread. After a Ctrl-C `notify` may not know that it started one."""
         self._parked = Parked()
         self._thread: Thread | None = None
         self._thread_id = 0
@@ -76,14 +76,14 @@ class DutyThread:
         self._parked.wake()
 
     def close(self) -> None:
-        """Run the duty no more; return when its thread has ended, unless called from there."""
+        """Stop running the duty. Wait for its thread to end, unless called from that thread."""
         self._is_closed = True
         self._parked.wake()
         if self._thread_id == get_ident():
             return
         joined: Thread | None = None
         while (thread := self._thread) is not joined and thread is not None:
-            # Again, if one in which the duty raised has left another in its place.
+            # A thread in which the duty raised starts its own successor: join that one as well.
             joined = thread
             thread.join(_JOIN_MAX_MS)
 
@@ -110,7 +110,7 @@ class DutyThread:
         self._looping.release()
 
     def _has_ended(self) -> bool:
-        """End the thread, unless there is something to do again."""
+        """End the thread unless there is new work. Return whether it ended."""
         with self._lock:
             if self._is_wanted or self._is_closed:
                 return False

@@ -1,4 +1,4 @@
-"""Variables of the process's environment, which the programs that it starts inherit."""
+"""Environment variables of this process and its child programs."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def set_default(name: str, value: str) -> None:
-    """Set a variable that nobody has set."""
+    """Set a variable unless it is set."""
     os.environ.setdefault(name, value)

@@ -1,4 +1,4 @@
-"""The file system as the storage layer sees it: sixteen calls, and nothing goes round them.
+"""`Files` and `File`: the only calls of the storage layer on a file system.
 
     Files                                     File
     open(path, create=, writable=) -> File    write(buffers, position) -> size written
@@ -11,13 +11,14 @@
     sync_directory(path)
     lock(path)             -> DirectoryLock
 
-Three implementations pass the same tests: `OsFiles` (the operating system), `MemoryFiles` (for a
-log without a path) and `embedlog.testing.SimFiles` (crashes and faults on demand). All of them
-raise `OSError` with the errno of the operating system.
+Three implementations pass the same tests: `OsFiles` (the operating system), `MemoryFiles` (a log
+without a path) and `embedlog.testing.SimFiles` (crashes and faults on demand). All of them raise
+`OSError` with the errno of the operating system.
 
 Files are written by position and read through read-only views. A view stays readable for ever:
-after the file grew, was removed, or its `File` was closed. The exception is `truncate`: bytes cut
-off must not be in any view, so the storage layer truncates only what it never published.
+after the file grew or was removed, and after its `File` was closed. Only `truncate` is an
+exception: no view may show the bytes that it cuts off, so the storage layer truncates only bytes
+that it never published.
 
 Paths are text with "/" between the parts.
 """
@@ -30,22 +31,21 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     Bytes = bytes | bytearray | memoryview
-    """What is written: one dimension of bytes."""
+    """A buffer to write: one dimension of bytes."""
 else:
     Protocol = object
     Bytes = None
 
 
 class NotOpened(OSError):
-    """What was to be synced could not be opened: the kernel was asked for nothing, so whatever the
-    reason it has dropped no page.
-    """
+    """A directory to sync could not be opened. No sync was tried, so the kernel dropped no page."""
 
 
 class FileStat:
-    """What `stat` tells: `size` in bytes, `modified_ms` as wall time, `is_directory`.
+    """Result of `stat`: `size` in bytes, `modified_ms` as wall time, `is_directory`.
 
-    Of a symbolic link it is what the link leads to, but never a directory: nobody enters one.
+    For a symbolic link these are facts about its target, but a link is never a directory: nobody
+    enters it.
     """
 
     __slots__ = ("is_directory", "modified_ms", "size")
@@ -57,7 +57,7 @@ class FileStat:
 
 
 class Volume:
-    """Bytes of a volume: of all of it, and of what this process may still fill. -1: unknown."""
+    """`size` of a volume, and `usable` free room for this process, in bytes; -1 if unknown."""
 
     __slots__ = ("size", "usable")
 
@@ -67,126 +67,126 @@ class Volume:
 
 
 class File(Protocol):
-    """An open file. Closed when its last reference goes, so it is never closed under a user."""
+    """An open file. Dropping its last reference closes it, so no user loses it."""
 
     __slots__ = ()
 
     def write(self, buffers: Sequence[Bytes], position: int) -> int:
-        """Write the buffers one after the other from `position`; return how many bytes went in.
+        """Write the buffers one after the other from `position`; return the size written.
 
-        The file grows as needed. A disk may take less than all: see `write_fully`.
+        The file grows as needed. A disk may take only a part: see `write_fully`.
         """
 
     def sync(self) -> None:
         """Return once every byte written before the call, and the size, survive loss of power.
 
-        After an error nothing is known of any unsynced byte, and a second call proves nothing:
-        the kernel may have dropped the pages it failed to write.
+        After an error every unsynced byte may be lost, and a second call proves nothing: the kernel
+        may have dropped the pages that it failed to write.
         """
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size`, or extend it with zeros that take no room on disk."""
 
     def reserve(self, size: int) -> None:
-        """Make the file at least `size` long; the new bytes are zeros whose room is reserved."""
+        """Make the file at least `size` long, with zeros, and reserve their room on disk."""
 
     def view(self, position: int, size: int) -> memoryview:
-        """A read-only view of existing bytes, without copying.
+        """Return a read-only view of existing bytes, without copying.
 
         Raises:
             ValueError: the file ends before `position + size`.
         """
 
     def size(self) -> int:
-        """Bytes of the file."""
+        """Return the length of the file in bytes."""
 
     def close(self) -> None:
-        """Give the file back; views stay readable. A second call does nothing."""
+        """Close the file; views stay readable. A second call does nothing."""
 
 
 class DirectoryLock(Protocol):
-    """Ownership of a directory, for as long as it is not closed."""
+    """Ownership of a directory until `close`."""
 
     __slots__ = ()
 
     @property
     def is_held(self) -> bool:
-        """Whether this process still owns the directory: not once closed, nor after a fork."""
+        """True if this process owns the directory; False after `close`, and in a forked child."""
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Let whoever is refused know the addresses at which the owner listens.
+        """Write the owner's listener addresses, for the error message of a refused process.
 
         Raises:
-            OSError: they could not be written; the lock is held as before.
+            OSError: the addresses could not be written; the lock is still held.
         """
 
     def close(self) -> None:
-        """Let the next opener have the directory. A second call does nothing."""
+        """Release the directory. A second call does nothing."""
 
 
 class Files(Protocol):
     """A file system."""
 
     descriptor_count_max: int
-    """So many files the process may have open, those of its host included."""
+    """Most files that the process may have open, the host program's included."""
 
     boot_id: str
-    """Changes whenever unsynced bytes may have been lost: when the machine restarted."""
+    """Changes with each restart of the machine, after which unsynced bytes may be lost."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        """Open a file for reading and writing; `create` makes it when it is missing.
+        """Open a file for reading and writing; `create` makes a missing file.
 
-        One that is not `writable` may be another process's, who may cut it at any moment: its
-        views are copies of what they show, and a right to read is all it takes.
+        A file that is not `writable` may belong to another process, which may cut it at any moment.
+        Therefore its views are copies. Opening it needs only the right to read.
         """
 
     def read(self, path: str) -> bytes:
-        """The whole content of a (small) file."""
+        """Return the whole content of a (small) file."""
 
     def stat(self, path: str) -> FileStat | None:
-        """Facts about a file or directory, None when there is none."""
+        """Return facts about a file or directory; None if it does not exist."""
 
     def list(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the sorted names in a directory."""
 
     def make_directory(self, path: str, mode: int = 0o777) -> None:
-        """Make a directory and the missing ones above it; an existing one is left alone.
+        """Make a directory and its missing parents; leave an existing directory alone.
 
-        `mode`, as far as the process' umask allows, is that of the directory itself.
+        `mode`, restricted by the process's umask, applies to the directory itself.
         """
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or directory another name, replacing a file of that name, atomically."""
+        """Rename a file or directory atomically; replace a file at the new name."""
 
     def remove(self, path: str) -> None:
         """Remove a file, a symbolic link or an empty directory."""
 
     def volume(self, path: str) -> Volume:
-        """The volume that a file or directory is on."""
+        """Return the volume of a file or directory."""
 
     def sync_directory(self, path: str) -> None:
         """Return once the names in a directory survive loss of power.
 
         Raises:
-            NotOpened: of the operating system's files, the directory could not be opened.
+            NotOpened: the operating system could not open the directory.
         """
 
     def lock(self, path: str) -> DirectoryLock:
-        """Own the file at `path`, and by convention the directory it is in, until closed.
+        """Lock the file at `path`, and by convention its directory, until closed.
 
-        The file then names the owner: its pid, when it began, and the `boot_id`.
+        The file then names the owner: its pid, its start and the `boot_id`.
 
         Raises:
-            DirectoryLocked: somebody owns it; the message names the owner.
+            DirectoryLocked: another owner has the lock; the message names it.
         """
 
 
 def write_fully(
     write: Callable[[Sequence[Bytes], int], int], buffers: Sequence[Bytes], position: int
 ) -> int:
-    """Write all of `buffers` with as many calls of `write` as it takes; return their size.
+    """Write all of `buffers`, with several calls of `write` if needed; return their size.
 
-    A write that takes nothing means the disk is full.
+    A write of 0 bytes means that the disk is full.
     """
     pending = [memoryview(buffer).cast("B") for buffer in buffers]
     total = sum(map(len, pending))
@@ -204,7 +204,7 @@ def write_fully(
 
 
 def read_view(files: Files, path: str) -> memoryview:
-    """The whole of a file as a view; an empty file gives an empty view."""
+    """Return a view of a whole file; an empty file gives an empty view."""
     file = files.open(path)
     size = file.size()
     return file.view(0, size) if size else memoryview(b"")
@@ -213,8 +213,8 @@ def read_view(files: Files, path: str) -> memoryview:
 def write_whole(files: Files, path: str, content: Bytes, *, sync: bool) -> None:
     """Replace a small file so that a crash leaves the old content or the new, never a mixture.
 
-    `sync` says whether it must also survive loss of power: then the new file is synced before it
-    takes the name, and the directory after.
+    With `sync` this also holds for a loss of power: the new file is synced before it takes the
+    name, and the directory after that.
     """
     temporary = path + ".tmp"
     file = files.open(temporary, create=True)
@@ -229,9 +229,9 @@ def write_whole(files: Files, path: str, content: Bytes, *, sync: bool) -> None:
 
 
 def make_directory(files: Files, path: str, *, sync: bool, mode: int = 0o777) -> None:
-    """Make a directory and the missing ones above it; with `sync` their names survive power loss.
+    """Make a directory and its missing parents; with `sync` their names survive loss of power.
 
-    An existing one is left alone. `mode` as for `Files.make_directory`.
+    An existing directory is left alone. `mode`: see `Files.make_directory`.
     """
     if not sync:
         files.make_directory(path, mode)
@@ -247,10 +247,10 @@ def make_directory(files: Files, path: str, *, sync: bool, mode: int = 0o777) ->
 
 
 def remove_tree(files: Files, path: str) -> None:
-    """Remove a directory and everything in it; a missing one is fine.
+    """Remove a directory and everything in it, if it exists.
 
-    Symbolic links in it are removed, and what they lead to is left alone. A `path` that is a link
-    itself, or a file, is not touched.
+    Symbolic links in it are removed, but not their targets. A `path` that is a link or a file is
+    not touched.
     """
     stat = files.stat(path)
     if stat is None or not stat.is_directory:
@@ -266,5 +266,5 @@ def remove_tree(files: Files, path: str) -> None:
 
 
 def parent(path: str) -> str:
-    """The directory that `path` lies in; "" is the working directory."""
+    """Return the directory of `path`; "" is the working directory."""
     return path.rpartition("/")[0] or ("/" if path.startswith("/") else "")

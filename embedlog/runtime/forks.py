@@ -1,13 +1,13 @@
-"""Objects that stay behind when the process forks: clusters, and their clients in the process.
+"""Objects that a forked child must not use: clusters, and their clients in the process.
 
-A child has a copy of its parent's memory. With it a cluster would go on as if nothing had happened,
-into a copy that nobody else sees, or, over a directory, into the parent's files. Its locks may be
-held by threads that only the parent has, and its threads are not there. So in the child every call
-fails, at once and without touching a lock; only `close` does nothing.
+A child has a copy of its parent's memory. With that copy a cluster would write where nobody else
+sees it, or, over a directory, into the parent's files. Its locks may be held by threads that exist
+only in the parent. So in the child every call fails at once, without touching a lock; `close` does
+nothing.
 
-That is done by giving the object another class: the parent's calls need not ask on every record
-which process they are in. Their state is put where no method finds it, so that one which the user
-looked up before the fork refuses as well.
+The child gives each object another class, so that the parent's calls need no check of the process
+for every record. The object's state moves to a place where no method finds it: a bound method that
+the user looked up before the fork fails as well.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ FORKED = (
     "it was opened before the process forked, and belongs to the parent: in the child open a "
     "cluster of its own, or connect to an address that the parent listens on"
 )
-"""Why a call fails in a forked child."""
+"""The reason in the error of a call in a forked child."""
 
 _STATE = "_state_in_parent"
 _HARMLESS = ("close", "__exit__", "__del__")
 _SPECIAL = ("__enter__", "__iter__", "__next__", "__aenter__", "__aiter__", "__anext__")
 
 _open: dict[int, ref[Any]] = {}
-"""What a child must not use, by id."""
+"""Objects that a child must not use, by id."""
 
 
 def stays_in_parent(owned: object) -> None:
-    """Let every public call of `owned` raise ClosedError in children forked from here on.
+    """Make every public call of `owned` raise ClosedError in children forked later.
 
-    `close`, and the end of a `with`, do nothing there. Public attributes that are text can still
-    be read.
+    `close` and the end of a `with` block do nothing there. Public attributes with text can still be
+    read.
     """
     key = id(owned)
     _open[key] = ref(owned, lambda _: _open.pop(key, None))
 
 
 def _give_up() -> None:
-    """In a child: give every object of the parent's the class of those that refuse."""
+    """In a child: make every registered object refuse its calls."""
     for reference in list(_open.values()):
         owned = reference()
         if owned is not None:
-            # Put aside and not dropped: what it holds would begin to close itself.
+            # Kept, not dropped: the objects in it would begin to close themselves.
             state = owned.__dict__
             plain = {name: value for name, value in state.items() if _is_plain(name, value)}
             owned.__dict__ = {**plain, _STATE: state}
@@ -59,7 +59,7 @@ def _give_up() -> None:
 
 
 def _refusing(kind: type[Any]) -> type[Any]:
-    """A class laid out as `kind`, all of whose calls refuse."""
+    """Return a subclass of `kind` with the same layout whose calls all refuse."""
     refuse: dict[str, Any] = {
         "__getattr__": _refuse,
         "__module__": kind.__module__,
@@ -94,11 +94,11 @@ def _describe(owned: object) -> str:
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """What is the parent's is not closed by a child."""
+    """Do nothing: a child does not close its parent's objects."""
 
 
 async def _nothing_to_await(*_: object, **__: object) -> None:
-    """As `_nothing`, for a coroutine."""
+    """Like `_nothing`, for a coroutine."""
 
 
 def _is_coroutine_function(function: Any) -> bool:

@@ -1,8 +1,8 @@
 """Locks that check their order, for tests: see `embedlog.runtime.locks`.
 
-A violation raises where it happens, and is written down as well, since a handler may swallow what
-it raises: in `violations`, on standard error, and in a file of the directory that
-`EMBEDLOG_CHECK_LOCKS` names, by which a test finds those of the processes it started.
+A violation raises where it happens. A handler may swallow the exception, so the violation is also
+written to `violations`, to standard error, and to a file in the directory that
+`EMBEDLOG_CHECK_LOCKS` names. Through the file a test sees the violations of its child processes.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     Trace = list[tuple[CodeType, int]]
 
 _FRAMES_MAX = 16
-"""Of those that are shown of a thread that asks."""
+"""Most frames in the report of a violation."""
 
 violations: list[str] = []
-"""Of this process, in the order of their happening."""
+"""The violations of this process, oldest first."""
 
 
 class LockOrderViolation(BaseException):
-    """A lock was asked for that may not be taken under one that this thread holds.
+    """The thread tried to take a lock that may not be taken under a lock that it holds.
 
-    No `Exception`: it is a defect of this package, and nobody shall take it for an error of a call.
+    This is no `Exception`: it is a defect of this package, and no caller shall handle it.
     """
 
 
 class LockOrder:
-    """The table that locks are held against: the ranks by name, and what is excepted."""
+    """The table of ranks by name, with the exceptions from the order."""
 
     __slots__ = ("_names", "_ring_free", "_several_under")
 
@@ -48,11 +48,11 @@ class LockOrder:
         self._several_under = several_under
 
     def lock(self, rank: int, is_reentrant: bool) -> CheckedLock:
-        """A lock of that rank, which raises where it is asked for out of order."""
+        """Return a lock of that rank. Taking it out of order raises."""
         return CheckedLock(self, rank, is_reentrant)
 
     def first_above(self, rank: int, held: list[CheckedLock]) -> CheckedLock | None:
-        """The first of the locks held that forbids to wait for one of `rank`; None for none."""
+        """Return the first held lock that forbids waiting for a lock of `rank`, or None."""
         above = self._several_under.get(rank)
         may_repeat = rank in self._ring_free or any(lock.rank == above for lock in held)
         for lock in held:
@@ -61,15 +61,15 @@ class LockOrder:
         return None
 
     def name(self, rank: int) -> str:
-        """What the table calls it."""
+        """Return the name of a rank."""
         return self._names.get(rank, str(rank))
 
 
 class _Thread(_local):
-    """What one thread holds, outermost first.
+    """The locks that one thread holds, outermost first.
 
-    A lock leaves when it is found released: releasing stays the interpreter's own one step, so
-    that an interrupt cannot come between it and a note of it.
+    A lock leaves the list when a later check finds it released. Releasing stays one step of the
+    interpreter, so that no interrupt can come between the release and a note of it.
     """
 
     def __init__(self) -> None:
@@ -80,15 +80,15 @@ _thread = _Thread()
 
 
 def held_here() -> list[CheckedLock]:
-    """The locks that this thread holds, outermost first."""
+    """Return the locks that this thread holds, outermost first."""
     held = _thread.locks
     if held:
         held[:] = [lock for lock in held if lock._is_owned()]
     return held
 
 
-class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
-    """A lock that knows its rank and where it was taken."""
+class CheckedLock(RLock):  # type: ignore[misc]  # RLock can be a base class
+    """A lock that knows its rank and the place where it was taken."""
 
     __slots__ = ("is_reentrant", "order", "rank", "trace")
 
@@ -104,11 +104,11 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
         self.rank = rank
         self.is_reentrant = is_reentrant
         self.trace: Trace = []
-        """Where it was taken: that frame and its caller's. Those around them are mostly still there
-        when it is asked for another; keeping eight took a tenth of the time of all tests."""
+        """The frame that took the lock, and its caller. Outer frames are mostly still on the stack
+        when a violation is reported, and keeping eight took a tenth of the time of all tests."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As that of `RLock`; first the order is checked, if this might wait."""
+        """See `RLock.acquire`. A call that might wait checks the order first."""
         owned = self._is_owned()
         if owned:
             if self.is_reentrant:
@@ -130,7 +130,7 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
                 held.append(self)
             return got
         except BaseException:
-            # Ctrl-C comes here too, after the lock was taken and before anybody knows of it.
+            # A Ctrl-C may come after the lock was taken and before the caller knows it.
             if self._is_owned():
                 self.release()
             raise
@@ -138,7 +138,7 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
     __enter__ = acquire
 
     def locked(self) -> bool:
-        """Does any thread hold it?"""
+        """Return whether any thread holds the lock."""
         if self._is_owned():
             return True
         if not super().acquire(False):
@@ -152,8 +152,8 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
 
 def _report(asked: CheckedLock, held: CheckedLock) -> None:
     text = (
-        f"{asked} asked for under {held} by thread {get_ident()}\n"
-        f"held since:\n{_shown(held.trace)}\nasked for:\n{_shown(_trace(sys._getframe(2)))}"
+        f"thread {get_ident()} takes {asked} under {held}\n"
+        f"held since:\n{_shown(held.trace)}\ntaken at:\n{_shown(_trace(sys._getframe(2)))}"
     )
     violations.append(text)
     print(f"LockOrderViolation: {text}", file=sys.stderr)
@@ -165,7 +165,7 @@ def _report(asked: CheckedLock, held: CheckedLock) -> None:
 
 
 def _trace(frame: FrameType | None) -> Trace:
-    """The innermost frames, by instruction."""
+    """Return the innermost frames, each with its instruction."""
     found: Trace = []
     while frame is not None and len(found) < _FRAMES_MAX:
         found.append((frame.f_code, frame.f_lasti))

@@ -1,4 +1,4 @@
-"""What the lock file of a data directory says of its owner, in words for whoever was refused."""
+"""Error message for a locked data directory, made from the content of its lock file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from embedlog.runtime.files import parent
 
 
 def why_locked(path: str, owner: str, own_pid: int) -> str:
-    """Why the directory of the lock file at `path` cannot be opened, and what to do about it.
+    """Return why the directory of the lock file at `path` cannot be opened, with advice.
 
-    `owner` is the content of the file, as `OsLock` draws it; a Java broker leaves it empty.
+    `owner` is the content of the file; `OsLock` shows its format. A Java broker leaves it empty.
     """
     first, _, rest = owner.partition("\n")
     words = first.split()

@@ -1,11 +1,11 @@
 """Every lock of this package, and the one order in which a thread may take them.
 
-A thread that holds a lock waits for locks further down the table only, so no ring of waiting
-threads can come about. A lock that a thread holds it may take again, if it is re-entrant. A lock
-that is only tried, and not waited for, may be tried at any time; it counts as held afterwards.
+A thread that holds a lock waits only for locks further down the table, so threads cannot wait for
+each other in a ring. A thread may take a re-entrant lock again. It may try a lock without waiting
+at any time; the lock counts as held afterwards.
 
-Where `EMBEDLOG_CHECK_LOCKS` names a directory, every lock checks this, see `lock_order`: the tests
-run so. Otherwise these are the interpreter's own locks, at no cost.
+If `EMBEDLOG_CHECK_LOCKS` names a directory, every lock checks the order (see `lock_order`); the
+tests run so. Otherwise these are the interpreter's own locks, at no cost.
 """
 
 from __future__ import annotations
@@ -25,130 +25,129 @@ if TYPE_CHECKING:
 
 
 class Rank:
-    """A lock's place in the order, the outermost first: what it guards, what is taken under it."""
+    """Places in the order, outermost first, with the guarded state and the locks under each."""
 
     LOOP = 10
-    """A thread's loop, held for as long as it loops. Only tried. Everything is taken under it."""
+    """A thread's loop, held while it loops. It is only tried. Every lock may be taken under it."""
     ADMIN = 11
-    """An admin client's calls. Under it a call to the broker."""
+    """An admin client's calls. Under it: a call to the broker."""
     CONSUMER = 12
-    """A consumer's state, between its user and the duty that keeps its membership alive. Under it
-    a call to the broker, and where nobody else drives, duties of the scheduler."""
+    """A consumer's state, between its user and the duty that keeps its membership alive. Under it:
+    a call to the broker and, if no other thread drives, duties of the scheduler."""
     RUNNING = 13
-    """Duties of the scheduler: they never run side by side. Whoever drives only tries it. Under it
-    whatever a duty takes."""
+    """Duties of the scheduler, which never run side by side. The driving thread only tries it.
+    Under it: every lock of a duty."""
     DRIVER = 14
-    """A producer's state machine: one pass at a time. Under it a call to the broker, and in a
-    user's callback whatever that uses."""
+    """A producer's state machine: one pass at a time. Under it: a call to the broker, and in a
+    user's callback the locks of the user's calls."""
     ACCUMULATOR = 15
-    """A producer's queues. Under it nothing but leaves."""
+    """A producer's queues. Under it: leaves only."""
     COMMIT_DESK = 17
-    """The making of what adopts staged files, and of its thread."""
+    """Creation of the part that commits staged files, and of its thread."""
     ADOPTION = 18
-    """Taking in what other processes have staged: one commit at a time. Under it what loads a
-    topic's logs, the partitions of a commit, several at once, and what waiting readers take."""
+    """A commit of staged files: one at a time. Under it: locks for loading a topic's logs, several
+    partitions of the commit, and locks of waiting fetches."""
     CATCHING_UP = 20
-    """The group coordinator's queue of changes of the metadata. Under it shards, and
-    operations that wait for their commits."""
+    """The group coordinator's queue of metadata changes. Under it: shards, and operations that wait
+    for their commits."""
     OPERATION = 21
-    """One delayed operation: its condition is checked by one thread at a time. Under it, while the
-    operation completes, another one that is tried, and all that answering takes."""
+    """One delayed operation: one thread at a time checks its condition. Under it, while the
+    operation completes: another operation that is tried, and locks for sending the answer."""
     SHARD = 22
-    """One coordinator shard. Under it the partition that it writes to."""
+    """One coordinator shard. Under it: the partition that it writes to."""
     FETCH_SESSION = 23
-    """One fetch session's partitions. Under it the cache of sessions."""
+    """One fetch session's partitions. Under it: the cache of sessions."""
     FETCH_SESSIONS = 24
     """The cache of fetch sessions. A leaf."""
     PRODUCER_IDS = 30
-    """The block that producer ids are given from. Under it the controller, for another block."""
+    """The block of unused producer ids. Under it: the controller, for another block."""
     CONTROLLER = 31
-    """The cluster's metadata: check, write, publish. Under it the broker follows the change."""
+    """The cluster's metadata: check, write, publish. Under it: the broker applies the change."""
     METADATA_FEED = 32
-    """The changes of the metadata that one broker of several has yet to hear of. Under it that
-    broker follows them."""
+    """Metadata changes on their way to one broker of several. Under it: that broker applies
+    them."""
     PUBLISHER = 33
-    """What this broker hosts. Under it the log manager and partitions."""
+    """The partitions that this broker hosts. Under it: the log manager and partitions."""
     BROKER = 34
-    """The making of parts that are made when first asked for."""
+    """Creation of parts on their first use."""
     SHARDS = 35
-    """Which shards a coordinator has. A leaf."""
+    """The table of a coordinator's shards. A leaf."""
     MARKERS = 36
-    """The decided transactions whose partitions have not been told. A leaf."""
+    """Decided transactions that still have to write markers. A leaf."""
     RELOCATION = 38
-    """Moves of logs between data directories: one slice at a time. Under it which directory a log
-    lies in."""
+    """Moves of logs between data directories: one slice at a time. Under it: DATA_DIRECTORIES."""
     DATA_DIRECTORIES = 39
-    """Which of several data directories a log lies in. Under it their log managers, both of those
-    that a log moves between."""
+    """The table of logs by data directory. Under it: the log managers of both directories of a
+    move."""
     CLEANER = 40
-    """Compaction: one slice at a time. Under it partitions."""
+    """Compaction: one slice at a time. Under it: partitions."""
     LOG_MANAGER = 41
-    """Which logs there are: one is opened, made, deleted or reconfigured. Under it partitions."""
+    """The table of logs; opening, making, deleting and reconfiguring one. Under it: partitions."""
     PARTITION = 42
-    """One log, for writers, and who leads it. Under it its syncs and the checkpoints."""
+    """One log, for writers, and its leadership. Under it: its syncs and the checkpoints."""
     SYNC = 43
-    """One log's syncs: of those that wait for one, one does it for all."""
+    """One log's syncs: one of the waiting threads syncs for all."""
     CHECKPOINTS = 44
     """The files with the offsets of all logs."""
     FETCHERS = 45
-    """The partitions that are to be followed, or no more. A leaf."""
+    """Partitions to begin or to stop following. A leaf."""
     IN_SYNC = 46
-    """The proposals to the controller that were not answered. A leaf."""
+    """Unanswered proposals to the controller. A leaf."""
     PREFERRED = 47
-    """The directories that logs are to be made in. A leaf."""
+    """Directories for logs that are not made yet. A leaf."""
     PURGATORY = 50
-    """Which operations wait for which key."""
+    """The waiting operations by key."""
     TIMER = 51
     """One timer's tasks."""
     PARTITION_DUTY = 52
-    """The partitions that were left for the thread that drives."""
+    """Partitions with work for the driving thread."""
     SCHEDULER = 53
-    """When each duty is due, and which threads wait."""
+    """The due times of duties, and the waiting threads."""
     DUTY_THREAD = 54
-    """A duty's own thread: it starts and ends."""
+    """Start and end of a duty's own thread."""
     NEWS = 55
-    """The threads that wait for a producer's passes; the start of the thread that makes them."""
+    """Threads that wait for a producer's passes; the start of its thread."""
     NETWORK = 56
-    """What the links between brokers keep. A leaf."""
+    """Messages kept by the links between brokers. A leaf."""
     PENDING = 60
-    """An answer that arrives. Callbacks run after its release."""
+    """The arrival of an answer. Callbacks run after its release."""
     ABORTED = 61
     """The index of aborted transactions of a segment."""
     FILE = 62
-    """What was read of a file that is not mapped."""
+    """The copy of a file that is not mapped."""
     LOCK_FILE = 63
-    """The files that lock a directory: one is opened where no other of this process holds it."""
+    """The table of lock files that this process holds, and the opening of one."""
     SEEKING = 64
-    """Between a seek and what follows it."""
+    """Held from a seek to the read or write after it."""
     WAKER = 70
-    """The descriptor that ends a wait for sockets; the lock is wire's own. The very last, as a
-    signal handler may take it anywhere."""
+    """The descriptor that ends a wait for sockets; the lock belongs to `wire`. It is the last
+    rank, because a signal handler may take it anywhere."""
 
 
 RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
-"""Ranks of which a thread may hold several; `Driver.run` and `DelayedOperation` say why that is no
-ring."""
+"""A thread may hold several locks of these ranks. `Driver.run` and `DelayedOperation` explain why
+no ring can form."""
 
 SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION, Rank.LOG_MANAGER: Rank.DATA_DIRECTORIES}
-"""Ranks of which a thread may hold several while it holds the other one: no other thread does, so
-two never wait for each other."""
+"""A thread may hold several locks of the first rank while it holds one of the second. Only one
+thread at a time can do so."""
 
 
 def checked_order() -> LockOrder:
-    """The table above, for locks that check it."""
+    """Return the table above as an order for checked locks."""
     from embedlog.runtime.lock_order import LockOrder
 
     return LockOrder(vars(Rank), RING_FREE, SEVERAL_UNDER)
 
 
 checked_lock: Callable[[int, bool], Any] | None = None
-"""Makes every lock, of a rank and re-entrant or not; None: they are the interpreter's own."""
+"""Factory `(rank, is_reentrant)` of all locks; None for the interpreter's own locks."""
 if os.environ.get("EMBEDLOG_CHECK_LOCKS"):
     checked_lock = checked_order().lock
 
 
 def ranked_lock(rank: int) -> LockType:
-    """A lock of that rank, which the thread that holds it cannot take again."""
+    """Return a lock of that rank. Its holder cannot take it again."""
     if checked_lock is None:
         return allocate_lock()
     lock: LockType = checked_lock(rank, False)
@@ -156,7 +155,7 @@ def ranked_lock(rank: int) -> LockType:
 
 
 def ranked_rlock(rank: int) -> RLock:
-    """A lock of that rank, which the thread that holds it may take again."""
+    """Return a re-entrant lock of that rank."""
     if checked_lock is None:
         return RLock()
     lock: RLock = checked_lock(rank, True)
@@ -164,17 +163,17 @@ def ranked_rlock(rank: int) -> RLock:
 
 
 def process_wide(lock: L) -> L:
-    """Let a forked child find the lock free: a thread that held it is not in the child.
+    """Free the lock in a forked child: its holder may be a thread of the parent only.
 
-    For those that every object of the process shares. What belongs to one object is the parent's,
-    and no child uses it: see `forks`.
+    Use it for locks of the whole process. Locks of single objects need it not: no child uses its
+    parent's objects, see `forks`.
     """
     PROCESS_WIDE.append(lock)
     return lock
 
 
 PROCESS_WIDE: list[Any] = []
-"""The locks that every object of the process shares."""
+"""Locks of the whole process."""
 
 
 def _free_in_child() -> None:
@@ -187,9 +186,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def closed_gate() -> LockType:
-    """A lock without a rank, taken already: one thread waits for it, another opens it.
+    """Return a taken lock without a rank: one thread waits for it, another thread releases it.
 
-    Nobody holds it. What a thread holds while it waits there must not be needed to open it.
+    The waiting thread must hold no lock that the releasing thread needs.
     """
     gate = allocate_lock()
     gate.acquire()

@@ -1,11 +1,12 @@
-"""`MemoryFiles`: a file system in memory, for a log that was opened without a path.
+"""`MemoryFiles`: a file system in memory, for a log without a path.
 
-A file is a buffer that grows by doubling. Growth makes a new buffer and leaves the former one to
-the views that still use it: what they show was published and no longer changes. From 256 KiB on the
-buffer is a mapping, which takes memory only where it was written, so that it can have room to spare
-and is seldom copied. The system is not asked for large pages: where a virtual machine gives free
-memory back to its host, it is the large pages that it gives back, and to get one again takes 5 ms,
-2.7 us a KiB. Small pages take 0.5 us a KiB there, and hardly more than large ones elsewhere.
+A file is a buffer that grows by doubling. Growth makes a new buffer; views keep the former buffer,
+whose published bytes no longer change. From 256 KiB on the buffer is a mapping. A mapping takes
+memory only for written pages, so it can have much spare room and is seldom copied.
+
+The mapping does not use large pages. A virtual machine that returns free memory to its host returns
+large pages, and getting one back takes 5 ms, 2.7 us a KiB. Small pages take 0.5 us a KiB there, and
+elsewhere hardly more than large ones.
 """
 
 from __future__ import annotations
@@ -28,34 +29,34 @@ if TYPE_CHECKING:
 _SMALLEST = 4096
 _MAPPED_MIN = 256 << 10
 _MAPPED_SPARE = 31
-"""So many times the size that is asked for, up to:"""
+"""Spare room of a mapping as a multiple of its size, at most `_MAPPED_SPARE_MAX`."""
 _MAPPED_SPARE_MAX = 256 << 20
 _POPULATED_MIN = 64 << 10
 _POPULATE_WRITE = 23
-"""MADV_POPULATE_WRITE, of Linux since 5.14; it has no name in `mmap`."""
+"""MADV_POPULATE_WRITE (Linux 5.14), which `mmap` does not name."""
 _JOINED_MAX = 4_096
-"""Smaller buffers are joined first: one copy more, and a third of the steps of three stores."""
+"""Smaller buffers are joined first: one more copy costs less than several stores."""
 
 
 class MemoryNode:
-    """The content of one file, shared by everyone who has it open."""
+    """The content of one file, shared by all its open handles."""
 
     __slots__ = ("_mapping", "_views", "modified_ms", "size")
 
     def __init__(self) -> None:
         self._views = _EMPTY
-        """The buffer to write and to read: one pair, so that they are replaced together."""
+        """The buffer as (writable view, read-only view), in one pair to replace both at once."""
         self._mapping: mmap | None = None
-        """What the buffer is a view of, if it is a mapping."""
+        """The mapping below the buffer, if there is one."""
         self.size = 0
         self.modified_ms = 0
 
     def view(self, position: int, end: int) -> memoryview:
-        """A read-only view of [position, end)."""
+        """Return a read-only view of [position, end)."""
         return self._views[1][position:end]
 
     def write(self, buffers: Sequence[Bytes], position: int) -> int:
-        """Store buffers, one behind the other; what lies between the end and there is zeros."""
+        """Store the buffers from `position` on; a gap behind the present end becomes zeros."""
         if len(buffers[-1]) < _JOINED_MAX:
             joined = b"".join(buffers)
             end = position + len(joined)
@@ -78,7 +79,7 @@ class MemoryNode:
         return size
 
     def resize(self, size: int) -> None:
-        """Cut or extend with zeros. No view shows what is cut off, so the buffer stays."""
+        """Cut, or extend with zeros. No view shows cut-off bytes, so the buffer stays."""
         if size < self.size:
             self._views[0][size : self.size] = bytes(self.size - size)
         elif size > len(self._views[0]):
@@ -95,7 +96,7 @@ class MemoryNode:
 
 
 def _mapped(size: int) -> mmap | None:
-    """Zeros to write to, `size` of them and more; None when a buffer will do, or has to."""
+    """Return a mapping of zeros of at least `size`; None if a plain buffer is better or needed."""
     if size < _MAPPED_MIN:
         return None
     try:
@@ -107,11 +108,11 @@ def _mapped(size: int) -> mmap | None:
     try:
         return mmap(-1, size + spare, flags=MAP_PRIVATE | MAP_ANONYMOUS)
     except OSError:
-        return None  # the system does not give out more memory than there is
+        return None  # the system does not overcommit memory
 
 
 def _populate(mapping: mmap, start: int, end: int) -> None:
-    """Have the pages of a large write made at once: 0.35 us a KiB, 0.42 if each is a fault."""
+    """Make the pages of a large write at once: 0.35 us a KiB, against 0.42 by page faults."""
     if sys.platform == "linux":
         from mmap import PAGESIZE
 
@@ -119,7 +120,7 @@ def _populate(mapping: mmap, start: int, end: int) -> None:
         try:  # noqa: SIM105 - not worth the import of contextlib
             mapping.madvise(_POPULATE_WRITE, start, end - start)
         except OSError:
-            pass  # an older system: they are made one by one
+            pass  # an older system makes them by page faults
 
 
 _EMPTY = memoryview(bytearray()), memoryview(b"")
@@ -177,14 +178,14 @@ class MemoryLock(DirectoryLock):
         return self._path in self._locks
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Nobody but this process can be refused."""
+        """Do nothing: no other process can meet this lock."""
 
     def close(self) -> None:
         self._locks.discard(self._path)
 
 
 class MemoryDirectory:
-    """Names and what they stand for."""
+    """The entries of one directory, by name."""
 
     __slots__ = ("entries",)
 
@@ -193,17 +194,17 @@ class MemoryDirectory:
 
 
 class MemoryTree:
-    """The names of a file system, and the directories and files that they stand for."""
+    """The directories and files of a file system."""
 
     __slots__ = ("_clock", "root")
 
     def __init__(self, clock: Clock) -> None:
-        """`clock` says when a file was made."""
+        """`clock` gives the modification time of new files."""
         self._clock = clock
         self.root = self.new_directory()
 
     def find(self, path: str) -> MemoryNode | MemoryDirectory | None:
-        """What the path stands for; None when that is nothing."""
+        """Return the file or directory at `path`, or None."""
         found: MemoryNode | MemoryDirectory | None = self.root
         for name in path.split("/"):
             if name:
@@ -213,10 +214,10 @@ class MemoryTree:
         return found
 
     def directory(self, path: str) -> MemoryDirectory:
-        """The directory at `path`.
+        """Return the directory at `path`.
 
         Raises:
-            OSError: there is none, or a file.
+            OSError: the path does not exist, or is a file.
         """
         found = self.find(path)
         if not isinstance(found, MemoryDirectory):
@@ -224,19 +225,19 @@ class MemoryTree:
         return found
 
     def split(self, path: str) -> tuple[MemoryDirectory, str]:
-        """The directory that `path` lies in, and its name there.
+        """Return the directory of `path`, and the name in it.
 
         Raises:
-            OSError: there is no such directory.
+            OSError: the directory does not exist.
         """
         parent, _, name = path.strip("/").rpartition("/")
         return self.directory(parent), name
 
     def node(self, path: str, *, create: bool = False) -> MemoryNode:
-        """The file at `path`; with `create` a new one when there is none.
+        """Return the file at `path`; `create` makes a missing file.
 
         Raises:
-            OSError: there is none, or a directory.
+            OSError: the path does not exist, or is a directory.
         """
         directory, name = self.split(path)
         node = directory.entries.get(name)
@@ -250,20 +251,20 @@ class MemoryTree:
             self.change(directory, {name: node})
         return node
 
-    # What the simulated twin does otherwise
+    # The simulated twin overrides these
 
     def new_node(self) -> MemoryNode:
-        """An empty file."""
+        """Return an empty file."""
         return MemoryNode()
 
     def new_directory(self) -> MemoryDirectory:
-        """An empty directory."""
+        """Return an empty directory."""
         return MemoryDirectory()
 
     def change(
         self, directory: MemoryDirectory, changes: dict[str, MemoryNode | MemoryDirectory | None]
     ) -> None:
-        """Make names stand for something else, or (None) for nothing."""
+        """Set entries of a directory; None removes an entry."""
         for name, entry in changes.items():
             if entry is None:
                 del directory.entries[name]
@@ -274,15 +275,15 @@ class MemoryTree:
 class MemoryFiles(Files):
     """A tree of directories and files in memory. See `Files`.
 
-    Thread-safe as far as the storage layer needs: two threads never write one file, nor change
-    one directory, at the same time.
+    Thread-safe as far as the storage layer needs: two threads never write one file, or change one
+    directory, at the same time.
     """
 
     boot_id = "memory"
     descriptor_count_max = 1 << 20
 
     def __init__(self, clock: Clock | None = None, tree: MemoryTree | None = None) -> None:
-        """`tree` is what there is already."""
+        """`tree` is the initial content."""
         self.clock = clock if clock is not None else Clock()
         self.tree = tree if tree is not None else MemoryTree(self.clock)
         self._locks: set[str] = set()
@@ -352,7 +353,7 @@ class MemoryFiles(Files):
         return lock
 
     def _handle(self, node: MemoryNode, path: str) -> File:
-        """An open file: the simulated twin has another."""
+        """Return an open file. The simulated twin overrides this."""
         return MemoryFile(node, self)
 
 

@@ -1,13 +1,12 @@
-"""`OsFile`: one file of the operating system, open; and all that are open in this process.
+"""`OsFile`: an open file of the operating system.
 
-Writes go by position, reads through read-only mappings of the whole file; the page cache keeps the
-two coherent. Nothing is ever stored through a mapping: on a full disk that is SIGBUS, which kills
-the host program. A mapping is never closed or resized, only forgotten: a view that is still in use
-keeps it alive. Where a mapped file could be neither cut nor removed, what is read is copied
-instead; see `embedlog.runtime.descriptors`.
+Writes go by position, reads through a read-only mapping of the whole file; the page cache keeps the
+two coherent. Nothing is stored through a mapping: on a full disk that causes SIGBUS, which kills
+the host program. A mapping is never closed or resized, only dropped: a view in use keeps it alive.
+On a system that cannot cut or remove a mapped file, reads copy instead; see `descriptors`.
 
-After `fork` the child closes what it got from its parent. Views stay readable in it: their mappings
-are inherited on purpose (not MADV_DONTFORK), as touching a missing one would kill it.
+After `fork` the child closes its parent's files. Views stay readable in the child: it inherits the
+mappings on purpose (no MADV_DONTFORK), because touching a missing mapping would kill it.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ _write, _sync = descriptors.write, descriptors.sync
 _NOTHING = memoryview(b"")
 
 OPEN: dict[int, ref[OsFile | DirectoryLock]] = {}
-"""All that holds a descriptor of this process, by it: what a child lets go of after fork."""
+"""Open files and locks of this process, by descriptor. A forked child closes them."""
 
 
 class OsFile(File):
-    """One descriptor, and a mapping once it is read. See `File`."""
+    """A descriptor, and a mapping after the first read. See `File`."""
 
     __slots__ = ("__weakref__", "_descriptor", "_mapped")
 
@@ -72,10 +71,10 @@ class OsFile(File):
         self.close()
 
     def _map(self, end: int) -> memoryview:
-        """Map the file as long as it is; the former mapping lives on in its views.
+        """Map the whole file; views keep the former mapping.
 
-        Another thread may cut off what was reserved at any moment, so the size of the mapping is
-        the one that the file has when it is mapped, not one that was asked for before.
+        Another thread may cut off reserved bytes at any moment. So the length of the mapping is
+        the file's length at the mapping, not an earlier one.
         """
         size = os.fstat(self._descriptor).st_size
         if end <= size:
@@ -87,10 +86,10 @@ class OsFile(File):
 
 
 class ForeignFile(OsFile):
-    """A file that another process writes, opened to be read.
+    """A file that another process writes, opened for reading.
 
-    Nothing of it is mapped: that process may cut the file, and to touch a page of a mapping that
-    lies behind the end is SIGBUS.
+    It is not mapped: that process may cut the file, and touching a mapped page behind the end
+    causes SIGBUS.
     """
 
     __slots__ = ()
@@ -103,14 +102,14 @@ class ForeignFile(OsFile):
 
 
 def _close(descriptor: int, _close: Callable[[int], None] = os.close) -> None:
-    """Close a descriptor once; bound early, for objects that die after this module."""
+    """Close a descriptor. `_close` is bound early, for objects that outlive this module."""
     if descriptor >= 0:
         OPEN.pop(descriptor, None)
         _close(descriptor)
 
 
 def _let_go_after_fork() -> None:
-    """Close in a child what belongs to its parent; the parent's locks and files are untouched."""
+    """In a child: close the parent's descriptors. The parent's locks and files are unaffected."""
     for reference in list(OPEN.values()):
         held = reference()
         if held is not None:

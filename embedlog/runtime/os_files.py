@@ -1,7 +1,7 @@
 """`OsFiles`: the operating system's file system.
 
-After `fork` the child owns nothing: locks, files and descriptors of the parent are closed in it
-and every call on them fails, because two writers would ruin the log. See `os_file` for the files.
+After `fork` the child owns nothing: it closes its parent's files and locks, and every call on them
+fails, because two writers would ruin the log. See `os_file` for the files.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ if TYPE_CHECKING:
 _OWNER_SIZE_MAX = 4096
 
 _locks: dict[tuple[int, int], ref[OsLock]] = {}
-"""The lock files that this process holds, by device and number of the file."""
+"""Lock files that this process holds, by (device, inode)."""
 _locking = process_wide(ranked_lock(Rank.LOCK_FILE))
 
 
 class OsLock(DirectoryLock):
-    """A lock on a file that names its owner.
+    """A locked file that names its owner.
 
-    On POSIX systems it is an flock, and not a POSIX lock alone, because that one vanishes as soon
-    as this process closes any descriptor of the file. The POSIX lock is taken too: it is the one
-    that a Java broker looks at. So that it is kept, nobody in this process opens the file as long
-    as the lock is held, neither to ask for it again nor to read who has it.
+    On POSIX systems the lock is an flock and a POSIX lock. A Java broker looks at the POSIX lock,
+    but that lock vanishes as soon as this process closes any descriptor of the file. Therefore no
+    code in this process opens the file while the lock is held.
 
         pid 4711 since 2026-01-31T12:00:00+0000 boot 6e0b2a5c-...
         at 127.0.0.1:9092 ...                                       while it listens
@@ -47,7 +46,7 @@ class OsLock(DirectoryLock):
         self._descriptor = -1
         self._owner = owner
         self.content = owner
-        """What the file says."""
+        """The content of the file."""
         with _locking:
             held = _lock_of_this_process(path)
             if held is not None:
@@ -97,7 +96,7 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 
 
 def _lock_of_this_process(path: str) -> OsLock | None:
-    """Who of this process has the file at `path` locked."""
+    """Return the lock that this process holds on the file at `path`, or None."""
     try:
         reference = _locks.get(_identity(os.stat(path)))
     except OSError:
@@ -107,7 +106,7 @@ def _lock_of_this_process(path: str) -> OsLock | None:
 
 
 def _holder(descriptor: int) -> str:
-    """What the owner of a lock says of itself; its pid alone if it had no time to say it yet."""
+    """Return the owner's text in a lock file; only its pid if the owner has not written yet."""
     text = descriptors.read(descriptor, _OWNER_SIZE_MAX, 0).decode("utf-8", "replace")
     pid = descriptors.lock_holder(descriptor)
     if pid is None or text.startswith(f"pid {pid} "):
@@ -116,7 +115,7 @@ def _holder(descriptor: int) -> str:
 
 
 def _replace(descriptor: int, text: str) -> None:
-    """Replace the content of a small file; a reader in between sees no empty one."""
+    """Replace the content of a small file; no reader sees it empty."""
     content = text.encode()
     descriptors.write(descriptor, [content], 0)
     os.ftruncate(descriptor, len(content))
@@ -125,7 +124,7 @@ def _replace(descriptor: int, text: str) -> None:
 class OsFiles(Files):
     """The operating system's file system. See `Files`.
 
-    Calls that could change something raise `ClosedError` in a process forked since.
+    In a forked child, calls that could change a file raise `ClosedError`.
     """
 
     __slots__ = ("_file_type", "_made_in", "boot_id", "descriptor_count_max")
@@ -142,7 +141,7 @@ class OsFiles(Files):
             with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
                 self.boot_id = file.read(64).decode().strip()
         except OSError:
-            # Without one nothing proves that the machine kept running: every boot is another.
+            # Without an id nothing proves that the machine kept running.
             self.boot_id = ""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
@@ -214,21 +213,21 @@ def _stat_behind(path: str, link: os.stat_result) -> FileStat:
     try:
         found = os.stat(path)
     except OSError:
-        found = link  # it leads nowhere
+        found = link  # a dangling link
     modified_ms = found.st_mtime_ns // 1_000_000
     return FileStat(size=found.st_size, modified_ms=modified_ms, is_directory=False)
 
 
 def expand_home(path: str) -> str:
-    """`path` with a leading "~" or "~user" replaced by that user's home directory, if known."""
+    """Replace a leading "~" or "~user" by that user's home directory, if known."""
     return with_slashes(os.path.expanduser(path))
 
 
 def absolute(path: str) -> str:
-    """`path` from the root on, without "." and ".." parts; symbolic links are not followed."""
+    """Return the absolute path, without "." and ".." parts; symbolic links are not followed."""
     return with_slashes(os.path.abspath(path))
 
 
 def with_slashes(path: str) -> str:
-    """`path` with "/" between its parts, as `Files` takes it, whatever the system has there."""
+    """Return `path` with "/" between its parts, as `Files` takes it."""
     return path if os.sep == "/" else path.replace(os.sep, "/")

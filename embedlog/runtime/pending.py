@@ -1,7 +1,7 @@
 """`Pending`: an answer that is not there yet.
 
-It cannot block. Whoever must wait goes through `runtime.scheduler.wait`, where a simulated clock
-can do the waiting. Making one costs 0.1 us; a `concurrent.futures.Future` costs 0.7.
+A Pending cannot block. A thread waits through `Scheduler.wait`, where a simulated clock can do the
+waiting. Creating a Pending costs 0.1 us, a `concurrent.futures.Future` 0.7 us.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _WAITING = 0  # false
 DONE = 1
 _FAILED = 2
 
-# One lock for all: it is held for a few reference moves, never while a callback runs. A lock a
-# Pending would cost more than the Pending, and most are completed before anyone else sees them.
-# Nobody takes it twice; but CPython runs `with` on an RLock in 1240 instructions, a Lock in 2000.
+# All Pendings share one lock, held for a few reference moves, never while a callback runs. A lock
+# for each would cost more than the Pending, and most are done before another thread sees them. It
+# need not be re-entrant, but CPython runs `with` on an RLock in 1240 instructions, a Lock in 2000.
 _lock = process_wide(ranked_rlock(Rank.PENDING))
 
 
 class Pending(Generic[T]):
-    """One answer, given once, by whichever thread comes first.
+    """One answer, given once, by the first thread that has it.
 
-    Callbacks run in the thread that completes, in the order they were added, outside any lock of
-    this class. A callback must not raise: the completing thread is not the one that can act on it.
+    Callbacks run in the completing thread, in the order of `add_callback`, outside any lock of this
+    class. A callback must not raise: the completing thread could not act on the error.
     """
 
     __slots__ = ("_callbacks", "_outcome", "_state")
@@ -38,19 +38,19 @@ class Pending(Generic[T]):
         self._callbacks: list[Callable[[Pending[T]], None]] | None = None
 
     def done(self) -> bool:
-        """Has an answer or an error arrived?"""
+        """Return whether an answer or an error arrived."""
         return self._state != _WAITING
 
     def complete(self, value: T) -> bool:
-        """Give the answer. False when another thread was first, and then nothing changes."""
+        """Give the answer. Return False, and change nothing, if another thread was first."""
         return self._finish(DONE, value)
 
     def fail(self, error: BaseException) -> bool:
-        """End with an error. False when another thread was first, and then nothing changes."""
+        """End with an error. Return False, and change nothing, if another thread was first."""
         return self._finish(_FAILED, error)
 
     def result(self) -> T:
-        """The answer. Raises the error it failed with. Requires: `done()`."""
+        """Return the answer, or raise the error. Requires: `done()`."""
         assert self._state != _WAITING, "result() of a Pending that is not done"
         if self._state == _FAILED:
             assert isinstance(self._outcome, BaseException)
@@ -58,11 +58,11 @@ class Pending(Generic[T]):
         return self._outcome  # type: ignore[return-value]
 
     def error(self) -> BaseException | None:
-        """The error it failed with; None while waiting and after success."""
+        """Return the error; None while waiting and after success."""
         return self._outcome if self._state == _FAILED else None  # type: ignore[return-value]
 
     def add_callback(self, callback: Callable[[Pending[T]], None]) -> None:
-        """Call `callback(self)` once when done; at once, in this thread, when it is already."""
+        """Call `callback(self)` once when done; at once, in this thread, if done already."""
         with _lock:
             if self._state == _WAITING:
                 if self._callbacks is None:
@@ -92,7 +92,7 @@ class Pending(Generic[T]):
 
 
 def completed(value: T) -> Pending[T]:
-    """A Pending that already holds `value`."""
+    """Return a Pending that is complete with `value`."""
     pending: Pending[T] = Pending()
     pending.complete(value)
     return pending

@@ -1,4 +1,4 @@
-"""Randomness, from a source that a test can replace by a seeded one."""
+"""Randomness from a source that a test can seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Random:
-    """Random bytes and what is made of them.
+    """Random bytes, uuids and numbers.
 
     `source(n)` returns n random bytes; the default is the operating system's. See `seeded`.
     """
@@ -23,10 +23,10 @@ class Random:
         self.bytes = source
 
     def uuid(self) -> bytes:
-        """16 bytes of a version 4 uuid that Kafka's tools accept.
+        """Return the 16 bytes of a version 4 uuid that Kafka's tools accept.
 
-        Never one of Kafka's two reserved ids, and its text never starts with '-', which a command
-        line would take for an option.
+        It is none of Kafka's two reserved ids, and its text does not start with '-', which a
+        command line would take for an option.
         """
         while True:
             made = bytearray(self.bytes(16))
@@ -37,10 +37,10 @@ class Random:
                 return uuid
 
     def below(self, count: int) -> int:
-        """An integer of [0, count), each as likely as the other."""
+        """Return an integer of [0, count), uniformly distributed."""
         assert count > 0, count
         size = (count.bit_length() + 7) // 8
-        # Rejection, not a plain remainder, which favours small results.
+        # Rejection sampling: a plain remainder would favour small results.
         limit = (1 << (8 * size)) // count * count
         while True:
             drawn = int.from_bytes(self.bytes(size), "big")
@@ -49,7 +49,7 @@ class Random:
 
 
 def seeded(seed: int) -> Random:
-    """The same bytes for the same seed, for simulations."""
+    """Return a source that gives the same bytes for the same seed."""
     from random import Random as Generator
 
     return Random(Generator(seed).randbytes)

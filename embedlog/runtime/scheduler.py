@@ -1,19 +1,18 @@
-"""Background work without background threads, and the one place where a thread waits.
+"""`Scheduler`: background work without background threads, and the only way to wait.
 
 A *duty* is an object with `run_once(now_ms) -> next_delay_ms | None`: timers, retention,
-checkpoints. Duties run in whichever thread drives: a thread that waits for an answer, or a
-listener's loop once there is one. No thread is started unless somebody asks for one.
+checkpoints. The thread that *drives* runs the duties. The scheduler starts no thread by itself.
 
-Who drives, and how a thread waits:
+    the driving thread is
+    a thread registered with `on_notify`   a listener's, for example: it calls `run_due` in its
+                                           loop, and waiting threads only park
+    otherwise a waiting thread             one runs the due duties and then parks until the next;
+                                           the other waiting threads only park
+    otherwise a client's call              each call compares the clock with `next_call_ns` and
+                                           calls `drive` when a duty is due
 
-    a thread registered with on_notify     it calls run_due in its loop; waiting threads only park
-    otherwise, while threads wait          one of them drives: it runs what is due, then parks until
-                                           the next duty; the others only park
-    otherwise                              calls of clients in this process: each compares the clock
-                                           with `next_call_ns`, and calls `drive` when it is time
-
-A parked thread sleeps on a lock of its own until its answer arrives, its time is over, or it must
-take over the driving; a wake-up costs about 30 us, and nothing polls.
+A parked thread sleeps on a lock of its own until its answer arrives, its time-out ends, or it must
+begin to drive. A wake-up costs about 30 us, and nothing polls.
 """
 
 from __future__ import annotations
@@ -46,37 +45,37 @@ class Scheduler:
     def __init__(
         self, clock: Clock, in_order: Callable[[list[Duty]], list[Duty]] | None = None
     ) -> None:
-        """`in_order` is given the duties that are due at one moment; they run as it orders them."""
+        """`in_order` returns duties that are due at one moment in the order in which they run."""
         self._clock = clock
         self._in_order = in_order
         self._lock = ranked_rlock(Rank.SCHEDULER)  # why: `runtime.pending`
         self._running = ranked_rlock(Rank.RUNNING)
-        """Held while duties run: they never run side by side."""
+        """Held while duties run, so that they never run side by side."""
         self._runner = 0
-        """The thread that runs them."""
+        """Ident of the thread that runs duties; 0 for none."""
         self.now_ns = clock.monotonic_source()
         """The monotonic clock, for `next_call_ns`."""
         self.next_call_ns = _NEVER_NS
-        """When a client's call shall `drive`."""
+        """The time at which a client's call shall `drive`."""
         self._due: dict[Duty, float] = {}
         self._next_due: float = _NEVER
         self._hurried: set[Duty] = set()
-        """Those to ask again. Each leaves before it is run: a notify is never lost."""
+        """Notified duties. Each leaves the set before it runs, so that no notify is lost."""
         self._patient: dict[Duty, int] = {}
-        """Of these, the ones that calls leave undone until a time."""
+        """Notified duties that clients' calls do not run before a time (monotonic ms)."""
         self.failing: dict[Duty, tuple[int, Exception]] = {}
-        """Duties that failed when they were last run -> since when, as wall time, and why."""
+        """Duties whose last run failed -> (start of the failure as wall time, error)."""
         self._listeners: list[Callable[[], None]] = []
         self._waiting = Waiting()
 
     def add(self, duty: Duty) -> None:
-        """Run `duty` from now on, the first time at once."""
+        """Run `duty` from here on, the first time at once."""
         with self._lock:
             self._due[duty] = _NEVER
         self.notify(duty)
 
     def remove(self, duty: Duty) -> None:
-        """Forget `duty`. A call of it that is under way in another thread still ends."""
+        """Forget `duty`. Another thread may still be in a run of it."""
         with self._lock:
             self._due.pop(duty, None)
             self._hurried.discard(duty)
@@ -84,9 +83,9 @@ class Scheduler:
             self.failing.pop(duty, None)
 
     def notify(self, duty: Duty, patience_ms: int = 0) -> None:
-        """`duty` may be due sooner than it said: whoever drives asks it again.
+        """Run `duty` soon: it may be due earlier than its last run returned.
 
-        `patience_ms`: where no thread drives, calls of clients leave it undone for so long.
+        `patience_ms`: if no thread drives, clients' calls may leave the duty undone for this long.
         """
         if not self._listeners:
             due_ns = self.now_ns() + patience_ms * _NS
@@ -101,10 +100,10 @@ class Scheduler:
             wake()
 
     def on_notify(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Register a thread that calls `run_due` for as long as it lives; it is the driver.
+        """Register a thread that calls `run_due` in a loop; it drives from here on.
 
-        `wake` makes that thread call `run_due` soon; it is called from any thread. The returned
-        function ends the registration: waiting threads drive again.
+        `wake` makes that thread call `run_due` soon; any thread calls it. The returned function
+        ends the registration: then waiting threads drive again.
         """
         with self._lock:
             self._listeners = [*self._listeners, wake]
@@ -123,12 +122,11 @@ class Scheduler:
         return resign
 
     def run_due(self, now_ms: int, *, is_call: bool = False) -> int | None:
-        """Run the duties that are due; return milliseconds to the next one, None if none will be.
+        """Run the due duties; return milliseconds to the next, or None if none will be due.
 
-        `is_call`: by a client's call, which leaves alone what was said to be patient.
-        A duty that raises is logged, and tried again a second later: the thread that happens to
-        drive has nothing to do with it. KeyboardInterrupt and SystemExit are the thread's own, and
-        pass.
+        `is_call`: a client's call drives, which skips duties with patience. A duty that raises is
+        logged and tried again a second later, because the driving thread cannot act on the error.
+        KeyboardInterrupt and SystemExit concern the thread itself, and pass.
         """
         hurried = self._hurried
         if now_ms < self._next_due and not hurried:
@@ -137,9 +135,9 @@ class Scheduler:
             return 1
         try:
             if not self._running.acquire(blocking=False):
-                return 1  # another thread runs them at this moment
+                return 1  # another thread runs duties at this moment
             self._runner = get_ident()
-            for duty in hurried.copy():  # in one step, unlike a tuple of it
+            for duty in hurried.copy():  # one step of the interpreter, unlike tuple(hurried)
                 if is_call and self._patient.get(duty, now_ms) > now_ms:
                     continue
                 self._patient.pop(duty, None)
@@ -154,19 +152,19 @@ class Scheduler:
             try:
                 self._end_run(now_ms)
             finally:
-                self._end_run(now_ms)  # nothing is left, unless a KeyboardInterrupt came in it
+                self._end_run(now_ms)  # again, if a KeyboardInterrupt ended the first call
         return 0 if hurried else _delay(self._next_due, now_ms)
 
     def drive(self) -> None:
-        """Run what is due if no thread is there to do it. Requires: no lock, as for `wait`.
+        """Run the due duties if no thread drives. Requires: no lock, as for `wait`.
 
-        For clients of this process, after a call when `next_call_ns` has come.
+        Clients of this process call it after a call, once `next_call_ns` has come.
         """
         if not self._listeners and self._waiting.driver is None:
             self.run_due(self._clock.monotonic_ms(), is_call=True)
 
     def exclusively(self, step: Callable[[], T]) -> T:
-        """Run `step` while no duty runs, after the one that does."""
+        """Run `step` while no duty runs."""
         if self._runner == get_ident():
             return step()
         with self._running:
@@ -177,10 +175,10 @@ class Scheduler:
                 self._runner = 0
 
     def wait(self, pending: Pending[object], timeout_ms: int | None) -> bool:
-        """Wait until `pending` is done, at most `timeout_ms` (None: for ever); say whether it is.
+        """Wait at most `timeout_ms` (None: for ever) for `pending`; return whether it is done.
 
-        Drives the duties meanwhile when nobody else does. Duties and threads registered with
-        `on_notify` must not call it.
+        The waiting thread drives if no other thread does. Duties, and threads registered with
+        `on_notify`, must not call it.
         """
         if pending.done():
             return True
@@ -208,16 +206,16 @@ class Scheduler:
             with self._lock:
                 self._waiting.leave(parked)
                 if self._waiting.driver is None and not self._listeners:
-                    # Also when this thread was only asked to take over and had no time for it.
+                    # This thread may have been chosen to drive and had no time for it.
                     self._waiting.wake_first()
         return pending.done()
 
     def start_thread(self, target: Callable[[], None], name: str) -> Thread:
-        """Run `target` in a thread of its own, which does not keep the process alive."""
+        """Run `target` in a new daemon thread."""
         return Thread(target, name)
 
     def duty_thread(self, duty: Duty, name: str) -> DutyThread:
-        """A thread for a duty that may run a user's code, which this scheduler must not run."""
+        """Return a thread for a duty that may run a user's code: see `runtime.duty_thread`."""
         return DutyThread(duty, name, self._clock, self.start_thread)
 
     def at_exit(self, function: Callable[[], None], order: int) -> Callable[[], None]:
@@ -228,7 +226,7 @@ class Scheduler:
 
     @property
     def is_watched(self) -> bool:
-        """Does a thread wait here, or a listener serve others, so that delays would be seen?"""
+        """True if a thread waits here or a registered thread drives: delays would be noticed."""
         return bool(self._waiting.parked or self._listeners)
 
     # Driving
@@ -241,7 +239,7 @@ class Scheduler:
             self._note_next_call(min(left, default=_NEVER))
 
     def _end_run(self, now_ms: int) -> None:
-        # Asked of the lock: a KeyboardInterrupt may come before anything else could be noted.
+        # The lock itself tells: a KeyboardInterrupt may come before any other note of it.
         if self._running._is_owned():  # type: ignore[attr-defined]  # not in the stubs
             try:
                 self._note_next_due(now_ms)
@@ -250,7 +248,7 @@ class Scheduler:
                 self._running.release()
 
     def duties(self) -> list[tuple[Duty, float]]:
-        """Those that were added, each with the time at which it is due."""
+        """Return the added duties, each with its due time in monotonic ms."""
         with self._lock:
             return list(self._due.items())
 

@@ -1,4 +1,4 @@
-"""What a thread of this process is made of: what it runs, its start and end, and its sleep."""
+"""Threads of this process: their duties, start, end and sleep."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Duty(Protocol):
-        """Background work, cut into steps that return soon."""
+        """Background work in short steps."""
 
         def run_once(self, now_ms: int) -> int | None:
-            """Do what is due at `now_ms` (monotonic); never wait, never block.
+            """Do the work that is due at `now_ms` (monotonic), without waiting or blocking.
 
-            Returns milliseconds until the next call, or None when there is nothing to do until
-            somebody calls `notify` with it.
+            Return milliseconds until the next run, or None for no run before a `notify`.
             """
 
 
@@ -24,7 +23,7 @@ _LONGEST_PARK_SECONDS = 1_000_000.0
 
 
 class Parked:
-    """A thread that waits. `wake` may come from any thread, any number of times."""
+    """The sleep of one thread. Any thread may call `wake`, any number of times."""
 
     __slots__ = ("_lock",)
 
@@ -33,23 +32,23 @@ class Parked:
 
     def wake(self, _pending: object = None) -> None:
         """End the present sleep, or the next one before it begins."""
-        # Asked first, as an exception costs more, and who waits is often woken twice.
+        # The check costs less than an exception, and threads are often woken twice.
         if self._lock.locked():
             try:
                 self._lock.release()
             except RuntimeError:
-                return  # woken already and not yet up
+                return  # woken already
 
     def sleep(self, delay_ms: float) -> None:
-        """Sleep until woken, at most `delay_ms`; never less, so that no wait spins.
+        """Sleep until woken, but at most `delay_ms`. A `delay_ms` of 0 or less returns at once.
 
-        Not at all when the time is over, as it may be by now.
+        Without a wake the sleep is never shorter, so that no wait spins.
         """
         self._lock.acquire(timeout=max(0.0, min(delay_ms / 1000, _LONGEST_PARK_SECONDS)))
 
 
 class Waiting:
-    """The threads that wait for an answer, and which of them drives. Requires: its owner's lock."""
+    """Waiting threads, and the one that drives. Requires: the owner's lock."""
 
     __slots__ = ("driver", "parked")
 
@@ -58,7 +57,7 @@ class Waiting:
         self.driver: Parked | None = None
 
     def join(self, parked: Parked, *, may_drive: bool) -> bool:
-        """A thread waits, from here on or still: does it drive? The first does, if one may."""
+        """Add a waiting thread; return whether it drives. The first one drives, if any may."""
         if parked not in self.parked:
             self.parked.append(parked)
         if not may_drive:
@@ -70,14 +69,14 @@ class Waiting:
         return self.driver is parked
 
     def leave(self, parked: Parked) -> None:
-        """It waits no more."""
+        """Remove a waiting thread."""
         if parked in self.parked:
             self.parked.remove(parked)
         if self.driver is parked:
             self.driver = None
 
     def wake_first(self) -> None:
-        """Have the thread that waits longest see whether it should drive."""
+        """Wake the thread that waits longest; it may begin to drive."""
         if self.parked:
             self.parked[0].wake()
 
@@ -94,6 +93,6 @@ class Thread:
         self._thread.start()
 
     def join(self, timeout_ms: int | None = None) -> bool:
-        """Wait for the thread to end; say whether it has."""
+        """Wait for the thread to end; return whether it ended."""
         self._thread.join(None if timeout_ms is None else timeout_ms / 1000)
         return not self._thread.is_alive()

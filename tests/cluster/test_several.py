@@ -390,11 +390,11 @@ def test_numbers_and_racks_that_do_not_fit_are_refused(brokers: int | None, rack
 def test_a_directory_is_of_one_broker_or_of_several(runtime: SimRuntime) -> None:
     with Cluster("one", runtime=runtime):
         pass
-    with pytest.raises(ConfigError, match="is of one broker"):
+    with pytest.raises(ConfigError, match="belongs to one broker"):
         Cluster("one", brokers=3, runtime=sim_runtime(files=runtime.files))
     with Cluster("three", brokers=3, runtime=runtime):
         pass
-    with pytest.raises(ConfigError, match="is of 3 brokers"):
+    with pytest.raises(ConfigError, match="belongs to 3 brokers"):
         Cluster("three", brokers=1, runtime=sim_runtime(files=runtime.files))
 
 

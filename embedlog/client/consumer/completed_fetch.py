@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.record import ConsumerRecord
     from embedlog.client.consumer.subscription_state import PartitionState
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.layouts import AlikeColumns
-    from wire.records.decode.fast.uniform import RunRows
+    from wire.records.decode.layouts import AlikeColumns
+    from wire.records.decode.uniform import RunRows
     from wire.records.legacy import LegacyBatch
     from wire.schemas.fetch import PartitionData
 

@@ -45,7 +45,7 @@ class Driver:
         nothing either: two threads whose callbacks use each other's client would deadlock. That
         third thread does the work, or `UnattendedPasses` does.
         """
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def wait(
         self,
@@ -65,15 +65,15 @@ class Driver:
         Raises:
             EmbedlogError: called from a delivery callback, which would wait for itself.
         """
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def run_if_free(self) -> None:
         """Make a pass, unless another thread is in a pass or holds the sockets, and so drives."""
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def exclusively(self, action: Callable[[], None]) -> None:
         """Run `action` while no pass runs; called inside a pass, run it at once."""
-        raise NotImplementedError
+        raise AssertionError(self)
 
     @property
     def is_running_here(self) -> bool:

@@ -48,6 +48,8 @@ class ConnectionSetup:
         """When to authenticate again, before the session ends; 0 if the session has no end."""
         self.deadline_ms = 0
         """When the node must have sent the expected answers."""
+        self.has_answered = False
+        """True if the node has answered a request on this connection."""
         self.versions: dict[int, tuple[int, int]] | None = None
         """The versions that the node serves, by API key; kept while disconnected."""
 
@@ -65,7 +67,7 @@ class ConnectionSetup:
     def begin(self, deadline_ms: int) -> Step:
         """Return the first step on a new connection: ApiVersions."""
         self.deadline_ms = deadline_ms
-        self._asked_again = False
+        self._asked_again = self.has_answered = False
         return self._ask_versions(None)
 
     def take_versions(self, response: ApiVersionsResponse) -> Step | None:

@@ -95,6 +95,8 @@ class Connector:
             below,
         )
         self._by_channel: dict[Any, NodeConnection] = {}
+        self.leaving: dict[NodeConnection, None] = {}
+        """The connections with acks=0 requests whose bytes may not have left yet."""
         self.failure_count = 0
         """Connections that broke, or could not be made."""
         self.has_news = False
@@ -104,6 +106,14 @@ class Connector:
     def of(self, channel: Any) -> NodeConnection | None:
         """Return the connection that a channel carries; None if it has ended."""
         return self._by_channel.get(channel)
+
+    def take_left(self) -> None:
+        """Complete the acks=0 requests whose bytes have left."""
+        for connection in list(self.leaving):
+            if connection.take_left():
+                self.has_news = True
+            if not connection.requests.any_leaving:
+                del self.leaving[connection]
 
     def connect_if_due(self, connection: NodeConnection, now_ms: int) -> None:
         """Begin to connect, unless the back-off is still running."""

@@ -85,12 +85,10 @@ class NetworkClient:
         self._idle_max_ms: int = settings["connections.max.idle.ms"]
         self._is_encrypted = settings["security.protocol"].endswith("SSL")
         self.writes = HeldWrites(channels)
-        self._leaving: dict[NodeConnection, None] = {}
-        """The connections with acks=0 requests whose bytes may not have left yet."""
         self._connector = Connector(channels, self.writes, settings, runtime.random.below)
         self._nodes = NodeConnections(
             addresses,
-            _maker(settings, runtime, self._leaving),
+            _maker(settings, runtime, self._connector.leaving),
             self._connector.drop,
             below=runtime.random.below,
             returns_to_bootstrap=settings["metadata.recovery.strategy"] == "rebootstrap",
@@ -239,8 +237,8 @@ class NetworkClient:
                 connection = self._connector.of(event.channel)
                 if connection is not None:
                     self._take(connection, event)
-            for connection in list(self._leaving):
-                self._take_left(connection)
+            if self._connector.leaving:
+                self._connector.take_left()
             # Take answers before deadlines: an answer that has arrived is not overdue.
             self._owes_time = bool(events)
             if timeout_ms and not events:
@@ -291,12 +289,6 @@ class NetworkClient:
             deadline_ms = now_ms + self._request_timeout_ms
             self._due_ms = min(self._due_ms, deadline_ms)
             connection.connected(now_ms, deadline_ms)
-
-    def _take_left(self, connection: NodeConnection) -> None:
-        if connection.take_left():
-            self._connector.has_news = True
-        if not connection.requests.any_leaving:
-            self._leaving.pop(connection, None)
 
     def _keep_time(self, now_ms: int) -> None:
         """Do everything that is due by `now_ms` on every connection; find the next due time."""
@@ -382,7 +374,7 @@ def _hint(connection: NodeConnection, *, is_encrypted: bool) -> str:
         return _SILENT
     if connection.state == ConnectionState.AUTHENTICATING:
         return _UNAUTHENTICATED
-    if connection.state == ConnectionState.READY and not connection.has_answered:
+    if connection.state == ConnectionState.READY and not connection.setup.has_answered:
         return "" if connection.setup.has_credentials else _UNANSWERED
     return ""
 

@@ -87,8 +87,6 @@ class NodeConnection:
         self.attempted_ms = 0
         self.used_ms = 0
         self.throttled_until_ms = 0
-        self.has_answered = False
-        """True if the node has answered a request on this connection."""
         self.requests = NodeRequests(in_flight_max)
         self._leaving = leaving
         self.setup = ConnectionSetup(self.address, credentials)
@@ -128,7 +126,6 @@ class NodeConnection:
         self.transition_to(ConnectionState.CHECKING_VERSIONS)
         self.used_ms = now_ms
         self._protocol = ClientConnection(self._protocol.client_id)
-        self.has_answered = False
         self._write_step(self.setup.begin(deadline_ms))
 
     def disconnected(self) -> list[NodeRequest]:
@@ -192,7 +189,7 @@ class NodeConnection:
             self._take_setup(response, now_ms)
         else:
             request = self.requests.next_answered()
-            self.has_answered = True
+            self.setup.has_answered = True
             throttle_ms = getattr(response, "throttle_time_ms", 0)
             if throttle_ms and request.version >= _THROTTLED_SINCE.get(request.api_key, 0):
                 self.throttled_until_ms = now_ms + throttle_ms

@@ -1,8 +1,7 @@
-"""`Disk`: the files of one broker of several, on a disk that a test may fill, or let fail.
+"""`Disk`: the files of one broker, on a disk that a test can fill or break.
 
-It is an `embedlog.runtime.files.Files` over another. While it is full nothing grows and nothing is
-made: what is written over, renamed or removed still can be. Nothing works in a directory that
-fails.
+It wraps an `embedlog.runtime.files.Files`. On a full disk no file grows and none is created;
+overwriting, renaming and removing still work. In a failing directory every call fails.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Disk:
-    """One disk; `is_full` and `failing`, paths of directories, may be changed at any time."""
+    """One disk. A test changes `is_full` and `failing` (paths of directories) at any time."""
 
     __slots__ = ("_files", "boot_id", "descriptor_count_max", "failing", "is_full")
 
@@ -30,14 +29,14 @@ class Disk:
         self.failing: set[str] = set()
 
     def check(self, path: str) -> None:
-        """Raise OSError where `path` is in a directory that fails."""
+        """Raise OSError if `path` lies in a failing directory."""
         for directory in self.failing:
             if path == directory or path.startswith(f"{directory}/"):
                 raise OSError(EIO, f"Input/output error: {path}")
 
     @contextmanager
     def spared(self) -> Iterator[None]:
-        """What happens to the disk meanwhile is not the broker's doing: nothing is refused."""
+        """Suspend the faults while the caller, not the broker, works on the disk."""
         before = self.is_full, self.failing
         self.is_full, self.failing = False, set()
         try:
@@ -46,7 +45,7 @@ class Disk:
             self.is_full, self.failing = before
 
     def check_room(self) -> None:
-        """Raise OSError where there is no room for more."""
+        """Raise OSError if the disk is full."""
         if self.is_full:
             raise OSError(ENOSPC, "No space left on device")
 

@@ -1,8 +1,8 @@
-"""`ClusterNetwork`: what brokers and the controller send each other, and what a test does to it.
+"""`ClusterNetwork`: the links between brokers and the controller, and a test's faults on them.
 
-Nothing is in the way by default: a call is a call, in the caller's thread. A link that is cut or
-slow keeps what is sent in order, as TCP would, until it is mended or the caller's time is over. A
-link leads one way, so that an answer may be lost of a request that was done.
+Without a fault, a call runs at once in the caller's thread. A cut or slow link keeps messages in
+order, as TCP does, until the link heals or the caller's time-out ends. Links are one-way, so the
+answer to a performed request can be lost.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CONTROLLER = 0
-"""The controller's number on the network; brokers have others."""
+"""The controller's number on the network. Brokers have positive numbers."""
 
 _SWEEP_MS = 500
-"""How late a time-out may be noticed."""
+"""Time-outs are noticed at most this much late."""
 
 
 class ClusterNetwork:
-    """The links between the brokers of a cluster. Every method may be called from any thread."""
+    """Links between the brokers of a cluster. Every method may be called from any thread."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._clock = runtime.clock
         self._scheduler = runtime.scheduler
         self._lock = ranked_lock(Rank.NETWORK)
         self._links: dict[tuple[int, int], _Link] = {}
-        """Those that are cut, slow, or still deliver what they kept."""
+        """Links that are cut, slow, or still have messages to deliver."""
         self._frozen: set[int] = set()
         self._calls: dict[_Call, None] = {}
-        """Those that wait for their answer."""
+        """Calls that wait for their answer."""
         self.on_heal: Callable[[], None] = _nothing
-        """Called when a link was mended: what is sent by other ways may go on, too."""
+        """Called by `heal`: requests that wait elsewhere can continue."""
         runtime.scheduler.add(self)
 
     def close(self) -> None:
-        """Deliver nothing any more; who waits is told."""
+        """Fail the waiting calls; deliver nothing more."""
         self._scheduler.remove(self)
         self._links.clear()
         for call in list(self._calls):
@@ -54,9 +54,9 @@ class ClusterNetwork:
     # Faults
 
     def split(self, *groups: Collection[int]) -> None:
-        """Cut every link between brokers of different groups, both ways.
+        """Cut every link between brokers of different groups, in both directions.
 
-        A broker that is in no group keeps its links. The controller's number is `CONTROLLER`.
+        A broker in no group keeps its links. The controller's number is `CONTROLLER`.
 
             network.split({1}, {2, 3})
         """
@@ -68,26 +68,26 @@ class ClusterNetwork:
                             self.cut(source, target)
 
     def cut(self, source: int, target: int) -> None:
-        """Cut the link from `source` to `target`: nothing arrives on it. The way back is open."""
+        """Cut the link from `source` to `target`. The link back stays open."""
         with self._lock:
             self._links.setdefault((source, target), _Link()).is_cut = True
 
     def delay(self, source: int, target: int, delay_ms: int) -> None:
-        """Let all that `source` sends to `target` take so long."""
+        """Delay every message from `source` to `target` by `delay_ms`."""
         with self._lock:
             self._links.setdefault((source, target), _Link()).delay_ms = delay_ms
 
     def freeze(self, node_id: int) -> None:
-        """Let a broker send and hear nothing until `thaw`, whatever its links are like."""
+        """Keep a broker from sending and receiving until `thaw`."""
         self._frozen.add(node_id)
 
     def thaw(self, node_id: int) -> None:
-        """End `freeze`: what was kept arrives."""
+        """End `freeze` and deliver the kept messages."""
         self._frozen.discard(node_id)
         self._scheduler.notify(self)
 
     def heal(self) -> None:
-        """Mend every link. What was kept arrives, unless its sender has given it up."""
+        """Mend every link. Kept messages arrive unless their call timed out."""
         with self._lock:
             for link in self._links.values():
                 link.is_cut, link.delay_ms = False, 0
@@ -95,7 +95,7 @@ class ClusterNetwork:
         self.on_heal()
 
     def is_cut(self, source: int, target: int) -> bool:
-        """Does nothing pass that link now?"""
+        """Return whether the link is cut or one of its ends is frozen."""
         link = self._links.get((source, target))
         return (link is not None and link.is_cut) or bool(self._frozen & {source, target})
 
@@ -109,10 +109,10 @@ class ClusterNetwork:
         *,
         timeout_ms: int,
     ) -> Pending[T]:
-        """Have `perform` done at `target`; its answer, once that is back at `source`.
+        """Run `perform` at `target`; return its answer once that is back at `source`.
 
-        Fails with what `perform` raises, and with `RequestTimedOut`. Requires: no lock that
-        `perform` takes.
+        The pending fails with the error of `perform`, or with `RequestTimedOut`. Requires: no lock
+        that `perform` takes.
         """
         call = _Call(source, target, self._clock.monotonic_ms() + timeout_ms)
         if self._keep(source, target, lambda: self._perform(call, perform)):
@@ -123,7 +123,7 @@ class ClusterNetwork:
 
     def _perform(self, call: _Call, perform: Callable[[], Any]) -> None:
         if call.pending.done():
-            return  # it was given up meanwhile
+            return  # the call timed out meanwhile
         try:
             answer = perform()
         except errors.EmbedlogError as error:
@@ -164,10 +164,10 @@ class ClusterNetwork:
         else:
             call.pending.fail(error)
 
-    # Links that keep what is sent
+    # Messages kept by a link
 
     def _keep(self, source: int, target: int, deliver: Callable[[], None]) -> bool:
-        """Keep a delivery for later if the link does not let it pass now."""
+        """Keep `deliver` for later, and return True, unless the link is free."""
         if not (self._links or self._frozen):
             return False
         with self._lock:
@@ -182,7 +182,7 @@ class ClusterNetwork:
         return True
 
     def run_once(self, now_ms: int) -> int | None:
-        """Deliver what may arrive, and end the calls whose time is over."""
+        """Deliver due messages, and end the calls that timed out."""
         next_ms: int | None = None
         for place, link in list(self._links.items()):
             while not self.is_cut(*place) and link.kept and link.kept[0][0] <= now_ms:
@@ -204,7 +204,7 @@ class ClusterNetwork:
 
 
 class _Link:
-    """What is wrong with one link, and what it keeps: (when it may arrive, what then happens)."""
+    """Faults of one link, and its kept messages as (arrival in monotonic ms, action)."""
 
     __slots__ = ("delay_ms", "is_cut", "kept")
 
@@ -215,7 +215,7 @@ class _Link:
 
 
 class _Call:
-    """One question on its way, and what becomes of it."""
+    """One call on its way, and its answer."""
 
     __slots__ = ("deadline_ms", "pending", "source", "target")
 
@@ -227,4 +227,4 @@ class _Call:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing on `heal`."""

@@ -1,8 +1,8 @@
-"""`SlowDisk`: what one broker writes while its disk is slow takes some time. A duty.
+"""`SlowDisk`: a duty that delays the writes of one broker.
 
-Requests that write wait before they are handled, and what a follower has fetched before it is
-appended: one after the other, in the order in which they came. Heartbeats do not wait, so that the
-broker is slow, and not gone.
+Requests that write wait before they are handled, and fetched records wait before the follower
+appends them: one after the other, in order of arrival. Heartbeats do not wait, so the controller
+does not fence the broker.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ WRITING = frozenset(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
     }
 )
-"""The APIs that append to a log of the broker that is asked."""
+"""APIs that append to a log of the receiving broker."""
 
 
 class SlowDisk:
-    """Of one broker, over its restarts. Every method may be called from any thread."""
+    """The slow disk of one broker, over restarts. Every method may be called from any thread."""
 
     __slots__ = ("_clock", "_kept", "_scheduler", "delay_ms")
 
@@ -48,24 +48,24 @@ class SlowDisk:
         self._scheduler = runtime.scheduler
         self._clock = runtime.clock
         self._kept: deque[tuple[int, Callable[[], object]]] = deque()
-        """What waits, and until when."""
+        """Waiting actions, as (due time in monotonic ms, action)."""
         self.delay_ms = 0
-        """What a write takes; 0 while the disk is not slow."""
+        """Duration of a write; 0 while the disk is not slow."""
 
     @property
     def is_slow(self) -> bool:
-        """Does a write have to wait? Also behind those that came while it was slow."""
+        """True if a write has to wait, perhaps only behind earlier writes."""
         return self.delay_ms > 0 or bool(self._kept)
 
     def write(self, action: Callable[[], object]) -> None:
-        """Do something once the disk has done it, and what came before."""
+        """Run `action` after the delay, and after all earlier actions."""
         if not self._kept:
             self._scheduler.add(self)
         self._kept.append((self._clock.monotonic_ms() + self.delay_ms, action))
         self._scheduler.notify(self)
 
     def written(self, fetched: Pending[R]) -> Pending[R]:
-        """What was fetched, once it could have been written; at once where there is nothing."""
+        """Return the fetched response after the delay of a write; at once if it has no records."""
         outer: Pending[R] = Pending()
 
         def done(answer: Pending[R]) -> None:
@@ -81,11 +81,11 @@ class SlowDisk:
         return outer
 
     def forget(self) -> None:
-        """The broker is gone, and with it what it had to write."""
+        """Drop the waiting actions: the broker is gone."""
         self._kept.clear()
 
     def run_once(self, now_ms: int) -> int | None:
-        """Do what has waited long enough; return milliseconds until the next."""
+        """Run the due actions; return milliseconds until the next."""
         while self._kept and self._kept[0][0] <= now_ms:
             _, action = self._kept.popleft()
             action()

@@ -1,4 +1,4 @@
-"""`BrokerDisk`: what may happen to the disk of one broker of several."""
+"""`BrokerDisk`: faults of the disk of one broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.cluster.member import Member
+    from embedlog.cluster.member import ClusterMember
 
 
 class BrokerDisk:
@@ -14,16 +14,16 @@ class BrokerDisk:
 
     __slots__ = ("_member",)
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: ClusterMember) -> None:
         self._member = member
 
     @property
     def directories(self) -> tuple[str, ...]:
-        """The paths of the broker's log directories, the first one first."""
+        """Paths of the broker's log directories; the first has the metadata."""
         return self._member.directory, *self._member.log_dirs
 
     def fill(self) -> None:
-        """Let it be full: the broker takes no more records until `free`."""
+        """Fill the disk: the broker takes no more records until `free`."""
         self._member.disk.is_full = True
 
     def free(self) -> None:
@@ -31,33 +31,32 @@ class BrokerDisk:
         self._member.disk.is_full = False
 
     def slow(self, delay_ms: int) -> None:
-        """Let each write take so long, one after the other: 0 ends that.
+        """Make each write take `delay_ms`, one after the other. 0 ends the fault.
 
-        What is asked of the broker as a leader is answered later, and as a follower it falls
-        behind; its heartbeats go on.
+        As a leader the broker answers later, as a follower it falls behind. Heartbeats continue.
 
         Raises:
-            ConfigError: `delay_ms` is negative, or no number.
+            ConfigError: `delay_ms` is negative or not an int.
         """
         if not isinstance(delay_ms, int) or delay_ms < 0:
             raise ConfigError(f"slow({delay_ms!r}): expected milliseconds, 0 or more")
         self._member.door.slow_disk.delay_ms = delay_ms
 
     def fail(self, directory: str) -> None:
-        """Let every call to one of the log directories fail with EIO, until `repair`.
+        """Make every file call in a log directory fail with EIO until `repair`.
 
-        Of a broker with several it is offline from then on, as Kafka has it, until a restart; a
-        broker that loses its first one ends.
+        The directory is offline until the broker restarts, as in Kafka. A broker that loses its
+        first directory ends.
 
         Raises:
-            ConfigError: it is none of `directories`.
+            ConfigError: `directory` is not in `directories`.
         """
         if directory not in self.directories:
             raise ConfigError(f"{directory!r} is none of {', '.join(self.directories)}")
         self._member.disk.failing.add(directory)
 
     def repair(self) -> None:
-        """End every `fail`. The broker has to be started again to use what was offline."""
+        """End every `fail`. Restart the broker to bring its directories online again."""
         self._member.disk.failing.clear()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""`BrokerNode`: one broker of a cluster in the hand of a test, to be stopped, killed, paused."""
+"""`BrokerNode`: a test's handle of one broker, to stop, kill, pause and inspect it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.cluster.handles.broker_disk import BrokerDisk
-    from embedlog.cluster.member import Member
-    from embedlog.cluster.node import Node
+    from embedlog.cluster.member import ClusterMember
+    from embedlog.cluster.running_broker import RunningBroker
     from embedlog.transport import Transport
 
     Connect = Callable[[int, str | None, object], Transport]
 
 
 class BrokerNode:
-    """One broker of a cluster; `Cluster.broker` gives it. To stop it, or to let worse happen to it,
-    takes a cluster of several.
+    """One broker of a cluster. `Cluster.broker` returns the handle.
+
+    Faults need a cluster of several brokers.
 
     >>> import embedlog
     >>> with embedlog.open(brokers=3) as cluster:
@@ -28,142 +29,143 @@ class BrokerNode:
     False
     """
 
-    __slots__ = ("_connect", "_found", "_node", "node_id", "rack")
+    __slots__ = ("_connect", "_optional_member", "_running", "node_id", "rack")
 
     def __init__(
         self,
         node_id: int,
-        node: Callable[[], Node | None],
+        running: Callable[[], RunningBroker | None],
         connect: Connect,
         *,
         rack: str | None,
-        member: Member | None = None,
+        member: ClusterMember | None = None,
     ) -> None:
-        """`node()` is the broker while it runs; `connect(node_id, client_id, owner)` makes a
-        transport to it; `member` is its part in a cluster of several.
+        """`running()` returns the broker while it runs. `connect(node_id, client_id, owner)` makes
+        a transport to it. `member` is None for a single broker.
         """
         self.node_id = node_id
-        """Its number in the cluster."""
+        """The broker's number, node.id."""
         self.rack = rack
-        """Where it stands."""
-        self._node = node
+        """The setting broker.rack, if it was made."""
+        self._running = running
         self._connect = connect
-        self._found = member
+        self._optional_member = member
 
     @property
     def is_running(self) -> bool:
-        """Was it started, and not stopped or killed since? A paused broker runs."""
-        return self._node() is not None
+        """False after `stop` or `kill`, until `start`. A paused broker is running."""
+        return self._running() is not None
 
     @property
     def is_paused(self) -> bool:
-        """Is it paused?"""
-        return self._found is not None and self._found.door.is_paused
+        """True between `pause` and `resume`."""
+        return self._optional_member is not None and self._optional_member.door.is_paused
 
     @property
     def address(self) -> str | None:
-        """`host:port` of its listener, also while it does not run; None without a listener."""
-        if self._found is not None:
-            return self._found.listening.address
+        """`host:port` of its listener, also while the broker is down; None without a listener."""
+        if self._optional_member is not None:
+            return self._optional_member.listening.address
         endpoints = self.core.endpoints
         return f"{endpoints[0][1]}:{endpoints[0][2]}" if endpoints else None
 
     @property
     def core(self) -> Broker:
-        """The broker behind its door.
+        """The request door, with the broker behind it.
 
         Raises:
-            ClosedError: it does not run.
+            ClosedError: the broker does not run.
         """
-        node = self._node()
-        if node is None:
+        running = self._running()
+        if running is None:
             raise ClosedError(f"broker {self.node_id} does not run")
-        return node.core
+        return running.core
 
     def connect(self, client_id: str | None = None) -> Transport:
-        """A transport to this broker alone: see `Cluster.connect`."""
+        """Return a transport to this broker alone: see `Cluster.connect`."""
         return self._connect(self.node_id, client_id, self)
 
     @property
-    def _member(self) -> Member:
-        if self._found is None:
+    def _member(self) -> ClusterMember:
+        if self._optional_member is None:
             raise ConfigError(
                 "the only broker of a cluster cannot be stopped, killed or paused, as it is the "
                 "controller too: open with brokers=2 or more, or close the cluster"
             )
-        return self._found
+        return self._optional_member
 
-    # What may happen to it
+    # Faults
 
     def start(self) -> None:
-        """Start it again, on what its directory holds and at the address it had.
+        """Start the broker again, on its directory and at its former address.
 
         Raises:
-            IllegalState: it runs, or the controller does not, or cannot be reached.
+            IllegalState: the broker runs, or the controller cannot be reached.
         """
         self._member.start()
 
     def stop(self) -> None:
-        """Stop it in order: others lead before it goes.
+        """Stop the broker cleanly: other brokers lead before it goes.
 
         Raises:
-            IllegalState: it does not run.
+            IllegalState: the broker does not run.
         """
         self._member.stop()
 
     def kill(self, *, lose_unsynced: bool = False) -> None:
-        """End it without a word, as `kill -9`; `lose_unsynced`: as a loss of power.
+        """End the broker as SIGKILL does, or with `lose_unsynced` as a loss of power does.
 
-        What it had written is there when it starts again, or only what was synced to its disk. The
-        controller hears of it at once.
+        After a restart the broker has everything that it had written, or only what was synced to
+        disk. The controller learns of the kill at once.
 
         Raises:
-            IllegalState: it does not run.
+            IllegalState: the broker does not run.
         """
         self._member.kill(lose_unsynced=lose_unsynced)
 
     def pause(self) -> None:
-        """Let it neither hear nor say anything, as SIGSTOP; the controller gives it up after
-        broker.session.timeout.ms.
+        """Stop the broker from receiving and sending, as SIGSTOP does.
+
+        The controller fences the broker after broker.session.timeout.ms.
 
         Raises:
-            IllegalState: it does not run.
+            IllegalState: the broker does not run.
         """
         self._member.pause()
 
     def resume(self) -> None:
-        """End a pause: it goes on where it was, and does not know how long that took."""
+        """End a pause. The broker continues and does not know how long the pause took."""
         self._member.resume()
 
     @property
     def disk(self) -> BrokerDisk:
-        """What may happen to its disk."""
+        """Faults of the broker's disk."""
         from embedlog.cluster.handles.broker_disk import BrokerDisk
 
         return BrokerDisk(self._member)
 
     def swap_address(self, other: BrokerNode) -> None:
-        """Let the two listen at each other's address, as where processes were moved about.
+        """Let the two brokers listen at each other's address, as after a move to other machines.
 
         Raises:
-            ConfigError: one of them does not listen.
+            ConfigError: a broker has no listener.
         """
         self._member.listening.swap(other._member.listening)
 
     def hide(self) -> None:
-        """Leave it out of what clients are told of the cluster; it goes on serving who knows it."""
-        self._member.is_hidden = True
+        """Leave the broker out of metadata for clients. It still serves connected clients."""
+        self._member.presence.is_hidden = True
 
     def show(self) -> None:
         """End `hide`."""
-        self._member.is_hidden = False
+        self._member.presence.is_hidden = False
 
     def hold_metadata(self) -> None:
-        """Keep it in the dark: it hears of no change of the metadata until `release_metadata`."""
+        """Keep metadata changes from the broker until `release_metadata`."""
         self._member.feed.is_held = True
 
     def release_metadata(self) -> None:
-        """Let it hear of every change that it missed, in order."""
+        """Deliver the metadata changes that the broker missed, in order."""
         self._member.feed.is_held = False
         self._member.feed.deliver()
 

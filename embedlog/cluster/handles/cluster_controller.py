@@ -1,53 +1,47 @@
-"""`ClusterController`: the controller of several brokers in the hand of a test."""
+"""`ClusterController`: a test's handle of the controller of several brokers."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable
 
     from embedlog.cluster.controller_host import ControllerHost
     from embedlog.controller.controller import Controller
 
-    class Brokers(Protocol):
-        """All brokers of the cluster, as this file knows them."""
-
-        host: ControllerHost
-
-        def try_again(self) -> None:
-            """What waited for the controller may go on."""
-
 
 class ClusterController:
-    """The controller; `Cluster.controller` gives it.
+    """The controller. `Cluster.controller` returns the handle.
 
-    While it is stopped brokers append and replicate, and no leader or in-sync set changes; what
-    only the controller can do waits.
+    While the controller is stopped, brokers append and replicate, but no leader or in-sync set
+    changes. Requests that only the controller can serve wait.
     """
 
-    __slots__ = ("_brokers",)
+    __slots__ = ("_host", "_try_again")
 
-    def __init__(self, brokers: Brokers) -> None:
-        self._brokers = brokers
+    def __init__(self, host: ControllerHost, try_again: Callable[[], None]) -> None:
+        """`try_again` lets the brokers continue after a start."""
+        self._host = host
+        self._try_again = try_again
 
     @property
     def is_running(self) -> bool:
-        """Does it run?"""
-        return self._brokers.host.controller is not None
+        """False while the controller is stopped."""
+        return self._host.controller is not None
 
     @property
     def core(self) -> Controller | None:
-        """The controller itself; None while it does not run."""
-        return self._brokers.host.controller
+        """The controller itself; None while it is stopped."""
+        return self._host.controller
 
     def stop(self) -> None:
-        """Stop it. Raises IllegalState if it does not run."""
-        self._brokers.host.stop()
+        """Stop the controller. Raises IllegalState if it does not run."""
+        self._host.stop()
 
     def start(self) -> None:
-        """Start it again, on its metadata log. Raises IllegalState if it runs."""
-        self._brokers.host.start()
-        self._brokers.try_again()
+        """Start the controller again, on its metadata log. Raises IllegalState if it runs."""
+        self._host.start()
+        self._try_again()
 
     def __repr__(self) -> str:
         return f"<ClusterController, {'running' if self.is_running else 'stopped'}>"

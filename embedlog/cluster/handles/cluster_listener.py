@@ -8,18 +8,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from embedlog.cluster.member import Member
+    from embedlog.cluster.member import ClusterMember
     from embedlog.runtime.scheduler import Scheduler
 
 
 class ClusterListener:
-    """One address for each broker; `Cluster.listen` gives it. Brokers that start later listen, too.
+    """An address for each broker, including brokers that start later. `Cluster.listen` returns it.
 
     `address` is what any Kafka client takes as its bootstrap servers.
     """
 
-    def __init__(self, members: Mapping[int, Member], scheduler: Scheduler, owner: object) -> None:
-        """`owner` is kept alive for as long as this object is."""
+    def __init__(
+        self, members: Mapping[int, ClusterMember], scheduler: Scheduler, owner: object
+    ) -> None:
+        """This object keeps `owner` alive."""
         self._members = members
         self._scheduler = scheduler
         self._owner = owner
@@ -27,12 +29,12 @@ class ClusterListener:
 
     @property
     def address(self) -> str:
-        """`host:port` of every broker, with commas between."""
+        """`host:port` of every broker, separated by commas."""
         return ",".join(self.addresses.values())
 
     @property
     def addresses(self) -> dict[int, str]:
-        """`host:port` by the number of the broker."""
+        """`host:port` by broker number."""
         return {
             node_id: address
             for node_id, member in sorted(self._members.items())
@@ -41,25 +43,25 @@ class ClusterListener:
 
     @property
     def port(self) -> int:
-        """That of the first broker."""
+        """Port of the first broker."""
         return int(next(iter(self.addresses.values())).rpartition(":")[2])
 
     @property
     def signal_fd(self) -> int:
         """See `wire.net.listener.Listener.signal_fd`."""
-        running = (each for each in self._members.values() if each.node is not None)
+        running = (each for each in self._members.values() if each.running is not None)
         return next(running).listening.signal_fd
 
     def run(self) -> None:
-        """Wait until `stop`; the brokers are served by threads of their own."""
+        """Wait until `stop`. Each broker's listener has its own thread."""
         self._scheduler.wait(self._stopped, None)
 
     def stop(self) -> None:
-        """Make `run` return soon. From any thread, or a signal handler."""
+        """Make `run` return soon. Callable from any thread and from a signal handler."""
         self._stopped.complete(None)
 
     def close(self) -> None:
-        """Listen no longer. The brokers go on for clients of this process."""
+        """Stop listening. Clients in this process can still use the brokers."""
         for member in self._members.values():
             member.listening.forget()
 

@@ -1,4 +1,4 @@
-"""`ClusterPartition`: one partition of a cluster of several in the hand of a test."""
+"""`ClusterPartition`: a test's handle of one partition of several brokers."""
 
 from __future__ import annotations
 
@@ -8,25 +8,16 @@ from embedlog.errors import ConfigError, KafkaError, UnknownTopicOrPartition
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from typing import Protocol
 
-    from embedlog.cluster.member import Member
-    from embedlog.controller.controller import Controller
+    from embedlog.cluster.controller_host import ControllerHost
+    from embedlog.cluster.member import ClusterMember
     from embedlog.controller.metadata import PartitionImage
     from embedlog.replication.fetcher.fetchers import Fetchers
     from embedlog.replication.partition import Partition
 
-    class Brokers(Protocol):
-        """All brokers of the cluster, as this file knows them."""
-
-        @property
-        def members(self) -> Mapping[int, Member]: ...
-        def running_controller(self) -> Controller:
-            """Raises NotController while it does not run."""
-
 
 class ClusterPartition:
-    """Where a partition is, who leads it, and how to change that. `Cluster.partition` gives one.
+    """Replicas and leader of a partition, and ways to change them. `Cluster.partition` returns one.
 
     >>> import embedlog
     >>> with embedlog.open(brokers=3) as cluster:
@@ -37,36 +28,43 @@ class ClusterPartition:
     2
     """
 
-    __slots__ = ("_brokers", "topic_partition")
+    __slots__ = ("_host", "_members", "topic_partition")
 
-    def __init__(self, brokers: Brokers, topic: str, partition: int) -> None:
-        self._brokers = brokers
+    def __init__(
+        self,
+        host: ControllerHost,
+        members: Mapping[int, ClusterMember],
+        topic: str,
+        partition: int,
+    ) -> None:
+        self._host = host
+        self._members = members
         self.topic_partition = TopicPartition(topic, partition)
 
     @property
     def leader(self) -> int:
-        """Who leads it; -1 for nobody."""
+        """Number of the leading broker; -1 if there is no leader."""
         return self._image.leader
 
     @property
     def leader_epoch(self) -> int:
-        """How often its leader has changed."""
+        """The leader epoch: it rises with each change of the leader."""
         return self._image.leader_epoch
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """The brokers that hold it, the preferred leader first."""
+        """Brokers that hold a replica, the preferred leader first."""
         return self._image.replicas
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """Those that are in sync with the leader, itself included."""
+        """Replicas in sync with the leader, including the leader."""
         return self._image.isr
 
     @property
     def end_offsets(self) -> dict[int, int]:
         """The log end offset at each replica that runs."""
-        return {node: found.log.log_end_offset for node, found in self._hosted().items()}
+        return {node_id: found.log.log_end_offset for node_id, found in self._hosted().items()}
 
     @property
     def high_watermarks(self) -> dict[int, int]:
@@ -74,14 +72,14 @@ class ClusterPartition:
         return {node: found.log.offsets.high_watermark for node, found in self._hosted().items()}
 
     def move_to(self, node_id: int) -> None:
-        """Let a broker be the preferred leader, and lead as soon as it is in sync.
+        """Make a broker the preferred leader; it leads as soon as it is in sync.
 
-        One that holds no replica gets one, in place of the last.
+        A broker without a replica gets one, in place of the last replica.
 
         Raises:
             KafkaError: there is no such broker, or the controller does not run.
         """
-        controller = self._brokers.running_controller()
+        controller = self._host.running()
         present = self._image.replicas
         others = [each for each in present if each != node_id]
         wanted = [node_id, *others][: len(present)]
@@ -89,12 +87,12 @@ class ClusterPartition:
         controller.partitions.elect_leaders(0, [self.topic_partition])
 
     def reassign(self, replicas: Collection[int]) -> None:
-        """Give the partition other replicas; it is over when all of them are in sync.
+        """Give the partition other replicas. The move ends when all of them are in sync.
 
         Raises:
             KafkaError: there is no such broker, or the controller does not run.
         """
-        controller = self._brokers.running_controller()
+        controller = self._host.running()
         controller.partitions.reassign(*self.topic_partition, list(replicas))
 
     def hold(self, node_id: int) -> None:
@@ -107,32 +105,32 @@ class ClusterPartition:
 
     @property
     def _image(self) -> PartitionImage:
-        found = self._brokers.running_controller().image.partition(*self.topic_partition)
+        found = self._host.running().image.partition(*self.topic_partition)
         if found is None:
             raise UnknownTopicOrPartition(f"there is no partition {self.topic_partition}")
         return found
 
     def _follower(self, node_id: int) -> Fetchers:
-        """What a broker follows others with, one that holds the partition.
+        """Return the fetchers of a broker that holds the partition.
 
         Raises:
-            ConfigError: it does not, or it does not run.
+            ConfigError: the broker has no replica, or does not run.
         """
-        member = self._brokers.members.get(node_id)
-        if member is None or member.node is None or node_id not in self.replicas:
+        member = self._members.get(node_id)
+        if member is None or member.running is None or node_id not in self.replicas:
             raise ConfigError(f"broker {node_id} has no running replica of {self.topic_partition}")
-        return member.node.core.replica_manager.fetchers
+        return member.running.core.replica_manager.fetchers
 
     def _hosted(self) -> dict[int, Partition]:
         found = {}
         for node_id in self.replicas:
-            member = self._brokers.members.get(node_id)
-            if member is not None and member.node is not None:
-                manager = member.node.core.replica_manager
+            member = self._members.get(node_id)
+            if member is not None and member.running is not None:
+                manager = member.running.core.replica_manager
                 try:
                     found[node_id] = manager.partition(*self.topic_partition)
                 except KafkaError:
-                    continue  # it does not know of it yet, or its disk refuses
+                    continue  # the broker has no metadata of it yet, or its disk refuses
         return found
 
     def __repr__(self) -> str:

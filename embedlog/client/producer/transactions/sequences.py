@@ -111,19 +111,19 @@ class Sequences:
 
         Return the milliseconds until time makes another step useful; None if it never does.
         """
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def may_drain(self, batch: ProducerBatch) -> bool:
         """Return whether this first batch of its queue may be sent now."""
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
         """Return whether sending again helps, for an error about sequences."""
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
         """Note that the batch failed, and is not sent again."""
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def set_id(self, producer_id: int, producer_epoch: int) -> None:
         """Go on as this producer: partitions count from 0."""

@@ -1,19 +1,17 @@
-"""Batches of records of one size, as producers write them: all records looked at by one call.
+"""Reads batches whose records have one size, comparing all records with one call.
 
-Where all keys of a batch are of one size, and all values, the first record and the count tell every
-byte that is neither key nor value nor timestamp: its `Shape`. One call of struct cuts the places of
-these bytes out of a batch. If they are as the shape says, the plain loop would read there what the
-shape says; if they differ in the timestamp deltas only, and each is a byte without the top bit,
-then that byte is a whole varint, and all else is equal again. So a shape is exact, and an equal
-parse.
+If all keys of a batch have one size, and all values, then the first record and the count determine
+every byte outside of keys, values and timestamps: the `Shape`. One call of struct cuts these bytes
+out of a batch. If they match the shape, the plain loop would read the same records: a proof, not a
+guess. Timestamp deltas may differ if each has one byte: a byte without the top bit is a whole
+varint.
 
     [length, attributes, delta, offset, key length] key [value length] value [0, length, ...
 
-Without keys there is one piece between two values. Where a delta takes more than a byte (64 ms and
-more from the first record), where there are headers, or null values, others read the batch.
+Without keys there is one piece between two values. Other forms read batches with headers, with null
+values, or with a timestamp delta of more than one byte (64 ms or more from the first record).
 
-Producers that fill batches write many of one size and count: those that follow each other are read
-as one.
+Producers that fill batches write many of one size and count: consecutive ones are read together.
 """
 
 from __future__ import annotations
@@ -54,13 +52,13 @@ if TYPE_CHECKING:
     Head = tuple[int, bytes, int, bytes, int, int, bytes]
 
 COUNT_MAX = 400
-# Below this the plain loop takes less time than making a shape does, so that has to pay twice.
+# Making a shape takes longer than the plain loop over fewer records: wait for a second such batch.
 COUNT_AT_ONCE = 8
 
 _SWAPPED = str.maketrans("sx", "xs")
 
 BATCHES_MIN = 2
-# Larger batches take as long one by one.
+# Larger batches gain nothing from being read together.
 RUN_COUNT_MAX = 64
 # length, epoch and magic
 _FRAME_START, _FRAME_END = 8, 17
@@ -68,7 +66,7 @@ _unpack_head = Struct(">q9sI6sqq14x4s").unpack_from
 
 
 class Shape:
-    """What stands around the keys and values of so many records, each of one size."""
+    """The bytes around the keys and values of `count` records with keys and values of one size."""
 
     __slots__ = (
         "_around",
@@ -79,10 +77,10 @@ class Shape:
     )
 
     def __init__(self, key_size: int, value_size: int, count: int, known: Known = KNOWN) -> None:
-        """Without keys `key_size` is -1."""
+        """A `key_size` of -1 means no keys."""
         self.has_keys = key_size >= 0
         heads = template(key_size, value_size, count, known)
-        first = heads[0][1:]  # no record ends before it
+        first = heads[0][1:]  # without the end of a previous record
         form = ""
         middle = b""
         if self.has_keys:
@@ -91,7 +89,7 @@ class Shape:
         form += f"{value_size}x"
         forms = [f"{len(first)}s{form}"]
         places = []
-        begin = -1  # of these records in the joined pieces
+        begin = -1  # position of these records in the joined pieces
         for start, stop, offset_size in offset_sizes(count):
             head_size = len(heads[stop - 1])
             forms.append(f"{head_size}s{form}" * (stop - start - (start == 0)))
@@ -108,15 +106,15 @@ class Shape:
         self._around = middle.join((first, *heads[1:])) + middle + b"\0"
 
     def deltas(self, data: Buffer, position: int) -> bytes | None:
-        """The timestamp deltas of the records at `position`; None if this is not their shape.
+        """Return the timestamp deltas of the records at `position`; None if they do not fit.
 
-        They are zig-zag numbers of one byte each, or none at all if all are 0.
+        The deltas are zig-zag varints of one byte each; empty if all are 0.
         """
         around = b"".join(self._skim.unpack_from(data, position))
         return b"" if around == self._around else self._deltas_in(around)
 
     def delta_range(self, data: Buffer, position: int) -> tuple[int, int] | None:
-        """The least and the greatest of the timestamp deltas; None if this is not their shape."""
+        """Return the least and the greatest timestamp delta; None if the records do not fit."""
         deltas = self.deltas(data, position)
         if not deltas:
             return None if deltas is None else (0, 0)
@@ -124,14 +122,14 @@ class Shape:
         return min(found), max(found)
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
-        """Copies of the keys and values, and the deltas; None if this is not their shape."""
-        # What is around the fields first, then they alone: parting them afterwards takes longer.
+        """Return copies of the keys and values, and the deltas; None if the records do not fit."""
+        # Two calls, for the bytes around and for the fields: splitting one result takes longer.
         deltas = self.deltas(data, position)
         if deltas is None:
             return None
         found = self._fields
         if found is None:
-            # What a broker appends it only skims.
+            # Made on first use: a broker that appends needs only `deltas`.
             self._fields = found = Struct(self.fields_form)
         fields = found.unpack_from(data, position)
         if self.has_keys:
@@ -140,18 +138,18 @@ class Shape:
 
     @property
     def around_form(self) -> str:
-        """The form, for struct, of what is around keys and values."""
+        """The struct format for the bytes around keys and values."""
         return self._skim.format
 
     @property
     def fields_form(self) -> str:
-        """The form of the keys and values alone."""
+        """The struct format for the keys and values."""
         return self._skim.format.translate(_SWAPPED)
 
     def split_deltas(self, around: bytes) -> list[bytes]:
-        """As `deltas`, for each of several batches, up to one of another shape.
+        """Return the `deltas` of each of several batches, up to the first that does not fit.
 
-        `around` is what is around keys and values, of one batch after the other.
+        `around` holds the bytes around keys and values of all batches in order.
         """
         size = len(self._around)
         count = len(around) // size
@@ -167,10 +165,10 @@ class Shape:
         return found
 
     def _deltas_in(self, around: bytes) -> bytes | None:
-        """The deltas, if all the other bytes are as they must be."""
+        """Return the deltas; None if any other byte differs."""
         expected = bytearray(self._around)
         deltas = b""
-        for places in self._places:  # one, of up to 64 records
+        for places in self._places:  # a single slice for up to 64 records
             found = around[places]
             expected[places] = found
             deltas += found
@@ -180,21 +178,21 @@ class Shape:
 def shape_of(
     data: Buffer, position: int, end: int, count: int, known: Known = KNOWN
 ) -> Shape | None:
-    """The shape of `count` records that fill data[position:end], as far as the first one tells.
+    """Return the likely shape of `count` records that fill data[position:end].
 
-    None if they can have none, or are few that were not met before.
+    Returns None if no shape is possible, or not worth making: for few records at first sight.
     """
     shape = known.shapes.get((end - position, count))
     return _meet(data, position, end, count, known) if shape is None else shape
 
 
 def known_shape(size: int, count: int, known: Known = KNOWN) -> Shape | None:
-    """The shape of `count` records of that size together; unlike `shape_of` it makes none."""
+    """Return the shape of `count` records with this total size if it is known; make none."""
     return known.shapes.get((size, count))
 
 
 def cut(data: Buffer, position: int, end: int, count: int, known: Known = KNOWN) -> Columns | None:
-    """The columns of `count` records that fill data[position:end]; None if no shape fits."""
+    """Return the columns of `count` records that fill data[position:end]; None if no shape fits."""
     shape: Shape | None = known.shapes.get((end - position, count))
     if shape is None:
         shape = _meet(data, position, end, count, known)
@@ -202,14 +200,14 @@ def cut(data: Buffer, position: int, end: int, count: int, known: Known = KNOWN)
 
 
 def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Shape | None:
-    """Make a shape for such batches, unless the first record and the size say that it has none."""
+    """Make a shape for such batches if the first record and the total size allow one."""
     key = end - position, count
     if not 0 < count <= COUNT_MAX:
         return None
     sighting = known.shape_sightings.get(key, 0) + 1
     known.shape_sightings.keep(key, sighting)
     if sighting & (sighting - 1) or (sighting == 1 and count < COUNT_AT_ONCE):
-        return None  # tried at 1, 2, 4, 8, ...: trying takes as long as reading a few
+        return None  # tried at sightings 1, 2, 4, 8, ...: a try costs as much as some records
     sizes = _sizes_of_first(memoryview(data), position)
     if sizes is None or uniform_size(*sizes, count) != end - position:
         return None
@@ -219,7 +217,7 @@ def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Sh
 
 
 def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
-    """The sizes of the first record's key (-1: null) and value, if it is one that has a shape."""
+    """Return the sizes of the first record's key (-1: null) and value; None if they do not fit."""
     try:
         _, body = read_varint(data, position, MAX_VARINT_SIZE)
         # attributes, timestamp delta, offset delta: a byte each
@@ -236,19 +234,19 @@ def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
 
 
 class RunRows(Rows):
-    """The records of batches of one shape that follow each other, one or more."""
+    """The records of one or more consecutive batches of one shape."""
 
     __slots__ = ("end", "epoch", "next_offset", "timestamp_type")
 
     end: int
-    """Where what follows begins in the view."""
+    """The position in the view behind the last batch."""
     next_offset: int
     epoch: int
     timestamp_type: int
 
 
 class _Reader:
-    """What cuts batches of one shape."""
+    """Cuts the bytes of consecutive batches of one shape."""
 
     __slots__ = ("fields", "shape", "skim")
 
@@ -268,15 +266,15 @@ def next_rows(
     several: bool = False,
     known: Known = KNOWN,
 ) -> RunRows | None:
-    """The records of the batch at `position`, or of `several`, if they have a shape.
+    """Return the records of the batch at `position`, or of `several` batches, if they have a shape.
 
-    They are whole and plain: not compressed, of no transaction, and begin at `offset` or later. If
-    they are several they have no more than `count_max` records, and their offsets follow each
-    other. None says nothing.
+    The batches are whole, uncompressed and not transactional, and begin at `offset` or later.
+    Several batches have at most `count_max` records and consecutive offsets. After None the caller
+    must read the batch in another way.
 
-    Several batches of one record take a third of what they take one by one, of 15 x 1 KiB three
-    quarters. One alone takes 0.65 of what it takes from `RecordBatch` on, if it has a record, and
-    0.75 if it has 15.
+    Several batches of one record take a third of the time of reading one by one, several of
+    15 x 1 KiB three quarters. A single batch takes 0.65 of the time with `RecordBatch` if it has
+    one record, 0.75 if it has 15.
     """
     if position + HEADER_SIZE > len(view):
         return None
@@ -307,7 +305,7 @@ def next_rows(
 
 
 def _one(columns: Columns, header: tuple[int, ...], end: int) -> RunRows:
-    """The records of the batch that ends there, which has a shape."""
+    """Return the records of the batch with this header, which ends at `end`."""
     keys, values, deltas = columns
     base_offset, _, epoch, _, _, attributes, last_offset_delta, base_timestamp, latest, *_ = header
     rows = RunRows(
@@ -332,15 +330,15 @@ def _run(
     check_crcs: bool,
     known: Known,
 ) -> RunRows | None:
-    """The records of the batches at these places if at least two are alike; None if not."""
+    """Return the records of the batches at these places; None unless at least two are alike."""
     position, size, count, attributes = places[0], places.step, header[-1], header[5]
     reader = known.shape_readers.get((size, count)) or _reader(view, position, size, count, known)
     if reader is None:
         return None
     heads = alike_heads(view, places, offset, check_crcs=check_crcs, dense=True)
     batches = view[position : position + len(heads) * size]
-    # The same places of all of them are cut out by one iteration of struct, joined, and compared
-    # with what the shape says: no step of Python for each but its header and timestamps.
+    # struct cuts the same places out of all batches, and the joined bytes are compared with the
+    # shape: Python steps are needed only for each batch's header and timestamps.
     around = b"".join(chain.from_iterable(reader.skim(batches)))
     deltas = reader.shape.split_deltas(around)
     fitting = len(deltas)
@@ -351,7 +349,7 @@ def _run(
     keys, values = (fields[0::2], fields[1::2]) if reader.shape.has_keys else (None, fields)
     first = heads[0][0]
     timestamps: list[int] = []
-    for head, batch_deltas in zip(heads, deltas):  # noqa: B905  as many as fit
+    for head, batch_deltas in zip(heads, deltas):  # noqa: B905  `deltas` ends before a misfit
         if batch_deltas and not attributes:
             timestamps += timestamps_with(head[4], batch_deltas)
         else:
@@ -377,10 +375,9 @@ def _reader(view: memoryview, position: int, size: int, count: int, known: Known
 def alike_heads(
     view: memoryview, places: range, offset: int, *, check_crcs: bool, dense: bool = False
 ) -> list[Head]:
-    """The headers at these places, up to the first that is not like the first, or damaged.
+    """Return the headers at these places, up to the first that is damaged or differs in kind.
 
-    The batches begin at `offset` or later, each behind the one before it; with `dense` there is no
-    offset between them that none has.
+    The batches begin at `offset` or later, in order; with `dense` without gaps between them.
     """
     heads: list[Head] = []
     _, frame, _, kind, _, _, number = _unpack_head(view, places[0])
@@ -391,7 +388,7 @@ def alike_heads(
             break
         if dense and heads and head[0] != offset:
             break
-        # At once, as it brings the whole batch into the processor's cache.
+        # Checked here, because it brings the whole batch into the processor's cache.
         checked = place + ATTRIBUTES_POSITION
         if check_crcs and crc32c(view[checked : place + places.step]) != head[2]:
             break

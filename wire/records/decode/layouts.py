@@ -1,26 +1,26 @@
-"""How the records of a batch are laid out, kept for the next batches of that size and count.
+"""Remembers the layout of a batch, for the next batches of the same size and record count.
 
-Producers that fill batches write many of one size and count, which differ in keys, values and times
-only. What stands around the keys and values of such a batch is kept as its `Layout`. One call of
-numpy gathers the same bytes of the next one, or of many, in place, and another compares them:
+Producers that fill batches write many of one size and count, which differ only in keys, values and
+timestamps. A `Layout` holds the bytes around the keys and values of such a batch. One call of numpy
+gathers the same bytes of the next batch, or of many batches, and another compares them:
 
     batch   | head | value | head | value | head | value |
     kept      head           head           head           0
 
-Where they are equal the plain loop would read the same fields at the same places. A timestamp delta
-may be another, as long as it is a byte: a byte without the top bit is a whole varint. This takes
-5 ns a record, whatever the size of the values, and copies none of them: 1,000 x 100 B are scanned
-in 10 us, where finding the runs anew takes 26. It is for large batches, and for readers in columns.
+If they are equal, the plain loop would read the same fields at the same places. A timestamp delta
+may differ if it has one byte: a byte without the top bit is a whole varint. This takes 5 ns a
+record, whatever the size of the values, and copies no value: a scan of 1,000 x 100 B takes 10 us,
+and 26 us with `find_runs`. It is for large batches and for readers of columns.
 
-The columns of batches of one layout that follow each other are those of one, so many bytes further
-each time. 15 x 1 KiB in columns take 0.3 us a record, batch by batch 0.8.
+Consecutive batches of one layout have the same columns, shifted by the size of a batch. 15 x 1 KiB
+in columns take 0.3 us a record, batch by batch 0.8.
 """
 
 from __future__ import annotations
 
 from wire.records.decode.columns import RUN_PLACES, RecordColumns, per_run
-from wire.records.decode.fast.runs import Run, field_of
-from wire.records.decode.fast.uniform import alike_heads
+from wire.records.decode.runs import Run, field_of
+from wire.records.decode.uniform import alike_heads
 from wire.records.format import HEADER, HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT
 from wire.records.varint import MAX_VARINT_SIZE, SMALL_NUMBERS, read_varint
 
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.decode.fast.uniform import Head
+    from wire.records.decode.uniform import Head
     from wire.records.known import Known
 
     Int64s = NDArray[np.int64]
 
-COUNT_MAX = 1 << 13  # 16 layouts are kept
-RUNS_MAX = 8  # of a batch
-# One alone takes 1.2 times what it takes by `known_runs`.
+COUNT_MAX = 1 << 13  # records of a batch; 16 layouts are kept
+RUNS_MAX = 8  # runs of a batch
+# A single batch takes 1.2 times as long as with `known_runs`.
 RUN_COUNT_MIN = 2
-# So that columns and what is looked at twice stay in the processor's cache.
+# Keeps the batches, which are read twice, and their columns in the processor's cache.
 RUN_SIZE_MAX = 1 << 20
 
 
 def known_runs(data: bytes | memoryview, count: int, known: Known) -> list[Run] | None:
-    """The runs of `count` records that fill `data`, if their layout is known; None if not."""
+    """Return the runs of `count` records that fill `data`; None unless their layout is known."""
     layout: Layout | None = known.layouts.get((len(data), count))
     return None if layout is None else layout.runs_in(data)
 
 
 def remember(data: bytes | memoryview, runs: list[Run], count: int, known: Known) -> None:
-    """Keep the layout of records whose runs were found in another way, at its second sight."""
+    """Keep the layout of these runs when a batch of this size and count comes a second time."""
     key = len(data), count
     if len(runs) > RUNS_MAX or count > COUNT_MAX or key in known.layouts:
         return
@@ -67,7 +67,7 @@ def remember(data: bytes | memoryview, runs: list[Run], count: int, known: Known
 
 
 class Layout:
-    """What stands around the keys and values of batches of one size, and where these are."""
+    """The bytes around the keys and values of batches of one size, and their places."""
 
     __slots__ = (
         "_first_head",
@@ -83,19 +83,19 @@ class Layout:
     def __init__(
         self, data: bytes | memoryview, runs: list[Run], deltas_at: list[int], count: int
     ) -> None:
-        """`deltas_at` says how far into the records of each run their timestamp delta is."""
+        """`deltas_at` has the distance of the timestamp delta from a record's start, per run."""
         self.size = len(data)
-        """Of all records of a batch."""
+        """The size of all records of a batch together."""
         self.count = count
         self.runs = runs
         self.deltas_at = deltas_at
         self.run_count = RUN_COUNT_MIN
-        """How many such batches to look for at once: more after a success, else fewer."""
+        """The number of such batches to look for at once: more after a success, else fewer."""
         self._places: dict[str, Int64s] = {}
         self._first_head = bytes(data[: _head_size(runs[0])])
         self._gathers = []
         for run, delta_at in zip(runs, deltas_at, strict=True):
-            # A head begins with the last byte of what comes before it; nothing precedes the first.
+            # A head begins with the last byte of the previous record; the first has no such byte.
             skipped = 0 if run.index else 1
             begin = run.position + skipped * run.stride - 1
             size = 1 + _head_size(run)
@@ -108,16 +108,16 @@ class Layout:
                 self._gathers.append(_Gather(data, begin, between, (run.count, run.stride)))
 
     def place(self, name: str) -> Int64s:
-        """A column of `RUN_PLACES` for the first batch."""
+        """Return a column of `RUN_PLACES` for the first batch."""
         column = self._places.get(name)
         if column is None:
             column = self._places[name] = per_run(self.runs, self.count, RUN_PLACES[name])
         return column
 
     def runs_in(self, data: bytes | memoryview) -> list[Run] | None:
-        """The runs of `data`, which is as long, if it is laid out so; None if not."""
+        """Return the runs of `data` if it has this layout, else None. Requires: the same size."""
         head = self._first_head
-        # The end of the last record; the others end in the head of the next.
+        # The last byte ends the last record; the other records end in the head of the next.
         if data[-1] or data[: len(head)] != head:
             return None
         is_same = True
@@ -134,9 +134,9 @@ class Layout:
         ]
 
     def fitting(self, view: memoryview, position: int, batch_count: int, distance: int) -> int:
-        """How many batches are laid out so, up to the first that is not.
+        """Return the number of batches before the first one with another layout.
 
-        The records of the first begin at `position`, those of the next one at a `distance`.
+        The records of the first batch begin at `position`, of each next one a `distance` further.
         """
         head = self._first_head
         for number in range(batch_count):
@@ -155,7 +155,7 @@ def _head_size(run: Run) -> int:
 
 
 def _with_deltas(run: Run, data: bytes | memoryview, delta_at: int) -> Run:
-    """The run with the timestamp deltas in `data`, a byte each."""
+    """Return the run with the timestamp deltas of `data`, which have one byte each."""
     from numpy import ndarray
 
     raw = ndarray(run.count, "u1", data, run.position + delta_at, run.stride).tobytes()
@@ -168,9 +168,9 @@ def _with_deltas(run: Run, data: bytes | memoryview, delta_at: int) -> Run:
 
 
 class _Gather:
-    """`size` bytes of each record of a run, taken as words that numpy copies quickly.
+    """Compares `size` bytes of each record of a run, in words of up to 8 bytes.
 
-    Words of 8 bytes it copies three times as fast as items of another size, so they may overlap.
+    The words may overlap: numpy copies words of 8 bytes three times as fast as items of odd sizes.
     """
 
     __slots__ = (
@@ -192,9 +192,9 @@ class _Gather:
         each: tuple[int, int],
         free_at: int = -1,
     ) -> None:
-        """The first bytes are at `place`; `each` is the number of records and their distance.
+        """Expect the bytes of `data`; of the byte `free_at` only the top bit counts.
 
-        They must be those in `data`, but of byte `free_at` only the top bit counts.
+        The first bytes are at `place`; `each` is the number of records and their distance.
         """
         import numpy as np
 
@@ -217,7 +217,7 @@ class _Gather:
         self._fixed = np.ndarray(self._shape, self._form, bytes(bits), 0, (distance, 0)).flatten()
 
     def is_equal(self, data: bytes | memoryview) -> bool | None:
-        """Are these bytes in `data`? None: not even those that count."""
+        """Return whether all bytes are equal in `data`; None if bytes differ that must not."""
         from numpy import ndarray
 
         found = ndarray(self._shape, self._form, data, self._place, self._strides).tobytes()
@@ -227,7 +227,7 @@ class _Gather:
         return None if ((words ^ self._known) & self._fixed).any() else False
 
     def equal_count(self, view: memoryview, position: int, batch_count: int, distance: int) -> int:
-        """How many batches have them, up to the first that has not; see `Layout.fitting`."""
+        """Return the number of batches before the first that differs: see `Layout.fitting`."""
         import numpy as np
 
         shape = batch_count, *self._shape
@@ -246,10 +246,10 @@ class _Gather:
 
 
 class AlikeColumns(RecordColumns):
-    """The columns of batches of one layout that follow each other.
+    """The columns of consecutive batches of one layout.
 
-    Positions point into `buffer`, which begins with the first record of the first batch; the
-    headers of the others are in it.
+    Positions point into `buffer`, which begins with the first record of the first batch and
+    includes the headers of the later batches.
     """
 
     __slots__ = ("_distance", "_heads", "_layout", "end", "epoch", "next_offset", "timestamp_type")
@@ -263,7 +263,7 @@ class AlikeColumns(RecordColumns):
         self.next_offset: int = heads[-1][0] + header[6] + 1
         self._distance = layout.size + HEADER_SIZE
         self.end = position + len(heads) * self._distance
-        """Where what follows begins in the view."""
+        """The position in the view behind the last batch."""
         self._data = self.buffer = view[position + HEADER_SIZE : self.end]
         self.count = len(heads) * layout.count
         self.runs = []
@@ -271,11 +271,9 @@ class AlikeColumns(RecordColumns):
         self._cache = {}
 
     def keys(self) -> list[bytes | None]:
-        """Return the keys, as copies."""
         return self._fields([(run, run.key_at, run.key_size) for run in self._layout.runs])
 
     def values(self) -> list[bytes | None]:
-        """Return the values, as copies."""
         return self._fields([(run, run.value_at, run.value_size) for run in self._layout.runs])
 
     def _fields(self, places: list[tuple[Run, int, int]]) -> list[bytes | None]:
@@ -290,7 +288,8 @@ class AlikeColumns(RecordColumns):
         import numpy as np
 
         first, last = self._heads[0][0], self._heads[-1][0]
-        # They grow by `count` at least from batch to batch; so if by as much in all, by it each.
+        # From batch to batch offsets grow by at least `count`. If the total growth is minimal, each
+        # step is, and there are no gaps.
         if last + self._layout.count - first == self.count:
             return np.arange(first, first + self.count, dtype=np.int64)
         return self._plus(0, np.arange(self._layout.count))
@@ -309,7 +308,7 @@ class AlikeColumns(RecordColumns):
         return self._plus(4, deltas)
 
     def _plus(self, field: int, within: Int64s) -> Int64s:
-        """The sums of a field of each head and what its batch has for each record."""
+        """Return the sums of a field of each head and the values `within` its batch."""
         import numpy as np
 
         return (np.array([head[field] for head in self._heads], np.int64)[:, None] + within).ravel()
@@ -337,11 +336,11 @@ def find_alike(
     check_crcs: bool,
     known: Known,
 ) -> AlikeColumns | None:
-    """The columns of the batches at `position` if their layout is known; None if it is not so.
+    """Return the columns of the batches at `position`; None unless their layout is known.
 
-    They are whole and plain: not compressed, of no transaction, and begin at `offset` or later.
-    There are no more of them than have `count_max` records, but the last may pass that; if that is
-    one batch, it is left to `known_runs`.
+    The batches are whole, uncompressed and not transactional, and begin at `offset` or later. They
+    have `count_max` records, but the last batch may exceed this. A single batch is left to
+    `known_runs`.
     """
     if position + HEADER_SIZE > len(view):
         return None

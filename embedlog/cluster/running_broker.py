@@ -1,10 +1,10 @@
-"""`Node`: one broker over its data directories, from the taking of them to their release."""
+"""`RunningBroker`: a broker and its data directories, from opening them to releasing them."""
 
 from __future__ import annotations
 
 from embedlog.broker.broker import Broker
 from embedlog.cluster.controller_log import check_cluster_id, open_controller
-from embedlog.cluster.directories import Opener
+from embedlog.cluster.directories import DirectoryOpener
 from embedlog.storage.directory import meta_properties
 
 TYPE_CHECKING = False
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from embedlog.storage.degradation import Degradation
 
 
-class Node:
+class RunningBroker:
     """A broker, its logs and their directories.
 
-    Alone it has the cluster's metadata log in its directory, and the controller over it. One of
-    several is given the `controller` and its `peers`.
+    A single broker keeps the cluster's metadata log in its own directory, with the controller over
+    it. A broker of several gets the `controller` and its `peers`.
     """
 
-    __slots__ = ("_is_alone", "_is_on_disk", "commit_desk", "controller", "core", "log_manager")
+    __slots__ = ("_is_single", "_is_on_disk", "commit_desk", "controller", "core", "log_manager")
 
     def __init__(
         self,
@@ -44,22 +44,22 @@ class Node:
         controller: Controller | None = None,
         peers: Peers | None = None,
     ) -> None:
-        """Take the directory and the further `log_dirs`, and open what is in them.
+        """Lock `directory` and the further `log_dirs`, and open their logs.
 
-        `on_disk`: they are of the file system, which other processes see. `waits_for_committer`:
-        who has it for a commit of staged files will soon go.
+        `on_disk`: the directories lie in the file system, and other processes see them.
+        `waits_for_committer`: wait a moment if a Spark committer holds the directory.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
-        self._is_alone = controller is None
+        self._is_single = controller is None
         self._is_on_disk = on_disk
-        opener = Opener(
+        opener = DirectoryOpener(
             runtime,
             config,
             durability=durability,
             on_disk=on_disk,
-            is_replicated=not self._is_alone,
+            is_replicated=not self._is_single,
         )
         self.log_manager = opener.open(directory, log_dirs, waits_for_committer=waits_for_committer)
         try:
@@ -81,8 +81,8 @@ class Node:
                 meta_properties.write(runtime, directory, config.node_id, properties, sync=on_disk)
             opener.identify(self.log_manager, controller.image)
             self.core = Broker(runtime, config, self.log_manager, controller, peers=peers)
-            """The broker behind its one door, `handle`."""
-            if self._is_alone:
+            """The request door, `Broker.handle`."""
+            if self._is_single:
                 controller.on_change = self.core.changed
             self._keep_directories(opener.keeper)
             self.commit_desk = self._open_commit_desk() if on_disk else None
@@ -91,7 +91,7 @@ class Node:
             raise
 
     def _keep_directories(self, keeper: DirectoryKeeper | None) -> None:
-        """Look after the directories, where there are several or some are cordoned."""
+        """Start to watch the directories if there are several, or if some are cordoned."""
         if keeper is not None:
             keeper.begin(self.core)
         elif self.core.config.cordoned_log_dirs:
@@ -100,9 +100,9 @@ class Node:
             heed_cordons(self.core)
 
     def _open_commit_desk(self) -> CommitDesk:
-        """The desk for what other processes have staged in the directory.
+        """Return the desk for files that other processes staged in the directory.
 
-        Nobody has seen the logs yet: a commit that a crash cut short is finished here.
+        It finishes a commit that a crash cut short, before any reader sees the logs.
         """
         from embedlog.broker.commits.desk import CommitDesk
 
@@ -110,17 +110,17 @@ class Node:
 
     @property
     def is_held(self) -> bool:
-        """Are the directories still this process's?"""
+        """True until the directories are released."""
         return self.log_manager.first.directory.is_held
 
     def health(self) -> list[Degradation]:
-        """What is degraded: see `Cluster.health`."""
+        """See `Cluster.health`."""
         from embedlog.broker.health import degradations
 
         return degradations(self.log_manager, self.core.runtime.scheduler)
 
     def maintain(self) -> int:
-        """Do the work that waits for its interval: see `Cluster.maintain`."""
+        """See `Cluster.maintain`."""
         self.core.all_partitions()
         self.core.expire_offsets()
         scheduler, steps = self.core.runtime.scheduler, self.log_manager.tasks.finish_now()
@@ -130,8 +130,8 @@ class Node:
         return freed
 
     def close(self) -> None:
-        """Answer what waits, write what is open, release the directories."""
-        if self._is_alone:
+        """Answer waiting requests, write buffered state, release the directories."""
+        if self._is_single:
             self.controller.on_change = _ignore
         if self.log_manager.keeper is not None:
             self.log_manager.keeper.close()
@@ -142,9 +142,9 @@ class Node:
         self.log_manager.close()
 
     def abandon(self, *, loses_unsynced: bool) -> None:
-        """End as a process does that is killed: nothing is written any more, or marked as clean.
+        """End like a killed process: write nothing more, and leave no clean-shutdown mark.
 
-        `loses_unsynced`: as a machine does whose power fails.
+        `loses_unsynced`: end like a machine that lost power.
         """
         if self.log_manager.keeper is not None:
             self.log_manager.keeper.close()
@@ -155,4 +155,4 @@ class Node:
 
 
 def _ignore(_delta: MetadataDelta) -> None:
-    """The broker is closed."""
+    """Ignore changes after the broker closed."""

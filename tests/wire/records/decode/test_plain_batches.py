@@ -1,4 +1,4 @@
-"""Batches of nothing but values of one length: compared whole, and as exact as the plain loop."""
+"""Batches of values of one length: compared whole, with the plain loop's result."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from tests.wire.records.batches import batch_of_payload
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, build_batch, tuples
-from wire.records.decode.fast.layouts import COUNT_MAX as LAYOUT_COUNT_MAX
-from wire.records.decode.fast.layouts import known_runs, remember
-from wire.records.decode.fast.runs import find_runs
-from wire.records.decode.fast.uniform import COUNT_MAX
+from wire.records.decode.layouts import COUNT_MAX as LAYOUT_COUNT_MAX
+from wire.records.decode.layouts import known_runs, remember
 from wire.records.decode.rows import NO_ROWS, Rows, rows_of
+from wire.records.decode.runs import find_runs
+from wire.records.decode.uniform import COUNT_MAX
 from wire.records.known import Known
 
 COUNTS = (8, 64, 65, COUNT_MAX, COUNT_MAX + 1, LAYOUT_COUNT_MAX)
@@ -25,7 +25,7 @@ def payload_of(count: int, value_size: int) -> bytes:
 
 
 def learnt(payload: bytes, count: int) -> Known:
-    """What is known after such a batch was met twice."""
+    """Return the caches after reading such a batch twice."""
     known = Known()
     for _ in range(2):
         runs = find_runs(payload, count)
@@ -50,7 +50,7 @@ def test_they_are_recognised_once_they_were_met_twice(count: int, value_size: in
 @pytest.mark.parametrize("count", [8, 65, 401])
 def test_a_changed_byte_is_seen_wherever_it_is(count: int) -> None:
     payload = payload_of(count, 3)
-    for _ in range(3):  # what is kept of the good ones must not vouch for the bad ones
+    for _ in range(3):  # the layout of the good batches must not hide the faults of the bad ones
         assert_all_forms_agree(RecordBatch(batch_of_payload(payload, count)))
     known = learnt(payload, count)
     random = Random(count)
@@ -71,7 +71,7 @@ def test_a_changed_byte_is_seen_wherever_it_is(count: int) -> None:
 def test_parts_of_rows() -> None:
     rows = Rows(range(10, 14), repeat(5), repeat(None), [b"a", b"b", b"c", b"d"])
     assert list(rows) == [(10 + n, 5, None, b"abcd"[n : n + 1], ()) for n in range(4)]
-    assert list(rows) == list(rows), "each time anew"
+    assert list(rows) == list(rows), "each iteration makes new tuples"
     assert list(rows.part(1, 3)) == list(rows)[1:3]
     assert list(rows.part(3, 9)) == list(rows)[3:]
     assert rows.value_list() == [b"a", b"b", b"c", b"d"]

@@ -1,8 +1,7 @@
-"""Records of varying length, many at a time: follow the chain of lengths.
+"""Reads records of varying length by following the chain of their lengths.
 
-Nothing but the record before it tells where a record begins, so the chain is a loop in Python, of
-one table look-up per record (70 ns). With the boundaries known, the fields are read of all records
-at once (`fields`).
+Only the record before it tells where a record begins, so the chain is a Python loop with one table
+look-up per record (70 ns). Then `fields` reads the fields of all records at once.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from wire.records.decode.loop import RECORD_SIZE_MIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.decode.fast.fields import FieldArrays
+    from wire.records.decode.fields import FieldArrays
 
 # Each of some 40 numpy calls costs about 1 us: below this the plain loop is as fast.
 COUNT_MIN = 100
@@ -24,19 +23,19 @@ _peek = Struct("<H").unpack_from
 
 
 def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
-    """Return the fields of `count` records that fill `data`, or None: the plain loop must decide.
+    """Return the fields of `count` records that fill `data`; None if the plain loop must decide.
 
-    None is the answer also if a record has headers, or a length of more than two bytes.
+    Returns None also for a record with headers, or with a length field of more than two bytes.
     """
     if count < COUNT_MIN or count * RECORD_SIZE_MIN > len(data):
         return None
     found = _chain(data, count)
     if found is None:
         return None
-    # Not before: a batch of a few records is not worth the import of numpy.
+    # Imported here: a batch of a few records is not worth the import of numpy.
     import numpy as np
 
-    from wire.records.decode.fast.fields import Unusual, any_of, read_fields
+    from wire.records.decode.fields import Unusual, any_of, read_fields
 
     octets = np.frombuffer(data, np.uint8)
     ends = np.fromiter(found, np.int64, count)
@@ -54,7 +53,7 @@ def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
 
 
 def _make_record_sizes() -> list[int]:
-    # An odd number is a negative length, and one below 6 is no record's.
+    # An odd number is a negative length, and no record has a length below 6.
     begin = 2 * RECORD_SIZE_MIN - 2
     one_byte, two_bytes = [0] * 128, [0] * (1 << 14)
     one_byte[begin::2] = range(RECORD_SIZE_MIN, 65)
@@ -65,13 +64,13 @@ def _make_record_sizes() -> list[int]:
     return sizes + (one_byte + [0] * 128) * 128
 
 
-# A record's size, its length field included, by its first two bytes as a little-endian number; 0
-# when they do not tell, or tell of nothing a record can be: then the chain stops moving.
+# The size of a record, with its length field, by its first two bytes as a little-endian number. 0
+# for a longer length field or an invalid length: the chain then stays at one position.
 _RECORD_SIZES = _make_record_sizes()
 
 
 def _chain(data: bytes | memoryview, count: int) -> list[int] | None:
-    """Return where each of `count` records ends, if the last one ends with the data."""
+    """Return the end of each of `count` records; None if the last one does not end the data."""
     sizes = _RECORD_SIZES
     end = 0
     try:

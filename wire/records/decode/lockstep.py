@@ -1,31 +1,32 @@
-"""The columns of many small batches at once: record after record, in step.
+"""Reads the columns of many small batches at once, record by record in step.
 
-A batch of a hundred records costs numpy as much as one of ten thousand. So with many batches the
-loop is the other way round: the length of the first record of every batch is read with a few array
-operations, then that of the second of each, and so on. A step costs much the same for ten batches
-and for a thousand.
+A batch of a hundred records costs numpy as much as one of ten thousand. So for many batches the
+loop is turned around: a few array operations read the length of the first record of every batch,
+then of every second record, and so on. A step costs about the same for ten batches as for a
+thousand.
 
     batch 0   | record 0 | record 1 | record 2 |
     batch 1   | record 0 | record 1 |
     batch 2   | record 0 | record 1 | record 2 | record 3 |
                 step 0     step 1     step 2     step 3
 
-Only the lengths lead from record to record. Once it is known where all records begin, each field is
-read of all of them at once. So are headers: the first of every record, then the second of each.
+Only the lengths must be read in step. Once the starts of all records are known, each field is read
+from all records at once. Headers are read in step as well: first every first header, then every
+second.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from wire.records.decode.fast.fields import Unusual, any_of, read_fields, varints
+from wire.records.decode.fields import Unusual, any_of, read_fields, varints
 from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wire.records.decode.fast.fields import FieldArrays, Int64s, Octets
+    from wire.records.decode.fields import FieldArrays, Int64s, Octets
     from wire.records.format import Batch
     from wire.records.record import Buffer
 
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class BatchesColumns:
-    """As `RecordColumns`, of several batches one after the other; positions point into `buffer`.
+    """The columns of several batches, like `RecordColumns`; positions point into `buffer`.
 
-    `header_counts` says how many headers each record has, and the other columns of headers are of
-    all records, one after the other. They are empty when they were not asked for.
+    `header_counts` has the number of headers of each record; the other header columns list the
+    headers of all records in order. They are empty unless requested.
     """
 
     __slots__ = (
@@ -79,14 +80,13 @@ class BatchesColumns:
 def columns_of_batches(
     batches: Sequence[Batch], payloads: Sequence[Buffer], *, with_headers: bool = False
 ) -> BatchesColumns | None:
-    """The columns of `batches`; None if something is out of the ordinary.
+    """Return the columns of `batches`; None if a batch is empty, malformed or unusual.
 
-    Headers are that, too, unless the columns are wanted `with_headers`.
-
-    `payloads` are what `Batch.payload` gives of each. `Batch.columns` reads such
-    batches, one by one, or says what is wrong with one.
+    `payloads` are the results of `Batch.payload`. Records with headers count as unusual unless
+    `with_headers` is set. After None the caller reads the batches one by one with `Batch.columns`,
+    which raises any error.
     """
-    # What is read past the end by mistake are zeros, and is noticed.
+    # A read past the end finds zeros and is noticed.
     buffer = b"".join((*payloads, bytes(1)))
     sizes = np.array([len(each) for each in payloads], np.int64)
     counts = np.array([batch.record_count for batch in batches], np.int64)
@@ -110,17 +110,17 @@ def columns_of_batches(
 
 
 class _Headers:
-    """The headers that were met so far."""
+    """Collects the headers of the records."""
 
     def __init__(self, record_count: int) -> None:
         self._counts = np.zeros(record_count, np.int64)
         self._met: list[tuple[Int64s, ...]] = []
 
     def skip(self, octets: Octets, at: Int64s, counts: Int64s, records: Int64s) -> Int64s:
-        """Read the headers at `at`, so many of each of these records; where they end.
+        """Read the headers at `at`, `counts` of each of these records; return their ends.
 
         Raises:
-            Unusual: one is malformed.
+            Unusual: a header is malformed.
         """
         self._counts[records] = counts
         going = np.flatnonzero(counts)
@@ -138,12 +138,12 @@ class _Headers:
         return at
 
     def columns(self) -> tuple[Int64s, Places]:
-        """How many headers each record has, and the fields of all of them in the records' order."""
+        """Return the number of headers of each record, and the places of all headers in order."""
         if not self._met:
             nothing = np.empty(0, np.int64)
             return self._counts, (nothing, nothing, nothing, nothing)
         records, *fields = (np.concatenate(each) for each in zip(*self._met, strict=True))
-        # Stable: of one record the first header was met first.
+        # Stable: keeps the order of the headers of one record.
         order = np.argsort(records, kind="stable")
         key_at, key_size, value_at, value_size = (each[order] for each in fields)
         return self._counts, (key_at, key_size, value_at, value_size)
@@ -152,17 +152,17 @@ class _Headers:
 def _read(
     octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s, headers: _Headers | None
 ) -> FieldArrays:
-    """The fields of all records.
+    """Return the fields of all records.
 
     Raises:
-        Unusual: a record is malformed, or unusual.
+        Unusual: a record is malformed or unusual.
     """
     firsts, record_ends = _bounds(octets, starts, ends, counts)
     fields = read_fields(octets, firsts)
     at, header_counts = fields.headers_at, fields.header_counts
     if any_of(header_counts):
         if headers is None or (header_counts < 0).any():
-            raise Unusual  # it has headers, which somebody has to check
+            raise Unusual  # the plain loop must check the headers
         at = headers.skip(octets, at, header_counts, np.arange(len(at)))
     if any_of(at != record_ends):
         raise Unusual
@@ -170,14 +170,14 @@ def _read(
 
 
 def _bounds(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
-    """Where each record's attributes are, and where it ends: the one thing to be read in step.
+    """Return the position of each record's attributes, and the end of each record.
 
     Raises:
         Unusual: the records of a batch do not fill it.
     """
     total = int(counts.sum())
     firsts, lasts = np.empty(total, np.int64), np.empty(total, np.int64)
-    # The longest first, so that those that go on are always the first so many.
+    # Sorted by falling record count, so that the unfinished batches always come first.
     order = np.argsort(-counts, kind="stable")
     positions, limits, left = starts[order], ends[order], counts[order]
     slots = (counts.cumsum() - counts)[order]
@@ -190,8 +190,8 @@ def _bounds(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> tup
             slots = slots[:going]
         size, at = varints(octets, positions)
         firsts[slots + step] = at
-        # Whoever reads the fields finds that each record ends behind its begin: one that ends too
-        # late is noticed when its batch does not end where it should.
+        # Reading the fields proves that each record ends behind its start. A record that ends too
+        # late is noticed at the end of its batch.
         lasts[slots + step] = positions = at + size
     if any_of(positions != limits):
         raise Unusual

@@ -1,4 +1,4 @@
-"""Batches of one shape read as one: the records that each of them has alone, and no others."""
+"""Batches of one shape read together have the same records as each read alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from wire.records import RecordBatch, build_batch, iter_batches, tuples
 from wire.records.batch import stamp
-from wire.records.decode.fast.uniform import RunRows, next_rows
+from wire.records.decode.uniform import RunRows, next_rows
 from wire.records.format import HEADER_SIZE
 from wire.records.known import KNOWN, Known
 
@@ -22,7 +22,7 @@ def nothing_known() -> None:
 
 
 def batches(count: int, each: int, key: bytes | None = None, **more: Any) -> list[bytearray]:
-    """As a log has them; the timestamps of every third one differ."""
+    """Return batches as in a log; the timestamps of every third batch differ."""
     found = []
     for number in range(count):
         stamps = [NOW + number + (index % 3 if number % 3 == 2 else 0) for index in range(each)]
@@ -50,7 +50,7 @@ def expected(data: bytes, count: int) -> list[Any]:
 @pytest.mark.parametrize("log_time", [0, 1])
 def test_all_records_of_all_batches(each: int, key: bytes | None, log_time: int) -> None:
     data = b"".join(batches(7, each, key, timestamp_type=log_time))
-    find(data)  # of few records the first sight makes no shape
+    find(data)  # the first batch of few records makes no shape
     found = find(data)
     assert found is not None
     assert list(found) == expected(data, 7 * each)
@@ -63,7 +63,7 @@ def test_no_more_than_are_wanted() -> None:
     found = find(data, count_max=39)
     assert found is not None and len(found) == 30
     assert find(data, count_max=19) is None
-    assert find(data, offset=101) is None, "the first is begun"
+    assert find(data, offset=101) is None, "the position is inside the first batch"
     assert find(data[:-1], count_max=1000) is not None
     assert find(b"".join(batches(2, 10))[:-1]) is None
 

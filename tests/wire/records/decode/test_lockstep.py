@@ -1,4 +1,4 @@
-"""Many batches read at once give the columns that each gives alone."""
+"""Many batches read at once have the same columns as each read alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wire.records import InvalidRecord, build_batch
 from wire.records.batch import RecordBatch
-from wire.records.decode.fast.lockstep import BatchesColumns, columns_of_batches
+from wire.records.decode.lockstep import BatchesColumns, columns_of_batches
 
 NAMES = ("offsets", "timestamps", "key_sizes", "value_sizes")
 
@@ -96,7 +96,7 @@ def test_a_field_that_leaves_its_record_is_noticed_where_the_lengths_are_whole(
 
 
 def _with_key_size(encoded: bytes) -> RecordBatch:
-    """A batch of one record without a key, which says so in these bytes."""
+    """Return a batch of one record without a key; `encoded` is its key size field."""
     record = bytes(3) + encoded + b"\2v" + bytes(1)
     payload = bytes((2 * len(record),)) + record
     made = bytearray(build_batch([b"v"], timestamps=5))[:61] + payload

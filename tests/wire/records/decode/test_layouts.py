@@ -1,4 +1,4 @@
-"""Batches read as one: the very columns that each of them has alone."""
+"""Batches read together have the same columns as each read alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import rows_of
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches
 from wire.records.batch import stamp
-from wire.records.decode.fast.layouts import AlikeColumns, find_alike
+from wire.records.decode.layouts import AlikeColumns, find_alike
 from wire.records.format import HEADER_SIZE
 from wire.records.known import KNOWN
 
@@ -26,13 +26,13 @@ def nothing_known() -> None:
 
 
 def learn(data: bytes) -> None:
-    """As a reader does who meets such a batch twice."""
+    """Read such a batch twice, so that its layout is remembered."""
     for _ in range(2):
         RecordBatch(data).columns()
 
 
 def joined(batches: list[bytes], *, epoch: int = 3, gap: int = 0) -> memoryview:
-    """The batches as a log has them: each begins `gap` offsets behind the one before it."""
+    """Return the batches as in a log, with `gap` offsets between them."""
     stamped = []
     offset = 0
     for data in batches:
@@ -54,7 +54,7 @@ def find(view: memoryview, position: int = 0, **more: Any) -> AlikeColumns | Non
 
 
 def found_all(view: memoryview, **more: Any) -> tuple[list[Any], list[int]]:
-    """The rows of all batches, by whatever way finds them; and how many came at once each time."""
+    """Return the rows of all batches, and the number of batches in each read."""
     rows: list[Any] = []
     counts = []
     position = 0
@@ -155,7 +155,7 @@ def test_no_byte_is_overlooked(count: int, key: bytes | None) -> None:
                 found = find(damaged)
                 assert found is not None
                 assert found.end == 2 * size, "the checksum is wrong"
-            # Without a checksum: what is read is what would be read of each alone.
+            # Without the check of checksums: the result equals reading each batch alone.
             position = 0
             while (found := find(damaged, position, check_crcs=False)) is not None:
                 expected = rows_alone(damaged[position : found.end])
@@ -177,9 +177,9 @@ def test_what_a_run_ends_with() -> None:
         return 0 if found is None else found.count // 20
 
     assert count_of(view) == 8
-    assert count_of(view, count_max=1) == 0, "one alone is not for here"
+    assert count_of(view, count_max=1) == 0, "a single batch is left to `columns`"
     assert count_of(view, count_max=20) == 0
-    assert count_of(view, count_max=21) == 2, "the last may pass the limit"
+    assert count_of(view, count_max=21) == 2, "the last batch may exceed the limit"
     assert count_of(view[:-1]) == 7, "not whole"
     assert count_of(view[: HEADER_SIZE - 1]) == 0
     assert count_of(view, offset=1) == 0, "begins before the position"
@@ -190,7 +190,7 @@ def test_what_a_run_ends_with() -> None:
     other = build_batch([b"v" * 10] * 20, timestamps=NOW, producer_id=5, producer_epoch=0,
                         base_sequence=0)  # fmt: skip
     assert len(other) == size
-    assert count_of(joined([batch, other, batch])) == 3, "whoever wrote them"
+    assert count_of(joined([batch, other, batch])) == 3, "from any producer"
     special = build_batch([b"v" * 10] * 20, timestamps=NOW, producer_id=5, producer_epoch=0,
                           base_sequence=0, transactional=True)  # fmt: skip
     assert count_of(joined([batch, special, batch])) == 1

@@ -1,4 +1,4 @@
-"""Batches that have a shape are read as the plain loop reads them, whatever is in them."""
+"""Batches with a shape are read as by the plain loop, with any content."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, RecordsError, build_batch, scan, tuples
 from wire.records.decode import scan as facts
-from wire.records.decode.fast.uniform import COUNT_AT_ONCE, COUNT_MAX, cut, known_shape
 from wire.records.decode.scan import ScanResult
+from wire.records.decode.uniform import COUNT_AT_ONCE, COUNT_MAX, cut, known_shape
 from wire.records.known import KNOWN
 
 
@@ -56,7 +56,7 @@ def test_times_within_63_ms_of_the_first_have_a_shape(
     value_size: int, count: int, key: bytes | None
 ) -> None:
     for round_number in range(3):
-        # Time may go backwards too: a delta of -64 still is one byte.
+        # Timestamps may decrease: a delta of -64 still has one byte.
         deltas = [0] + [(index * 7 + round_number) % 128 - 64 for index in range(1, count)]
         batch = batch_of(count, value_size, deltas, key, base_offset=round_number)
         assert_all_forms_agree(batch)
@@ -167,7 +167,7 @@ def test_the_unusual_has_no_shape() -> None:
 
 
 def test_a_batch_that_had_none_is_tried_again_later() -> None:
-    # A timestamp takes a byte more, and its value is a byte shorter.
+    # A timestamp has one byte more, and its value one byte less.
     stamps = [NOW] * 19 + [NOW + 70]
     slow = RecordBatch(build_batch([b"v" * 6] + [b"v" * 7] * 19, timestamps=stamps))
     quick = batch_of(20, 7, [0] * 20)

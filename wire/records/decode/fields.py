@@ -1,7 +1,7 @@
-"""The fields of many records, once it is known where each begins and ends.
+"""Decodes the fields of many records whose positions are known.
 
-Each field of all records is decoded at once by numpy, whatever its size: 70 ns a record. As all of
-this package it accepts only what the plain loop would read in the same way.
+Numpy decodes each field of all records at once, whatever its size: 70 ns a record. Like the whole
+package, this accepts only records that the plain loop would read in the same way.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 _GOES_ON = 0x80
 _OF_ONE_BYTE = np.array([(octet >> 1) ^ -(octet & 1) for octet in range(_GOES_ON)], np.int64)
-# The ufuncs themselves: the methods of arrays come to them through a function of Python.
+# The ufuncs themselves: the methods of arrays reach them through a Python function.
 any_of = np.logical_or.reduce
 _largest = np.maximum.reduce
 
 
 class Unusual(Exception):
-    """Left to the plain loop: it knows what to say, if there is anything wrong."""
+    """The plain loop must read these records, and find any error in them."""
 
 
 class FieldArrays:
-    """The fields of records, each an int64 array; positions count in the payload.
+    """The fields of records, each an int64 array; positions point into the payload.
 
-    Sizes are negative for null. `header_counts` and `headers_at` say how many headers each has, and
-    where they begin.
+    Sizes are negative for null. `header_counts` and `headers_at` are the number and the position of
+    each record's headers.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class FieldArrays:
     )
 
     def __init__(self, columns: tuple[Int64s, ...]) -> None:
-        """In the order of `loop.Fields`."""
+        """`columns` are in the order of `loop.Fields`."""
         (
             self.deltas,
             self.offset_deltas,
@@ -65,18 +65,18 @@ class FieldArrays:
 
 
 def fields_of(parsed: list[Fields]) -> FieldArrays:
-    """Return what the plain loop found, as arrays."""
+    """Return the result of the plain loop as arrays."""
     return FieldArrays(tuple(np.array(parsed, np.int64).T))
 
 
 def read_fields(octets: Octets, firsts: Int64s) -> FieldArrays:
     """Return the fields of the records whose attributes are at `firsts`.
 
-    What is read past the end is the last byte again, which is noticed: whoever calls this compares
-    where each record, with its headers, ends.
+    A read past the end returns the last byte again. The caller must notice that: it must compare
+    the end of each record, with its headers, with the expected end.
 
     Raises:
-        Unusual: a number is longer than it may be.
+        Unusual: a varint is too long.
     """
     deltas, at = varints(octets, firsts + 1, MAX_VARLONG_SIZE)
     offset_deltas, at = varints(octets, at)
@@ -100,15 +100,15 @@ def read_fields(octets: Octets, firsts: Int64s) -> FieldArrays:
 def varints(
     octets: Octets, positions: Int64s, size_max: int = MAX_VARINT_SIZE
 ) -> tuple[Int64s, Int64s]:
-    """Return the zig-zag varints at `positions`, and the positions behind them.
+    """Return the numbers of the zig-zag varints at `positions`, and the positions behind them.
 
     Raises:
-        Unusual: one of them is longer than `size_max` bytes.
+        Unusual: a varint is longer than `size_max` bytes.
     """
     first = octets.take(positions, mode="clip")
     positions = positions + 1
     if _largest(first) < _GOES_ON:
-        # Most are of one byte: a look-up takes half as long as what follows.
+        # Most varints have one byte: a look-up takes half the time of the loop below.
         return _OF_ONE_BYTE.take(first), positions
     last = first.astype(np.int64)
     numbers: Any = last & 0x7F
@@ -117,20 +117,20 @@ def varints(
     while any_of(goes_on):
         if shift == 7 * size_max:
             raise Unusual
-        # Those that have ended add nothing, and stay where they are.
+        # A varint that has ended adds nothing, and its position stays.
         last = np.where(goes_on, octets.take(positions, mode="clip"), 0).astype(np.int64)
         numbers |= (last & 0x7F) << shift
         positions = positions + goes_on
         goes_on = last >= _GOES_ON
         shift += 7
     if size_max == MAX_VARINT_SIZE:
-        numbers &= 0xFFFF_FFFF  # as the plain loop: the last byte may carry more bits
+        numbers &= 0xFFFF_FFFF  # like the plain loop: the last byte may carry more bits
     halves = (numbers.view(np.uint64) >> np.uint64(1)).view(np.int64)
     return halves ^ -(numbers & 1), positions
 
 
 def cut(data: bytes | memoryview, positions: Int64s, sizes: Int64s) -> list[bytes | None]:
-    """Return copies of data[position : position + size]; None where a size is negative."""
+    """Return copies of data[position : position + size]; None for a negative size."""
     ends = positions + sizes
     if type(data) is bytes:
         pieces: list[bytes | None] = [

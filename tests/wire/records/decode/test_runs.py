@@ -1,4 +1,4 @@
-"""Runs whose timestamp deltas take several bytes each: the numbers that the plain loop reads."""
+"""Runs with timestamp deltas of several bytes have the plain loop's numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.wire.records.batches import NOW, batch_of_payload
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch
-from wire.records.decode.fast.runs import NUMPY_COUNT_MIN, find_runs
+from wire.records.decode.runs import NUMPY_COUNT_MIN, find_runs
 from wire.records.encode.joins import encode_record
 from wire.records.varint import varint_size
 
@@ -25,7 +25,7 @@ def test_deltas_of_several_bytes(size: int) -> None:
 
 
 def _payload(size: int, count: int) -> bytes:
-    """Records whose timestamp deltas take that many bytes each."""
+    """Return records with timestamp deltas of this size in bytes."""
     random = Random(f"{size} {count}")
     least, end = 1 << 7 * (size - 1) - 1, 1 << min(7 * size - 1, 63)
     magnitudes = [random.randrange(least, end) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""`NamedLog`: a logger that loads `logging` only when somebody can see the line."""
+"""`NamedLogger`: a logger that imports `logging` only when a line can be seen."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _DEBUG = 10
 _INFO = 20
 
 
-class NamedLog:
-    """The calls of `logging.Logger` that are used here.
+class NamedLogger:
+    """A logger with the methods of `logging.Logger` that this project uses.
 
-    An application that has not imported `logging` (7 ms) cannot have asked for DEBUG or INFO.
-    These are dropped then, without importing it.
+    An application that has not imported `logging` (7 ms) cannot have configured DEBUG or INFO:
+    those lines are dropped without importing it.
     """
 
     __slots__ = ("_logger", "name")
@@ -27,13 +27,13 @@ class NamedLog:
         self._logger: Logger | None = None
 
     def debug(self, message: str, *values: object) -> None:
-        """Log at DEBUG; `values` are formatted into `message` only if it is wanted."""
+        """Log at DEBUG; `values` are formatted into `message` only if a handler sees the line."""
         logger = self._logger_of(_DEBUG)
         if logger is not None:
             logger.debug(message, *values, stacklevel=2)
 
     def info(self, message: str, *values: object) -> None:
-        """Log at INFO; `values` are formatted into `message` only if it is wanted."""
+        """Log at INFO, as `debug` does."""
         logger = self._logger_of(_INFO)
         if logger is not None:
             logger.info(message, *values, stacklevel=2)
@@ -56,11 +56,11 @@ class NamedLog:
 
     @property
     def wants_debug(self) -> bool:
-        """Is DEBUG seen by anybody? For what is costly to put together."""
+        """Whether DEBUG is enabled: check it before building an expensive message."""
         return self._logger_of(_DEBUG) is not None
 
     def _logger_of(self, level: int) -> Logger | None:
-        """The logger if it takes lines of `level`."""
+        """Return the logger if it is enabled for `level`."""
         logger = self._logger
         if logger is None:
             if "logging" not in sys.modules:
@@ -69,7 +69,7 @@ class NamedLog:
         return logger if logger is not None and logger.isEnabledFor(level) else None
 
     def _load(self) -> Logger | None:
-        """The logger; None when `logging` cannot be loaded, as without a descriptor left."""
+        """Return the logger; None if `logging` cannot be imported, as without free descriptors."""
         logger = self._logger
         if logger is None:
             try:
@@ -84,19 +84,19 @@ class NamedLog:
 
 
 def _print(message: str, values: tuple[object, ...]) -> None:
-    """What is worth a warning is said all the same: a line must never make its caller fail."""
+    """Print a warning without `logging`. Never raises: a log line must not break its caller."""
     try:
         print(message % values, file=sys.stderr)
     except (OSError, ValueError, AttributeError):
-        return  # nor is there a standard error
+        return  # standard error is missing or broken as well
 
 
 _before: list[Callable[[], None]] = []
 
 
 def before_first_line(configure: Callable[[], None]) -> None:
-    """Have `configure()` called once `logging` is loaded, before anything is logged.
+    """Call `configure()` after `logging` is imported and before the first line is logged.
 
-    For a program that wants to see warnings, and does not pay for `logging` until there is one.
+    For a program that shows warnings but imports `logging` only when there is one.
     """
     _before.append(configure)

@@ -1,14 +1,14 @@
-"""Runs of records that are laid out alike: a guess that proves itself.
+"""Reads runs of records with one layout: guesses the layout, then proves it.
 
-Most batches are long runs of records of one size. The first record of a run tells its stride: how
-far the next ones should lie apart. Take from all of them the byte at one place of the header, a
-column (`data[place::stride]`, a loop in C), and compare it with what must stand there. If every
-length is what the guess says, the true chain of records is the guessed one, by induction; and if
-every other byte of the headers fits, the fields are where they are in the first record. So a run
-is exact, not likely: an equal parse of the plain loop, at a few ns per record.
+Most batches are long runs of records of one size. The first record of a run gives its stride, the
+expected distance of the records. One byte of the header of every record is a column
+(`data[place::stride]`, a loop in C), which is compared with the expected bytes. If every length has
+the guessed value, the records lie at the guessed places, by induction. If the other bytes of the
+headers match as well, the fields have the same places as in the first record. So a run is a proof,
+not a guess: it equals the result of the plain loop, at a few ns per record.
 
-What ends a run: offset deltas or timestamp deltas that need one byte more (at 64 and 8192), or
-another length of key or value. Batches whose runs are short are left to others.
+A run ends where offset or timestamp deltas need one byte more (at 64 and 8192), or where the length
+of a key or value changes. Batches with short runs are left to other forms.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer
 
-    # Where the headers of a run are: byte `place` of the one of record i is at
+    # (buffer, start, stride): byte `place` of the header of record i is at
     # buffer[start + place + i * stride].
     Heads = tuple[bytes | memoryview, int, int]
 
 # Below this the plain loop is as fast.
 COUNT_MIN = 8
-# Offset deltas from here on are not predicted: the columns below would grow without limit.
+# Batches with larger offset deltas are left to other forms: their columns would grow without limit.
 OFFSET_DELTA_END = 1 << 17
-# Runs may be as short as this on average, not counting the first few.
+# The minimum average length of runs, not counting the first few.
 RUN_LENGTH_MIN = 16
 RUNS_FREE = 3
 
-# A column of bytes costs 0.7 ns per record, one of a memoryview 6.6: for small records a copy pays.
+# A column costs 0.7 ns per record from bytes, 6.6 from a memoryview: small records are copied.
 COPY_RECORD_SIZE_MAX = 512
 COPY_SIZE_MAX = 64 << 10
-# Of large records the headers are copied, where there are so many that numpy is worth its import:
-# of batches of 500 to 900 x 1 KiB, no two alike, a scan takes 1.6 times as long without.
+# Of large records only the headers are copied, if they are enough to be worth importing numpy.
+# Without this the scan of varying batches of 500 to 900 x 1 KiB takes 1.6 times as long.
 PACKED_COUNT_MIN = 400
 PACKED_SIZE_MAX = 64
 
-# From so many on, numpy decodes deltas of several bytes: 1,000 in 10 us, not 200.
+# From this count on, numpy decodes deltas of several bytes: 1,000 in 10 us, not 200.
 NUMPY_COUNT_MIN = 100
 
-# Records are unpacked so many at a time; runs break at 64 anyway.
+# Records unpacked at a time; runs break at 64 anyway.
 CHUNK = 64
 
 _HIGH_BYTES = bytes(range(0x80, 0x100))
@@ -67,9 +67,10 @@ _HIGH_BYTES = bytes(range(0x80, 0x100))
 class Run:
     """`count` records from number `index`, the first at `position`, each `stride` bytes long.
 
-    The key and the value stand `key_at` and `value_at` bytes into a record, and are `key_size` and
-    `value_size` bytes long (negative: null). `delta` is the timestamp delta of all, unless
-    `varying_deltas` has one for each: the numbers, or, if all take a byte, their varints as bytes.
+    The key and the value are `key_at` and `value_at` bytes behind the start of a record, and have
+    `key_size` and `value_size` bytes (negative: null). `varying_deltas` has the timestamp delta of
+    each record: as numbers, or as `bytes` if every varint has one byte. If it is empty, `delta` is
+    the timestamp delta of all records.
     """
 
     __slots__ = (
@@ -97,7 +98,7 @@ class Run:
     varying_deltas: Sequence[int]
 
     def distinct_deltas(self) -> Sequence[int]:
-        """Return the timestamp deltas that occur, in no order; those of a byte once each."""
+        """Return the timestamp deltas, unordered; deltas of one byte without duplicates."""
         if not self.varying_deltas:
             return (self.delta,)
         if type(self.varying_deltas) is bytes:
@@ -106,7 +107,7 @@ class Run:
 
 
 def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
-    """Return the payload as `bytes`, of which columns are taken faster, unless copies cost more."""
+    """Return the payload as `bytes`, which give columns faster, unless the copy costs more."""
     if type(payload) is bytes:
         return payload
     size = len(payload)
@@ -116,10 +117,10 @@ def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
 
 
 def find_runs(data: bytes | memoryview, count: int, known: Known = KNOWN) -> list[Run] | None:
-    """Return the runs that are the whole of `data`, or None when the plain loop must decide.
+    """Return the runs that make up `data`, or None if another form must read it.
 
-    A list means: `data` holds exactly `count` valid records without headers, with offset deltas
-    0, 1, 2, ...
+    A list proves that `data` holds exactly `count` valid records without headers, with offset
+    deltas 0, 1, 2, ...
     """
     if not COUNT_MIN <= count <= OFFSET_DELTA_END or count * RECORD_SIZE_MIN > len(data):
         return None
@@ -140,7 +141,7 @@ def find_runs(data: bytes | memoryview, count: int, known: Known = KNOWN) -> lis
 def _run_at(
     data: bytes | memoryview, position: int, index: int, count: int, known: Known
 ) -> Run | None:
-    """Return the run that begins with record `index` at `position`, if it is a usual record."""
+    """Return the run that begins with record `index` at `position`, or None if it is unusual."""
     try:
         length, body = read_varint(data, position, MAX_VARINT_SIZE)
         delta, offset_start = read_varint(data, body + 1, MAX_VARLONG_SIZE)
@@ -160,7 +161,7 @@ def _run_at(
         return None
     stride = last + 1 - position
     is_alone = data[position:body] != data[position + stride : body + stride]
-    # If already the second record has another length, so will have most.
+    # If already the second record has another length, most records probably vary.
     if not is_usual or (is_alone and index == 0):
         return None
 
@@ -195,7 +196,7 @@ def _run_at(
 
 
 def _heads(data: bytes | memoryview, run: Run) -> Heads:
-    """Where the headers of the run's records are, up to the values."""
+    """Return the headers of the run's records, up to the values."""
     width = run.value_at
     if type(data) is bytes or run.count < PACKED_COUNT_MIN or width > PACKED_SIZE_MAX:
         return data, run.position, run.stride
@@ -206,16 +207,16 @@ def _heads(data: bytes | memoryview, run: Run) -> Heads:
 
 
 def _column(heads: Heads, place: int, count: int) -> bytes:
-    """One byte of each of the first `count` headers."""
+    """Return byte `place` of each of the first `count` headers."""
     buffer, start, stride = heads
     start += place
     column = buffer[start : start + (count - 1) * stride + 1 : stride]
-    # bytes() of what is bytes would cost a third of the loops below.
+    # Calling bytes() on bytes would cost a third of the time of the loops below.
     return column if type(column) is bytes else bytes(column)
 
 
 def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
-    """Cut the run to the records whose bytes at these places equal those of the first."""
+    """Cut the run before the first record that differs from record 0 at one of these places."""
     for place in places:
         column = _column(heads, place, run.count)
         first = column[:1]
@@ -224,7 +225,7 @@ def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
 
 
 def _require_offsets(heads: Heads, run: Run, start: int, size: int, known: Known) -> None:
-    """Cut the run to the records whose offset deltas follow each other."""
+    """Cut the run to the records with consecutive offset deltas."""
     first = run.index - OFFSET_STARTS[size]
     for place in range(size):
         expected = _offset_column(size, place, known)[first : first + run.count]
@@ -234,19 +235,19 @@ def _require_offsets(heads: Heads, run: Run, start: int, size: int, known: Known
 
 
 def _require_deltas(heads: Heads, run: Run, start: int, stop: int) -> None:
-    """Cut the run to the records whose timestamp deltas take as many bytes, and keep them."""
+    """Cut the run to the records with timestamp deltas of the same size; store the deltas."""
     columns = []
     for place in range(start, stop):
         column = _column(heads, place, run.count)
         columns.append(column)
         if column != column[:1] * run.count:
-            # All bytes of a varint but the last one have the top bit set.
+            # All bytes of a varint except the last one have the top bit set.
             run.count -= len(column.lstrip(SMALL if place == stop - 1 else _HIGH_BYTES))
     run.varying_deltas = _varying(columns, run.count)
 
 
 def _varying(columns: list[bytes], count: int) -> Sequence[int]:
-    """Return the first varints whose bytes are in `columns`, as `Run.varying_deltas` has them."""
+    """Return the first `count` varints of `columns` in the form of `Run.varying_deltas`."""
     first = columns[0][:count]
     if len(columns) == 1:
         return () if first == first[:1] * count else first
@@ -255,7 +256,7 @@ def _varying(columns: list[bytes], count: int) -> Sequence[int]:
 
 
 def _decoded(columns: list[bytes], count: int) -> list[int]:
-    """The numbers of the first varints whose bytes are in `columns`; bits above 64 are dropped."""
+    """Return the first `count` numbers whose varint bytes are in `columns`, cut to 64 bits."""
     import numpy as np
 
     number = np.zeros(count, np.uint64)
@@ -276,7 +277,7 @@ def _decoded_plainly(columns: list[bytes], count: int) -> list[int]:
 
 
 def _equal_count(left: bytes, right: bytes) -> int:
-    """Return how many bytes at the start of both are equal, by halving."""
+    """Return the length of the common prefix, by bisection."""
     equal, end = 0, min(len(left), len(right))
     while equal < end:
         middle = (equal + end + 1) // 2
@@ -305,7 +306,7 @@ def keys_and_values(
 def field_of(
     data: bytes | memoryview, run: Run, at: int, size: int, known: Known = KNOWN
 ) -> Iterable[bytes | None]:
-    """Return the field that stands `at` bytes into each record, as copies."""
+    """Return copies of the field that begins `at` bytes behind the start of each record."""
     if size < 0:
         return repeat(None, run.count)
     return _unpack(data, run, ((at, size),), known)
@@ -335,7 +336,7 @@ def _unpack(
 
 
 def _unpacker(stride: int, places: tuple[tuple[int, int], ...], count: int, known: Known) -> Struct:
-    """Return what cuts the fields at `places` out of `count` records in one call."""
+    """Return the Struct that cuts the fields at `places` out of `count` records in one call."""
     unpacker: Struct | None = known.unpackers.get((stride, places, count))
     if unpacker is None:
         position = 0
@@ -358,13 +359,13 @@ OFFSET_STARTS = (
     1 << 20,
     1 << 27,
     1 << 31,
-)  # the first delta that takes so many bytes
+)  # by size: the first offset delta whose varint has this size
 
 
 def _offset_column(size: int, place: int, known: Known) -> bytes:
     """Return byte `place` of the varint of every offset delta whose varint has `size` bytes.
 
-    A delta d is written as 2 * d, so its first byte holds its low 6 bits, the next ones 7 each.
+    A delta d is written as 2 * d, so the first byte holds its low 6 bits, the next bytes 7 each.
     """
     column = known.offset_columns.get((size, place))
     if column is None:

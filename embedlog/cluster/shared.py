@@ -1,0 +1,25 @@
+"""`Shared`: the parts that all brokers of one cluster have in common."""
+
+from __future__ import annotations
+
+from embedlog.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.cluster.controller_host import ControllerHost
+    from embedlog.cluster.faults.network import ClusterNetwork
+    from embedlog.cluster.presence import Presence
+    from embedlog.runtime import Runtime
+
+
+class Shared(Value):
+    """Handed to each broker of a cluster of several."""
+
+    runtime: Runtime
+    network: ClusterNetwork
+    host: ControllerHost
+    presences: dict[int, Presence]
+    """All brokers by number; a broker that joins adds itself."""
+    on_disk: bool
+    """False if the files are in memory."""
+    durability: str
