@@ -80,7 +80,6 @@ class NetworkClient:
             )
         self.runtime = runtime
         self._channels = channels
-        self._clock = runtime.clock
         self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._idle_max_ms: int = settings["connections.max.idle.ms"]
         self._is_encrypted = settings["security.protocol"].endswith("SSL")
@@ -115,7 +114,7 @@ class NetworkClient:
     ) -> Pending[R]:
         if self._is_closed:
             return _failed(ClosedError("the client was closed"))
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         if node_id == ANY_NODE:
             connection = self._nodes.least_loaded(now_ms)
         else:
@@ -158,13 +157,15 @@ class NetworkClient:
 
     def is_ready(self, node_id: int) -> bool:
         connection = self._nodes.of(node_id)
-        return connection is not None and connection.takes_requests(self._clock.monotonic_ms())
+        return connection is not None and connection.takes_requests(
+            self.runtime.clock.monotonic_ms()
+        )
 
     def prepare(self, node_id: int) -> int | None:
         connection = self._nodes.of(node_id)
         if connection is None:
             return None
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         if connection.state == ConnectionState.DISCONNECTED:
             self._connector.connect_if_due(connection, now_ms)
             left = connection.retry_at_ms - now_ms
@@ -180,19 +181,19 @@ class NetworkClient:
         return self._connector.failure_count
 
     def drop_requests(self, reason: str) -> None:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         for connection in self._nodes.all():
             if connection.requests.count or connection.state != ConnectionState.DISCONNECTED:
                 self._connector.broke(connection, reason, now_ms)
         self.writes.release()  # an interrupt may have prevented it
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         deadline = now_ms + (_LONGEST_POLL_MS if timeout_ms is None else timeout_ms)
         self._connector.has_news = False
         while not pending.done() and not self._is_woken and not self._is_closed:
             self._round(max(deadline - now_ms, 0))
-            now_ms = self._clock.monotonic_ms()
+            now_ms = self.runtime.clock.monotonic_ms()
             if self._connector.has_news or now_ms >= deadline:
                 break
         self._is_woken = False
@@ -223,7 +224,7 @@ class NetworkClient:
         """Poll the channels for at most `timeout_ms`, take the events, and keep the deadlines."""
         if self._is_closed:
             return
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         try:
             is_due = now_ms >= self._due_ms or now_ms >= self._idle_due_ms
             if is_due and (self._owes_time or not timeout_ms):
@@ -242,7 +243,7 @@ class NetworkClient:
             # Take answers before deadlines: an answer that has arrived is not overdue.
             self._owes_time = bool(events)
             if timeout_ms and not events:
-                now_ms = self._clock.monotonic_ms()
+                now_ms = self.runtime.clock.monotonic_ms()
                 if now_ms >= self._due_ms or now_ms >= self._idle_due_ms:
                     self._keep_time(now_ms)
         except BaseException as error:
@@ -261,7 +262,7 @@ class NetworkClient:
         self._channels.is_waiting = False
 
     def _take(self, connection: NodeConnection, event: ChannelEvent) -> None:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         if event.frame is not None:
             try:
                 connection.received(event.frame, now_ms)

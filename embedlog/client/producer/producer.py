@@ -129,9 +129,8 @@ class Producer(Transactional):
         """Hand over one record; returns before it is written.
 
         Without a serializer `value` and `key` are bytes or None; None is not given to a serializer.
-        `headers` are (name, bytes or None) pairs. A refusal by the cluster, also after
-        max.block.ms, fails the future; `on_delivery(metadata, error)` is called once, by the thread
-        that drives.
+        `headers` are (name, bytes or None) pairs. A refusal, also after max.block.ms, fails the
+        future; the thread that drives calls `on_delivery(metadata, error)` once.
 
         Raises ClosedError, SerializationError; TypeError or ValueError for a wrong argument.
         """

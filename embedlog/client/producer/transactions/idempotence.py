@@ -60,7 +60,8 @@ class IdempotentSequences(Sequences):
         """
         if self.producer_id >= 0:
             self._resolve()
-            if self._to_restart and not self._waits_for_answers():
+            is_on_wire = [self._partitions[key].is_on_wire for key in self._to_restart]
+            if is_on_wire and not any(is_on_wire):
                 self._raise_epoch()
             if self.producer_id >= 0:
                 return None
@@ -134,13 +135,10 @@ class IdempotentSequences(Sequences):
                 if sequences.next_sequence != sequences.expected:
                     self._to_restart.add(key)
 
-    def _waits_for_answers(self) -> bool:
-        return any(self._partitions[key].is_on_wire for key in self._to_restart)
-
     def _raise_epoch(self) -> None:
         self.epoch_bump_count += 1
         if self.producer_epoch >= _EPOCH_MAX:
-            self.forget_id()
+            self.producer_id = self.producer_epoch = -1
             return
         self.producer_epoch += 1
         self._restart_partitions()

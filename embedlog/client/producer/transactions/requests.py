@@ -120,8 +120,11 @@ class TransactionContext:
         return self.coordinators.version(kind, node_id, is_v2=self.status.open.is_v2)
 
     def set_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Go on with this id and epoch."""
-        self.sequences.set_id(producer_id, producer_epoch)
+        """Go on with this id and epoch: partitions count from 0."""
+        sequences = self.sequences
+        if sequences.producer_id >= 0:
+            sequences.epoch_bump_count += 1
+        sequences.producer_id, sequences.producer_epoch = producer_id, producer_epoch
         self.status.open.needs_epoch = False
 
 
@@ -447,7 +450,7 @@ class EndTxn(TransactionRequest):
         code = response.error_code
         if code in FORGOTTEN and not self.commits:
             # The transaction is gone, so there is nothing to abort.
-            context.sequences.forget_id()
+            context.sequences.producer_id = context.sequences.producer_epoch = -1
         elif code == ErrorCode.INVALID_TXN_STATE and self.commits:
             return errors.InvalidTxnState(
                 f"the coordinator has no such transaction to commit: did it take longer than "

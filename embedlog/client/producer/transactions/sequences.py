@@ -46,6 +46,10 @@ class PartitionSequences:
             batch.set_producer(producer_id, producer_epoch, self.next_sequence)
             self.next_sequence = after(batch)
 
+    def is_of(self, owner: Sequences) -> bool:
+        """Return whether these are numbers under the producer's present id and epoch."""
+        return self.producer_epoch == owner.producer_epoch and self.producer_id == owner.producer_id
+
     @property
     def expected(self) -> int:
         """The number that the broker must see next, according to its answers."""
@@ -125,17 +129,6 @@ class Sequences:
         """Note that the batch failed, and is not sent again."""
         raise AssertionError(self)
 
-    def set_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Go on as this producer: partitions count from 0."""
-        if self.producer_id >= 0:
-            self.epoch_bump_count += 1
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-
-    def forget_id(self) -> None:
-        """Forget the id and epoch: another id is needed."""
-        self.producer_id = self.producer_epoch = -1
-
     def number(self, batch: ProducerBatch) -> None:
         """Number a drained batch, unless an earlier attempt has."""
         batch.is_on_wire = True
@@ -146,7 +139,7 @@ class Sequences:
         if sequences is None:
             sequences = PartitionSequences(self.producer_id, self.producer_epoch)
             self._partitions[key] = sequences
-        elif not self._is_current(sequences):
+        elif not sequences.is_of(self):
             sequences.restart(self.producer_id, self.producer_epoch)
         batch.set_producer(self.producer_id, self.producer_epoch, sequences.next_sequence)
         sequences.next_sequence = after(batch)
@@ -191,19 +184,13 @@ class Sequences:
         return not sequences.in_flight or (
             (sequences.last_acked >= 0 or self._is_first_checked)
             and sequences.has_room
-            and self._is_current(sequences)
+            and sequences.is_of(self)
         )
 
     @property
     def _is_first_checked(self) -> bool:
         """True if a broker refuses a first number other than 0 of a new producer or epoch."""
         return False
-
-    def _is_current(self, sequences: PartitionSequences) -> bool:
-        return (
-            sequences.producer_epoch == self.producer_epoch
-            and sequences.producer_id == self.producer_id
-        )
 
 
 def after(batch: ProducerBatch) -> int:
