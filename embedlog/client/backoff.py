@@ -58,7 +58,6 @@ class Retry:
         """Failures since the last success."""
 
     def failed(self, now_ms: int) -> None:
-        """Note that an attempt failed."""
         self._not_before_ms = now_ms + self._backoff.delay_ms(self.failure_count)
         self.failure_count += 1
 

@@ -40,11 +40,9 @@ class ClusterNodes:
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
-        """Return host and port of each broker, by node id."""
         return {each.node_id: (each.host, each.port) for each in self.by_id.values()}
 
     def take(self, response: MetadataResponse) -> None:
-        """Take the brokers, the cluster id and the controller from `response`."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         self.by_id = {

@@ -85,7 +85,6 @@ class InterceptorChain:
         return value
 
     def tell(self, method: str, *news: object) -> None:
-        """Call `method(*news)` of each interceptor."""
         for interceptor in self._interceptors:
             call = getattr(interceptor, method, None)
             if call is not None:

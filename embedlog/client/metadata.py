@@ -79,7 +79,6 @@ class PartitionInfo(Value):
     offline_replicas: tuple[int, ...] = ()
 
     def without_leader(self) -> PartitionInfo:
-        """Return the same partition without its leader."""
         return self.replace(leader=NO_LEADER)
 
     def __repr__(self) -> str:
@@ -138,7 +137,6 @@ class Metadata:
         self.last_error: KafkaError | None = None
         """The reason why the last request got no answer; None if it got one."""
         self.pending: Pending[MetadataResponse] | None = None
-        """The answer to the request under way."""
         self._question: Question | None = None
         """The last request, and its scope."""
 
@@ -154,11 +152,9 @@ class Metadata:
 
     @property
     def is_asking(self) -> bool:
-        """True if a request is under way or due."""
         return bool(self._pauses.is_requested or self.wanted.new or self.pending)
 
     def age_ms(self, now_ms: int) -> int:
-        """Return the milliseconds since the last full answer; 0 before the first."""
         return self._pauses.age_ms(now_ms)
 
     def topic_error(self, topic: str) -> KafkaError | None:
@@ -180,7 +176,6 @@ class Metadata:
         self.errors = {name: error for name, error in self.errors.items() if name not in names}
 
     def want_all(self) -> None:
-        """Ask once about every topic of the cluster."""
         self.wanted.want_all()
         self._pauses.is_requested = True
 

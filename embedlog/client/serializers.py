@@ -100,7 +100,6 @@ class Converter:
         return self._function
 
     def close(self) -> None:
-        """Call the object's `close`, if it has one."""
         close = getattr(self.given, "close", None)
         if close is None or isinstance(self.given, type):
             return

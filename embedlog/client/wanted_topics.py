@@ -53,7 +53,6 @@ class WantedTopics:
         return is_new
 
     def want_all(self) -> None:
-        """Make the next request one about every topic of the cluster."""
         self._asks_all = True
 
     def forget(self, topics: Iterable[str]) -> None:

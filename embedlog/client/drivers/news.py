@@ -19,7 +19,6 @@ class Listener:
         self.is_news = is_news
         """Returns whether to wake the thread; another thread calls it. None: always."""
         self.pending: Pending[object] = Pending()
-        """Done when there is news."""
 
 
 class News:
@@ -39,7 +38,6 @@ class News:
         return listener
 
     def stop_listening(self, listener: Listener) -> None:
-        """Stop waking the caller."""
         with self._lock:
             if listener in self._listeners:
                 self._listeners.remove(listener)

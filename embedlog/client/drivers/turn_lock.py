@@ -56,12 +56,10 @@ class TurnLock:
 
     @property
     def is_taken(self) -> bool:
-        """True if some thread has the turn."""
         return bool(self._line)
 
     @property
     def waiting_count(self) -> int:
-        """Number of threads that wait for the turn."""
         return max(len(self._line) - 1, 0)
 
     def _drop_lost(self, thread: int) -> None:

@@ -55,7 +55,6 @@ class ConnectionSetup:
 
     @property
     def has_credentials(self) -> bool:
-        """True if this client authenticates."""
         return self._credentials is not None
 
     def expect(self, cluster_id: str | None, node_id: int) -> None:
@@ -136,11 +135,9 @@ class ConnectionSetup:
         return None
 
     def is_session_over(self, now_ms: int) -> bool:
-        """True if it is time to authenticate again."""
         return 0 < self._reauthenticates_at_ms <= now_ms
 
     def ended(self) -> None:
-        """Note the end of the connection, and of its session."""
         self._reauthenticates_at_ms = 0
 
     def _sasl_step(self, request: SaslRequest) -> Step:

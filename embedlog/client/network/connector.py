@@ -52,11 +52,9 @@ class HeldWrites:
         """The gathered frames of each channel, between `hold` and `release`."""
 
     def hold(self) -> None:
-        """Gather the frames of each channel."""
         self._held = {}
 
     def release(self) -> None:
-        """Write the gathered frames, once for each channel."""
         held, self._held = self._held, None
         for channel, buffers in (held or {}).items():
             self._channels.send(channel, buffers)
@@ -69,7 +67,6 @@ class HeldWrites:
             self._held.setdefault(channel, []).extend(frame)
 
     def forget(self, channel: Any) -> None:
-        """Drop the gathered frames of a closed channel."""
         if self._held is not None:
             self._held.pop(channel, None)
 

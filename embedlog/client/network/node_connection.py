@@ -82,7 +82,6 @@ class NodeConnection:
         """Carries the bytes; None while disconnected."""
         self._write: Write = _write_nowhere
         self.failure_count = 0
-        """Failed attempts to connect since the last success."""
         self.retry_at_ms = 0
         self.attempted_ms = 0
         self.used_ms = 0
@@ -140,7 +139,6 @@ class NodeConnection:
     # Requests
 
     def takes_requests(self, now_ms: int) -> bool:
-        """True if a request would be written at once."""
         return (
             self.state == ConnectionState.READY
             and self.requests.has_room

@@ -47,7 +47,6 @@ class NodeConnections:
         }
 
     def all(self) -> list[NodeConnection]:
-        """Return every connection in any state."""
         return [
             *self._nodes.values(),
             *self._coordinators.values(),

@@ -36,7 +36,6 @@ class NodeRequest:
 
     @property
     def name(self) -> str:
-        """The request's name, for error texts."""
         return type(self.message).__name__
 
 
@@ -57,7 +56,6 @@ class NodeRequests:
 
     @property
     def count(self) -> int:
-        """Number of unanswered requests."""
         return len(self._waiting) + len(self._in_flight) + len(self._leaving)
 
     @property
@@ -68,7 +66,6 @@ class NodeRequests:
 
     @property
     def waiting_deadline_ms(self) -> int | None:
-        """Deadline of the oldest request that is not written; None if there is none."""
         return self._waiting[0].deadline_ms if self._waiting else None
 
     @property
@@ -82,7 +79,6 @@ class NodeRequests:
         return bool(self._leaving)
 
     def add(self, request: NodeRequest) -> None:
-        """Add a request that is to be written in its turn."""
         self._waiting.append(request)
 
     def next_to_write(self) -> NodeRequest | None:

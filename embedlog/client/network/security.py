@@ -107,7 +107,6 @@ class Credentials:
         self._extensions = extensions
 
     def exchange(self) -> SaslExchange:
-        """Begin an authentication."""
         return SaslExchange(self._client())
 
     def reauthenticate_after_ms(self, session_lifetime_ms: int) -> int:
@@ -167,7 +166,6 @@ class SaslExchange:
         """How long the broker accepts this authentication; 0: for ever."""
 
     def begin(self) -> SaslHandshakeRequest:
-        """Return the first request."""
         return SaslHandshakeRequest(mechanism=self._client.mechanism)
 
     def received(

@@ -54,17 +54,14 @@ class IncompleteBatches(dict[ProducerBatch, None]):
         self._lock = lock
 
     def oldest(self) -> ProducerBatch | None:
-        """Return the batch that was begun first, or split first."""
         with self._lock:
             return next(iter(self), None)
 
     def record_count(self) -> int:
-        """Return the number of records without an outcome."""
         with self._lock:
             return sum([each.record_count or len(each.records.values) for each in self])
 
     def topics(self) -> set[str]:
-        """Return the topics of the batches."""
         with self._lock:
             return {batch.topic for batch in self}
 
@@ -193,7 +190,6 @@ class RecordAccumulator:
         return True
 
     def close_all(self) -> None:
-        """Close all open batches, so that they can be sent."""
         with self.lock:
             for queue in self.active:
                 queue.close_open()
@@ -219,7 +215,6 @@ class RecordAccumulator:
             self.pool.available += batch.memory
 
     def give_back(self, size: int) -> None:
-        """Give back memory that outlived its batch."""
         with self.lock:
             self.pool.release(size)
 

@@ -128,7 +128,6 @@ class Written:
                 self.value_sizes = _sizes(records.values)
 
     def record(self, index: int) -> RecordMetadata:
-        """Return the place of record `index`."""
         first, sizes, key_sizes = self.base_offset, self.value_sizes, self.key_sizes
         return RecordMetadata(
             (
@@ -150,7 +149,6 @@ class Written:
         """Return None: every record was written."""
 
     def batches(self) -> list[BatchMetadata]:
-        """Return the place of the records."""
         stamp = self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[0]
         return [BatchMetadata((self.topic, self.partition, self.base_offset, stamp, self.count))]
 
@@ -266,7 +264,6 @@ class ProducerBatch:
     may_be_written = False
     """True if an attempt ended without an answer, or with an answer that leaves it open."""
     last_error: Exception | None = None
-    """The error of its last attempt."""
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
     """None until it is known."""
     is_done = False
@@ -475,7 +472,6 @@ class ProducerBatch:
         self.encoded = None
 
     def fail(self, error: Exception) -> None:
-        """Give the records up."""
         self.outcome = Failed(self.topic, self.partition, error)
         self.records = _NO_RECORDS
         self.encoded = None

@@ -97,7 +97,6 @@ class Columns:
         return self._cut(lambda column: column[start:end])
 
     def pick(self, indexes: Sequence[int]) -> Columns:
-        """Return the records at `indexes`, in that order."""
         return self._cut(lambda column: [column[i] for i in indexes])
 
     def _cut(self, of: Callable[[Any], Any]) -> Columns:

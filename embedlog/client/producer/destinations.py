@@ -49,7 +49,6 @@ class Destinations:
         self.known: dict[str, TopicQueues] = {}
         """The results of `topic`; emptied when metadata has news."""
         self.waited_ns = 0
-        """The total wait for metadata."""
         metadata.on_news = self._renew
         metadata.wanted.in_use = self._topics_in_use
 

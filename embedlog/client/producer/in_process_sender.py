@@ -105,7 +105,6 @@ class InProcessSender:
                 return sooner(sooner(delay, due_ms), later)
 
     def abort_all(self, error: EmbedlogError) -> None:
-        """Give up every batch without an outcome, and run the callbacks."""
         self.upkeep.give_up_all(error)
 
     def recover(self) -> None:

@@ -27,7 +27,6 @@ class RequestMetrics:
     throttle_max_ms = 0
 
     def batch_sent(self, batch: ProducerBatch, now_ms: int) -> None:
-        """Count an encoded batch of a request."""
         self.batch_count += 1
         self.record_count += batch.record_count
         self.encoded_size += len(batch.encoded or b"")
@@ -37,13 +36,11 @@ class RequestMetrics:
         self.queue_max_ms = max(self.queue_max_ms, waited_ms)
 
     def answered(self, latency_ms: int) -> None:
-        """Count the end of a request."""
         self.answer_count += 1
         self.latency_total_ms += latency_ms
         self.latency_max_ms = max(self.latency_max_ms, latency_ms)
 
     def throttled(self, throttle_ms: int) -> None:
-        """Count the pause that the broker asks for in a response."""
         self.throttle_total_ms += throttle_ms
         self.throttle_max_ms = max(self.throttle_max_ms, throttle_ms)
 

@@ -410,7 +410,6 @@ class Upkeep:
         self._outcomes.settle_lost({batch for sent in self.sent for batch in sent.batches})
 
     def forget(self, sent: SentRequest) -> None:
-        """Forget a request that has ended."""
         self.sent.pop(sent, None)
         for batch in sent.batches:
             batch.is_on_wire = batch.queue.is_muted = False

@@ -57,7 +57,6 @@ class Passes:
         self.driver = _driver(transport, sender, is_threaded=self._is_threaded)
         sender.upkeep.arrived = self.driver.arrived
         self.flush_ns = 0
-        """The total time of flushes."""
         self._unattended: UnattendedPasses | None = None
         # In process the end of a transaction sends its records: nobody reads them before that.
         is_left_alone = self._in_process and settings["transactional.id"] is not None
@@ -72,7 +71,6 @@ class Passes:
         self._care.is_relied_on = self._is_threaded
 
     def run(self) -> None:
-        """Take the answers that have arrived; never waits."""
         self.driver.run()
 
     def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:

@@ -69,7 +69,6 @@ class PartitionQueue:
         """True while the only request is under way (max.in.flight 1)."""
 
     def close_open(self) -> None:
-        """Close the last batch."""
         if self.open is not None:
             self.open.close()
             self.open = None
@@ -94,9 +93,7 @@ class TopicQueues:
     def __init__(self, info: TopicInfo, rules: ProducerQueues) -> None:
         self.name = info.name
         self.info = info
-        """The topic of the newest metadata."""
         self.has_choice = len(info.partitions) > 1
-        """True if it has more than one partition."""
         self.rules = rules
         self.queues: dict[int, PartitionQueue] = {}
         self.by_key: dict[bytes, PartitionQueue] = {}

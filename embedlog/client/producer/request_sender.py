@@ -92,7 +92,6 @@ class RequestSender:
                 return delay
 
     def abort_all(self, error: EmbedlogError) -> None:
-        """Give up every batch without an outcome, and run the callbacks."""
         self.upkeep.give_up_all(error)
         self._in_flight.clear()
 
@@ -270,6 +269,5 @@ class RequestSender:
         self.outcomes.take_answer(sent, self.metrics, now_ms)
 
     def _forget(self, sent: SentRequest) -> None:
-        """Forget a request that has ended."""
         self.upkeep.forget(sent)
         self._in_flight[sent.node_id] -= 1

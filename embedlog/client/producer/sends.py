@@ -149,7 +149,6 @@ class RecordSends:
     def _append_when_free(
         self, queue: PartitionQueue, *record: Any, began_ms: int | None = None
     ) -> DeliveryFuture:
-        """Append once buffer.memory has room again."""
         appended: list[DeliveryFuture] = []
 
         def is_appended() -> bool:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 class TransactionCalls:
-    """The calls of one transactional producer. As thread-safe as the producer."""
+    """The calls of one transactional producer: see `Transactional`. As thread-safe as the
+    producer."""
 
     def __init__(
         self,
@@ -46,7 +47,6 @@ class TransactionCalls:
 
     @property
     def state(self) -> str:
-        """The producer's state, one of `TransactionState`."""
         return self._manager.status.state
 
     def on_open(self, tell: Callable[[bool], None]) -> None:
@@ -54,12 +54,10 @@ class TransactionCalls:
         self._manager.status.tell_open = tell
 
     def init(self, *, keep_prepared: bool) -> None:
-        """See `Producer.init_transactions`."""
         manager = self._manager
         self._await("init", lambda: manager.initialize(keeps_prepared=keep_prepared))
 
     def begin(self) -> None:
-        """See `Producer.begin_transaction`."""
         began_us = self._clock.monotonic_us()
         if self._accumulator.incomplete:
             self._driver.run()  # records of a thread that sent too late for the last transaction
@@ -67,7 +65,6 @@ class TransactionCalls:
         self._count("begin", began_us)
 
     def send_offsets(self, offsets: Any, group_metadata: Any) -> None:
-        """See `Producer.send_offsets_to_transaction`."""
         call = "send_offsets_to_transaction"
         given = offsets_of(offsets, call)
         group = _group(group_metadata, call)
@@ -77,15 +74,12 @@ class TransactionCalls:
             self._in_turn(lambda: self._manager.check(call))
 
     def commit(self) -> None:
-        """See `Producer.commit_transaction`."""
         self._await("commit", self._manager.commit)
 
     def abort(self) -> None:
-        """See `Producer.abort_transaction`."""
         self._await("abort", self._manager.abort)
 
     def prepare(self) -> PreparedTransaction:
-        """See `Producer.prepare_transaction`."""
         manager, call = self._manager, "prepare_transaction"
         if not manager.context.two_phases:
             raise IllegalState(f"{call}: transaction.two.phase.commit.enable is false")
@@ -97,7 +91,6 @@ class TransactionCalls:
         return self._in_turn(manager.prepare)
 
     def complete(self, prepared: Any) -> None:
-        """See `Producer.complete_transaction`."""
         call = "complete_transaction"
         if not isinstance(prepared, PreparedTransaction):
             raise arguments.WrongType(

@@ -49,7 +49,6 @@ class Coordinators:
 
     @property
     def knows_versions(self) -> bool:
-        """True if the coordinator of the transactions has sent its versions."""
         return self._served is not None
 
     @property
@@ -70,7 +69,6 @@ class Coordinators:
             self._served = None
 
     def take_versions(self, response: ApiVersionsResponse) -> None:
-        """Take the versions of the transactions' coordinator."""
         self._served = {
             each.api_key: (each.min_version, each.max_version) for each in response.api_keys
         }

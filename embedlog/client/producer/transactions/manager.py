@@ -94,7 +94,6 @@ class TransactionManager:
         return result
 
     def begin(self) -> None:
-        """Open a transaction."""
         call = "begin_transaction"
         self.check(call)
         if self.status.state != _S.READY:

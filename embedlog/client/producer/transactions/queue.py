@@ -26,7 +26,6 @@ class RequestQueue:
         self._context = context
         self._sent: TransactionRequest | None = None
         self.pending: Pending[Any] | None = None
-        """The answer to the request that was sent."""
         self._is_taking = False
         """True from before an answer is taken until it was taken completely."""
 
@@ -35,7 +34,6 @@ class RequestQueue:
 
     @property
     def is_idle(self) -> bool:
-        """True if no request is on its way."""
         return self._sent is None
 
     def add(self, request: TransactionRequest) -> None:
@@ -82,7 +80,6 @@ class RequestQueue:
             self._is_taking = False
 
     def _fail(self, error: Exception) -> None:
-        """Give up the requests that were not sent."""
         waiting, self._context.waiting = self._context.waiting, []
         for request in waiting:
             if request.result is not None:

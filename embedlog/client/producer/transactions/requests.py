@@ -68,7 +68,6 @@ class CallResult:
 
     def __init__(self, call: str) -> None:
         self.call = call
-        """The name of the call."""
         self.is_done = False
         self.error: Exception | None = None
         self.is_told = False
@@ -111,7 +110,6 @@ class TransactionContext:
         """The last error of the request that is tried again."""
 
     def add(self, request: TransactionRequest) -> None:
-        """Queue a request behind the others of its priority."""
         self.waiting.append(request)
         self.waiting.sort(key=_priority)
 
@@ -139,7 +137,6 @@ class TransactionRequest:
 
     def __init__(self, result: CallResult | None = None) -> None:
         self.result = result
-        """The outcome of the call that waits for it."""
         self.failure_count = 0
         self.not_before_ms = 0
 
@@ -159,11 +156,9 @@ class TransactionRequest:
         raise AssertionError(self)
 
     def verdict(self, error: KafkaError) -> str:
-        """Return what to do after its error."""
         return verdict(self.api_key, error)
 
     def pause_ms(self, error: KafkaError, context: TransactionContext) -> int:
-        """Return the pause before it is sent again."""
         return context.backoff.delay_ms(self.failure_count)
 
     def succeeded(self) -> None:
