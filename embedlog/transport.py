@@ -99,14 +99,12 @@ if TYPE_CHECKING:
             """
 
         def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
-            """Return (first, last) by API key as the node serves them; None if it was not asked
-            yet."""
+            """Return (first, last) by API key as the node serves them; None if unknown yet."""
 
         def set_nodes(
             self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
         ) -> None:
-            """Set the nodes of the cluster, their addresses and the cluster's id, from the
-            metadata."""
+            """Set the nodes of the cluster, their addresses and the cluster's id."""
 
         def set_coordinator(self, node_id: int, host: str, port: int) -> int:
             """Return an id for a second connection to that node, only for requests to a
@@ -284,8 +282,7 @@ class InProcessTransport(LocalTransport):
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Hand the request to the broker; the pending is done on return unless the broker has to
-        wait."""
+        """Call the broker; the pending is done on return unless the broker has to wait."""
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]
         if context is None or self._is_closed:

@@ -52,8 +52,7 @@ STALE_METADATA = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors of a client that knows the wrong leader or topic: it asks for metadata, and tries again.
-"""
+"""Errors of a client with old metadata: it asks for metadata, and tries again."""
 
 _SURFACED = frozenset(
     (
@@ -86,8 +85,7 @@ class PartitionInfo(Value):
 
 
 class TopicInfo:
-    """One topic, its partitions by number. `topic_id` tells it from a deleted topic of the same
-    name."""
+    """One topic. `topic_id` tells it from a deleted topic of the same name."""
 
     __slots__ = ("available", "is_internal", "name", "partitions", "topic_id")
 

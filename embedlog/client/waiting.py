@@ -61,8 +61,7 @@ class Waiter:
         self._signal.complete(None)
 
     def advance(self, now_ms: int, *steps: Callable[[int], int | None]) -> int | None:
-        """Make a pass: the metadata, then `steps`. Return the milliseconds until time makes the
-        next pass useful."""
+        """Make a pass of metadata and `steps`; return ms until time makes the next one useful."""
         if self._signal.done():
             self._signal = Signal()
         metadata = self._metadata

@@ -74,8 +74,7 @@ class WantedTopics:
         return idle
 
     def next_question(self, *, only_new: bool) -> Question:
-        """Return the next request: about new topics only if `only_new`, else about all wanted
-        topics."""
+        """Return the next request: only about new topics, or about all wanted ones."""
         from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
         asks_all, self._asks_all = self.are_all, False

@@ -27,10 +27,6 @@ class InProcessDriver(CallerDriver):
         super().__init__(transport, step, recover)
         self._own_turn = ranked_rlock(Rank.DRIVER)  # why an RLock: see `runtime.pending`
 
-    def run(self) -> None:
-        if not self._runner or self._may_run():
-            self._pass()
-
     def wait(
         self,
         is_done: Callable[[], bool],

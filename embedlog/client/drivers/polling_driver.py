@@ -34,10 +34,6 @@ class PollingDriver(CallerDriver):
         self._poller: dict[str, int] = {}
         """The waiting thread that polls; `setdefault` makes one thread win."""
 
-    def run(self) -> None:
-        if not self._runner or self._may_run():
-            self._pass()
-
     def wait(
         self,
         is_done: Callable[[], bool],

@@ -97,8 +97,7 @@ class Connector:
         self.failure_count = 0
         """Connections that broke, or could not be made."""
         self.has_news = False
-        """True if a request or a connection ended since this was set to False. The client sets it
-        as well."""
+        """True if a request or connection ended since the client set this to False."""
 
     def of(self, channel: Any) -> NodeConnection | None:
         """Return the connection that a channel carries; None if it has ended."""

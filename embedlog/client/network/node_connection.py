@@ -35,8 +35,7 @@ _THROTTLED_SINCE = {
     19: 3, 20: 2, 21: 1, 22: 1, 24: 1, 25: 1, 26: 1, 28: 1, 29: 1, 30: 1, 31: 1, 32: 2, 33: 1,
     34: 1, 35: 1, 37: 1, 42: 1,
 }  # fmt: skip
-"""By API key, the first version in which the client holds back (KIP-219); before, the
-broker did."""
+"""By API key, the first version that the client throttles (KIP-219); earlier the broker did."""
 
 
 class ConnectionState:

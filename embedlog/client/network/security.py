@@ -88,8 +88,7 @@ def tls_arguments(settings: Settings) -> dict[str, Any]:
 
 
 class Credentials:
-    """The identity of this client, shared by its connections; each authentication is an
-    `exchange`."""
+    """The identity of this client, shared by its connections."""
 
     def __init__(
         self,
@@ -110,8 +109,7 @@ class Credentials:
         return SaslExchange(self._client())
 
     def reauthenticate_after_ms(self, session_lifetime_ms: int) -> int:
-        """Return when to authenticate again: a random time in the last part of the session
-        (KIP-368)."""
+        """Return a random time in the last part of the session (KIP-368)."""
         percent = _REAUTHENTICATES_AFTER_PERCENT + self._random.below(
             _REAUTHENTICATES_WITHIN_PERCENT
         )

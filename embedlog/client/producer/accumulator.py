@@ -277,8 +277,7 @@ class RecordAccumulator:
         return found
 
     def closed_first(self, count: int) -> list[ProducerBatch]:
-        """Return the first closed batches, at most `count`, of the queue that was served longest
-        ago."""
+        """Return up to `count` first closed batches of the longest unserved queue."""
         with self.lock:
             queue = next(iter(self.active), None)
             first = [] if queue is None else list(islice(queue.batches, count))
@@ -307,8 +306,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Remove the batches begun before `created_max_ms`; also return when the oldest of the
-        others was begun."""
+        """Remove batches begun by `created_max_ms`; also return when the oldest other began."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:

@@ -375,8 +375,7 @@ class ProducerBatch:
         return encoded
 
     def encode_built(self) -> BuiltBatch | None:
-        """Return the record batch in a form that the log need not check; None if it has no such
-        form."""
+        """Return the record batch in a form that the log need not check, or None."""
         records = self.records
         if records.headers is not None or self.is_transactional:
             return None

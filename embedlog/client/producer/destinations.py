@@ -60,15 +60,13 @@ class Destinations:
             self._chosen.close()
 
     def _renew(self) -> None:
-        """Forget the results, as metadata has news; the topics found since the last news were in
-        use."""
+        """Forget the known topics, as metadata has news; all of them were in use."""
         for name in list(self.known):
             self._metadata.want(name)
         self.known.clear()
 
     def _topics_in_use(self) -> set[str]:
-        """Return the topics sent to since the last news, and the topics of records without an
-        outcome."""
+        """Return the topics sent to since the last news, or with unsettled records."""
         return self._awaited() | self.known.keys()
 
     def is_sticky(self, partition: int | None, key: bytes | None) -> bool:

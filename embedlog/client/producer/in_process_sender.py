@@ -58,8 +58,7 @@ class InProcessSender:
         if transactions is not None:
             self._may_be_sent = lambda batch, _: transactions.may_drain(batch)
         self.encodes_at_once = not self._settings.codec
-        """True if a complete batch is encoded in the call that made it: nothing is gained by
-        waiting."""
+        """True if the call that makes a complete batch encodes it."""
         self.metrics = RequestMetrics()
 
     def run_once(self) -> int | None:
@@ -108,8 +107,7 @@ class InProcessSender:
         self.upkeep.give_up_all(error)
 
     def recover(self) -> None:
-        """Give every batch of an interrupted pass an outcome: Ctrl-C may end a pass between any two
-        steps."""
+        """Give every batch of an interrupted pass an outcome."""
         self.upkeep.follow_again()
 
     # A batch
@@ -209,8 +207,7 @@ class DirectAppend:
         settings: SenderSettings,
         size_max: int,
     ) -> None:
-        """`topics` are the known ones, see `Destinations.known`. A batch of `size_max` bytes surely
-        fits."""
+        """`topics` is `Destinations.known`. A batch of `size_max` bytes surely fits."""
         self._transport = transport
         self._clock = transport.runtime.clock
         self._wall_source = transport.runtime.clock.wall_source()

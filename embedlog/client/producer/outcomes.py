@@ -202,8 +202,7 @@ class BatchOutcomes:
             self.failed(batch, error)
 
     def split(self, batch: ProducerBatch, part_size_max: int) -> None:
-        """Queue the batch in parts of at most `part_size_max` bytes; this does not count as an
-        attempt."""
+        """Queue the batch in parts of at most `part_size_max` bytes; this is no attempt."""
         ratio = batch.observed_ratio
         parts = batch.split(part_size_max)
         if self._transactions is not None:
@@ -354,8 +353,7 @@ def error_of(answer: PartitionProduceResponse) -> KafkaError:
 
 
 _LEADER_RETRY_MS = 100
-"""The pause before the client asks again for the leader of a partition, if the answer
-named none."""
+"""The pause before the client asks again for a leader that the answer did not name."""
 
 
 class Upkeep:
@@ -379,8 +377,7 @@ class Upkeep:
         self._watched: Pending[Any] | None = None
         self._failures_seen = 0
         self.arrived: Callable[[], None] = _nobody_waits
-        """Called from any thread when the next pass, or a waiting thread, has something
-        to look at."""
+        """Called from any thread when the next pass or a waiting thread has news."""
         self.expiry_ms = 0
         """When the next batch may be too old."""
         self.quiet_until_ms = 0

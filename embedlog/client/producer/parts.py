@@ -61,8 +61,7 @@ class ProducerParts:
         self.transactions = _calls(manager, self.passes.driver, accumulator, settings, self.clock)
 
     def metrics(self) -> dict[str, float]:
-        """Return the counters under Kafka's names. Times are in ms unless the name says
-        otherwise."""
+        """Return the counters under Kafka's names; times are in ms unless named otherwise."""
         requests, records = self.sender.metrics, self.sender.outcomes.metrics
         request_count = len(self.sender.upkeep.sent)
         pool, memory = self.accumulator.pool, self.memory

@@ -208,8 +208,7 @@ class UnattendedPasses:
         self._thread.notify()
 
     def run_once(self, now_ms: int) -> int | None:
-        """Make a pass if one is overdue; return the milliseconds until the next look, None until
-        armed."""
+        """Make a pass if one is overdue; return ms until the next look, None until armed."""
         oldest = self._accumulator.incomplete.oldest()
         if oldest is None:
             return self._rest(now_ms)

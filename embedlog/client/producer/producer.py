@@ -219,21 +219,13 @@ class Producer(Transactional):
         )
         return sent.result(timeout)
 
-    def _send_any(  # noqa: PLR0917  the arguments of send, passed on
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: Headers | None,
-        on_delivery: DeliveryCallback | None,
-    ) -> DeliveryFuture:
+    def _send_any(self, *given: Any) -> DeliveryFuture:
+        """Send a record that needs a check; `given` are the arguments of `send`, in their order."""
         self._check_open()
         transactions = self._parts.transactions
         if transactions is not None:
             transactions.check_send("send")
-        sent = self._records.queue(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        sent = self._records.queue(*given)
         if transactions is not None:
             transactions.saw(sent.batch)
         if self._accumulator.needs_attention:  # it may have begun or filled a batch
@@ -366,8 +358,7 @@ class Producer(Transactional):
             raise error
 
     def _transaction_is(self, is_open: bool) -> None:
-        """Note that a transaction was opened, or is no longer open: then no record takes the quick
-        way."""
+        """Note whether a transaction is open: only then records take the quick way."""
         self._quick_topics = self._parts.destinations.known if is_open else {}
 
     def _check_open(self) -> None:
@@ -376,8 +367,7 @@ class Producer(Transactional):
 
 
 _LAST_S = 10.0
-"""The time in which a producer sends the rest: unreachable brokers must not hold up the program's
-end."""
+"""How long a producer may send the rest: unreachable brokers must not hold up an exit."""
 _log = Logger("client")
 
 

@@ -192,8 +192,7 @@ def _is_before(waiting: ProducerBatch, batch: ProducerBatch) -> bool:
 
 
 class ProducerQueues:
-    """The queues of all topics that one producer has sent to, and the settings of sticky
-    partitions."""
+    """The queues of all topics that one producer has sent to."""
 
     def __init__(self, settings: Settings, below: Callable[[int], int], lock: RLock) -> None:
         """`below(n)` draws a number of [0, n). `lock` is the accumulator's."""

@@ -29,8 +29,7 @@ class RequestSender:
     """Drains the accumulator of one producer. One thread at a time makes its passes."""
 
     encodes_at_once = False
-    """True if a complete batch is encoded in the call that made it; here it is encoded while
-    brokers work."""
+    """False: batches are encoded while brokers work."""
 
     def __init__(
         self,

@@ -75,8 +75,7 @@ class RecordSends:
         named: int | None,
         began_ms: int | None,
     ) -> DeliveryFuture:
-        """Append `record`, the accumulator's arguments; `named` is the partition that the user
-        named."""
+        """Append `record`, the accumulator's arguments; the user `named` the partition."""
         try:
             future = self._accumulator.append(queue, *record)
             if future is None:

@@ -107,8 +107,7 @@ def _idempotence(given: Settings, *, loses_answers: bool) -> bool:
 
 
 def _transaction_timeout(given: Settings) -> int:
-    """Return the time-out for the coordinator: with two-phase commit a transaction never
-    times out."""
+    """Return the coordinator's time-out; two-phase commit has none."""
     timeout_ms: int | None = given["transaction.timeout.ms"]
     two_phases = given["transaction.two.phase.commit.enable"]
     if given["transactional.id"] is None:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 BATCH_OVERHEAD = 61
 _BOUND_MARGIN = 128
-"""More than the difference of `size_upper_bound` and `record_size`: 61 + 21 + two lengths
-of 5 + 1."""
+"""Above `size_upper_bound` - `record_size`: 61 + 21 + two lengths of 5 + 1."""
 SMALL_VALUE_MAX = 8_000
 SMALL_OVERHEAD = 12
 """Bytes around a value below 8 KB in its batch: length 2, attributes, timestamp delta 2, offset
@@ -79,8 +78,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """Return the largest size of a record in a batch of its own: Kafka compares it with
-    the limits."""
+    """Return the largest size of a record alone in a batch: Kafka limits this size."""
     size = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + _field_size(key) + _field_size(value)
     return size + _headers_exact_size(headers or ())
 
@@ -92,8 +90,7 @@ def exact_size(
     headers: Sequence[Headers] | None,
     start: int,
 ) -> int:
-    """Return the size of the records from `start` on, in a batch that begins with the
-    first record."""
+    """Return the size of the records from `start` on in a batch of all the records."""
     if headers is None:
         ordinary = _ordinary_size(values, keys, timestamps, start)
         if ordinary:
@@ -114,8 +111,7 @@ def exact_size(
 def exact_record_size(
     index: int, delta: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> int:
-    """Return the size of record `index` of a batch; its timestamp is `delta` ms after the first
-    one's."""
+    """Return the size of record `index`, whose timestamp is `delta` ms after the first."""
     body = (
         1  # attributes
         + varint_size(delta)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 
 class TransactionCalls:
-    """The calls of one transactional producer: see `Transactional`. As thread-safe as the
-    producer."""
+    """The calls of one transactional producer, see `Transactional`. Thread-safe."""
 
     def __init__(
         self,

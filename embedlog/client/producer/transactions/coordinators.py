@@ -43,8 +43,7 @@ class Coordinators:
         """True if the cluster had transaction.version 2 or later in its last answer."""
 
     def node(self, group: str | None) -> int | None:
-        """Return the coordinator of a group, or of the transactions (None); None while it is
-        unknown."""
+        """Return the coordinator of a group, or of the transactions (None), if known."""
         return self._nodes.get(group)
 
     @property

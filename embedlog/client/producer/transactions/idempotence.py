@@ -88,8 +88,7 @@ class IdempotentSequences(Sequences):
         return self._has_turn(batch)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        """Return whether sending again helps, for an error about sequences; it may need a new
-        epoch."""
+        """Return whether sending again helps; it may need a new epoch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch.base_sequence < 0:
             return False
@@ -123,8 +122,7 @@ class IdempotentSequences(Sequences):
             self._to_restart.add(key)
 
     def _resolve(self) -> None:
-        """Settle partitions with batches that were given up without an answer, once all have
-        outcomes."""
+        """Settle partitions whose unanswered batches were given up, once all have outcomes."""
         for key in list(self._unresolved):
             sequences = self._partitions[key]
             if sequences.unresolved_end < 0:

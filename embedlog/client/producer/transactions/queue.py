@@ -106,8 +106,7 @@ class RequestQueue:
         return before if not before.needs_coordinator else self._next()
 
     def _interrupted(self, request: TransactionRequest) -> None:
-        """Fail: Ctrl-C, or a defect, ended the taking of an answer, and nobody knows how much was
-        taken."""
+        """Fail: Ctrl-C or a defect left an answer half taken."""
         self._sent = self.pending = None
         self._is_taking = False
         error = errors.UnknownServerError(

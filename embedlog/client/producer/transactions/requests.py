@@ -56,8 +56,7 @@ _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _SEVERAL_KEYS_SINCE = 4
 _NEWEST = 32_767
 _FIRST_PAUSE_MS = 20
-"""Before the first partitions are added again: writing the markers of the last transaction takes
-about this long."""
+"""Until partitions are added again: the last transaction's markers take this long."""
 
 
 class CallResult:
@@ -71,8 +70,7 @@ class CallResult:
         self.is_done = False
         self.error: Exception | None = None
         self.is_told = False
-        """True if the caller has seen the outcome. Until then the same call waits for the same
-        outcome."""
+        """True if the caller has seen the outcome; until then, it is the same call's outcome."""
 
     def succeed(self) -> None:
         self.is_done = True
@@ -225,8 +223,7 @@ class AskVersions(TransactionRequest):
 
 
 class InitProducerId(TransactionRequest):
-    """Asks for the producer's id and an epoch that fences earlier producers and ends their
-    transactions."""
+    """Asks for an id and an epoch; this fences earlier producers and ends their transactions."""
 
     api_key = ApiKey.INIT_PRODUCER_ID
     priority = 1

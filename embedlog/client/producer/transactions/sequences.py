@@ -57,8 +57,7 @@ class PartitionSequences:
 
     @property
     def has_room(self) -> bool:
-        """True if the broker recognizes the oldest batch without an outcome even after one more
-        batch."""
+        """True if the broker recognizes the oldest open batch even after one more."""
         oldest = self.in_flight[0]
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 

@@ -84,8 +84,7 @@ class TransactionalSequences(Sequences):
         return self.queue.advance(now_ms)
 
     def may_drain(self, batch: ProducerBatch) -> bool:
-        """Return whether this first batch of its queue may be sent now; add its partition to the
-        transaction."""
+        """Return whether the batch may be sent; add its partition to the transaction."""
         if batch.base_sequence < 0:
             opened, key = self._status.open, (batch.topic, batch.partition)
             if self._status.state not in SENDS or opened.is_ending:
