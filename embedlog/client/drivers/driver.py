@@ -73,7 +73,10 @@ class Driver:
 
     def exclusively(self, action: Callable[[], None]) -> None:
         """Run `action` while no pass runs; called inside a pass, run it at once."""
-        raise AssertionError(self)
+        if self._runner == get_ident():
+            action()
+        else:
+            self._in_turn(action)
 
     @property
     def is_running_here(self) -> bool:
@@ -86,6 +89,9 @@ class Driver:
         Called from that thread, `close` does not wait: the thread ends after its pass.
         """
         self._transport.wake()
+
+    def _in_turn(self, action: Callable[[], None]) -> None:
+        raise AssertionError(self)
 
     def _may_run(self) -> bool:
         """False where `run` does nothing, see there. Requires: some thread is in a pass."""
@@ -107,39 +113,3 @@ class Driver:
 
 _drivers: dict[int, ref[Driver]] = {}
 """Every driver of this process, by id."""
-
-
-class CallerDriver(Driver):
-    """A driver whose passes are made by its callers, so that Ctrl-C may end one anywhere.
-
-    `recover` is called before the next pass when Ctrl-C has ended a pass, between any two of its
-    steps, or a wait in which the caller's thread had work of the client in hand.
-    """
-
-    def __init__(
-        self,
-        transport: Transport,
-        step: Callable[[], int | None],
-        recover: Callable[[], None] | None = None,
-    ) -> None:
-        super().__init__(transport, step)
-        self._recover = recover
-        self._is_cut_short = False
-        """True if Ctrl-C ended something since `recover` was called."""
-        self._delay_ms: int | None = None
-        """What the last pass returned."""
-
-    def run(self) -> None:
-        if not self._runner or self._may_run():
-            self._pass()
-
-    def _pass(self) -> None:
-        raise AssertionError(self)
-
-    def _note(self, error: BaseException) -> None:
-        if not isinstance(error, Exception):
-            self._is_cut_short = True
-
-    def _until_next_pass(self, left_ms: int) -> int:
-        delay_ms = self._delay_ms
-        return left_ms if delay_ms is None else min(left_ms, max(delay_ms, 1))

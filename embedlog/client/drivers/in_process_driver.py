@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from embedlog.client.drivers.driver import PARK_MS, CallerDriver
+from embedlog.client.drivers.caller_driver import CallerDriver
+from embedlog.client.drivers.driver import PARK_MS
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
@@ -41,33 +42,11 @@ class InProcessDriver(CallerDriver):
         self._pass()
         if is_done():
             return True
-        deadline_ms = self._deadline_ms(timeout_ms)
-        try:
-            while True:
-                listener = self._news.listen(None)
-                try:
-                    self.run()
-                    left_ms = deadline_ms - self._clock.monotonic_ms()
-                    if is_done():
-                        return True
-                    if left_ms <= 0:
-                        return False
-                    self._park(listener.pending, min(left_ms, patience_ms))
-                finally:
-                    self._news.stop_listening(listener)
-        finally:
-            self._news.arrived()
+        return super().wait(is_done, timeout_ms, is_news=is_news, patience_ms=patience_ms)
 
     def run_if_free(self) -> None:
         if not self._runner:
             self._pass()
-
-    def exclusively(self, action: Callable[[], None]) -> None:
-        if self._runner == get_ident():
-            action()
-            return
-        with self._own_turn:
-            action()
 
     def _pass(self) -> None:
         # No Ctrl-C can come between the moment when `with` has the lock and its release.
@@ -84,6 +63,10 @@ class InProcessDriver(CallerDriver):
                 raise
             finally:
                 self._runner = 0
+
+    def _in_turn(self, action: Callable[[], None]) -> None:
+        with self._own_turn:
+            action()
 
     def _park(self, news: Pending[object], left_ms: int) -> None:
         try:

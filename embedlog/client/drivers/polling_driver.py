@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from embedlog.client.drivers.driver import PARK_MS, CallerDriver
+from embedlog.client.drivers.caller_driver import CallerDriver
 from embedlog.client.drivers.turn_lock import TurnLock
 
 TYPE_CHECKING = False
@@ -34,47 +34,9 @@ class PollingDriver(CallerDriver):
         self._poller: dict[str, int] = {}
         """The waiting thread that polls; `setdefault` makes one thread win."""
 
-    def wait(
-        self,
-        is_done: Callable[[], bool],
-        timeout_ms: int | None,
-        *,
-        is_news: Callable[[], bool] | None = None,
-        patience_ms: int = PARK_MS,
-    ) -> bool:
-        if self._runner == get_ident():
-            return self._is_done_inside(is_done)
-        deadline_ms = self._deadline_ms(timeout_ms)
-        try:
-            while True:
-                listener = self._news.listen(None)
-                try:
-                    self.run()
-                    left_ms = deadline_ms - self._clock.monotonic_ms()
-                    if is_done():
-                        return True
-                    if left_ms <= 0:
-                        return False
-                    self._park(listener.pending, min(left_ms, patience_ms))
-                finally:
-                    self._news.stop_listening(listener)
-        finally:
-            # This thread may have polled: another waiting thread takes over.
-            self._news.arrived()
-
     def run_if_free(self) -> None:
         if not self._runner and not self._turns.is_taken:
             self._pass()
-
-    def exclusively(self, action: Callable[[], None]) -> None:
-        if self._runner == get_ident():
-            action()
-            return
-        self._turns.acquire(self._transport.wake)
-        try:
-            action()
-        finally:
-            self._turns.release()
 
     def _pass(self) -> None:
         self._turns.acquire(self._transport.wake)
@@ -94,6 +56,9 @@ class PollingDriver(CallerDriver):
                 self._runner = 0
         finally:
             self._turns.release()
+
+    def _in_turn(self, action: Callable[[], None]) -> None:
+        self._turns.run(action, self._transport.wake)
 
     def _park(self, news: Pending[object], left_ms: int) -> None:
         if self._poller.setdefault("thread", get_ident()) != get_ident():

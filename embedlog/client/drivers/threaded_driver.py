@@ -66,16 +66,6 @@ class ThreadedDriver(Driver):
     def run_if_free(self) -> None:
         self.run()
 
-    def exclusively(self, action: Callable[[], None]) -> None:
-        if self._runner == get_ident():
-            action()
-            return
-        self._turns.acquire(self._transport.wake)
-        try:
-            action()
-        finally:
-            self._turns.release()
-
     def close(self, timeout_ms: int) -> None:
         self._thread.stop()
         self._transport.wake()
@@ -94,3 +84,6 @@ class ThreadedDriver(Driver):
             self._turns.release()
         self._news.arrived()
         return delay_ms
+
+    def _in_turn(self, action: Callable[[], None]) -> None:
+        self._turns.run(action, self._transport.wake)

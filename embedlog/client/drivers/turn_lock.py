@@ -50,6 +50,14 @@ class TurnLock:
             self._drop_lost(mine.thread)
             raise
 
+    def run(self, action: Callable[[], None], hurry: Callable[[], None]) -> None:
+        """Run `action` in a turn of this thread."""
+        self.acquire(hurry)
+        try:
+            action()
+        finally:
+            self.release()
+
     def release(self) -> None:
         """Give the turn to the thread that has waited longest."""
         self._leave(self._line[0])

@@ -60,8 +60,9 @@ class IdempotentSequences(Sequences):
         """
         if self.producer_id >= 0:
             self._resolve()
-            is_on_wire = [self._partitions[key].is_on_wire for key in self._to_restart]
-            if is_on_wire and not any(is_on_wire):
+            if self._to_restart and not any(
+                [self._partitions[key].is_on_wire for key in self._to_restart]
+            ):
                 self._raise_epoch()
             if self.producer_id >= 0:
                 return None
