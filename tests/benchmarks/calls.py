@@ -25,7 +25,7 @@ _SETTLE_S = 0.05
 
 
 class Counter:
-    """Counts what runs below a call, the call itself included."""
+    """Counts the calls and opcodes below a call, with the call itself."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -38,7 +38,7 @@ class Counter:
             call()
         finally:
             sys.settrace(None)
-        # The lambda around it, and this end of the trace, are none of its own.
+        # The lambda around the call, and the end of the trace, do not count.
         self.calls = [each for each in self.calls if "<lambda>" not in each]
 
     def _enter(self, frame: Any, event: str, _argument: object) -> Any:
@@ -54,7 +54,7 @@ class Counter:
 
 
 def measured(call: Callable[[], object]) -> Counter:
-    """What `call` costs once it has been made a few hundred times: the least of some runs."""
+    """Return the cost of `call` after a few hundred calls: the least of some runs."""
     for _ in range(_WARM_UP):
         call()
     found = []
@@ -66,7 +66,7 @@ def measured(call: Callable[[], object]) -> Counter:
 
 
 def trips(cluster: embedlog.Cluster) -> dict[str, Callable[[], object]]:
-    """What is counted, by name."""
+    """Return the calls to count, by name."""
     cluster.create_topic("events", 1)
     producer = cluster.producer()
     value = b"x" * 100
@@ -102,7 +102,8 @@ _CLIENT_THREADS = ("MainThread", "embedlog-producer")
 
 
 def over_tcp(*arguments: str) -> None:
-    """Print the least calls of a record over TCP with default settings, thread by thread."""
+    """Print the calls of a record over TCP with default settings, by thread: the least of some
+    runs."""
     calls = ThreadCalls()
     with embedlog.open() as cluster:
         cluster.create_topic("events", 1)

@@ -1,4 +1,4 @@
-"""Kafka's keys, their defaults and rules; what is wrong is refused, what is unknown is named."""
+"""Kafka's keys, their defaults and rules; wrong values are refused, unknown keys warned of."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_settings_without_effect_say_so_once() -> None:
                 "no effect of 'sasl.username', 'ssl.truststore.location': "
                 "security.protocol is PLAINTEXT"
             )
-        # Their defaults, and what has an effect, are nothing to warn of.
+        # Defaults, and settings with an effect, cause no warning.
         assert not _warned(lambda: cluster.producer(security_protocol="PLAINTEXT", linger_ms=5))
         assert not _warned(lambda: embedlog.Consumer(address, reconnect_backoff_ms=7))
         assert not _warned(lambda: embedlog.Producer(bootstrap_servers=address))

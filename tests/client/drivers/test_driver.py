@@ -136,7 +136,7 @@ def test_a_callback_may_close_the_producer(connect: Any) -> None:
     assert closed.is_set()
     with pytest.raises(embedlog.ClosedError):
         producer.send("close", b"b")
-    # A thread of the producer's that was left in a wait would spin on its closed sockets.
+    # A thread of the producer that still waits would spin on its closed sockets.
     for thread in set(threading.enumerate()) - before:
         thread.join(5)
         assert not thread.is_alive(), thread.name
@@ -181,7 +181,7 @@ class Sleepy:
 
 
 def test_a_thread_and_those_who_wait_do_not_keep_each_other_awake() -> None:
-    """Each pass tells those who wait that there may be news; they once asked for a pass each."""
+    """Each pass may wake a waiting thread; once, that thread requested another pass each time."""
     passes: list[int] = []
     driver = ThreadedDriver(
         Sleepy(),  # type: ignore[arg-type]
@@ -236,7 +236,7 @@ def test_the_impatient_look_themselves() -> None:
 def test_who_asks_for_the_turn_ends_a_poll_that_began_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The turn was free when the thread came, and somebody polled before it asked."""
+    """The turn was free when the thread came, and another thread polled before it took the turn."""
     transport = Sleepy()
     asks, polls = threading.Event(), threading.Event()
     passes: list[int] = []

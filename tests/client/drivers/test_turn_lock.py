@@ -1,4 +1,4 @@
-"""The turn goes from thread to thread in the order of asking, and is never lost."""
+"""The turn goes to threads in the order of their calls, and is never lost."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_turn_is_held_by_one_thread_at_a_time() -> None:
 
 def test_a_turn_that_ctrl_c_has_left_taken_is_given_back_by_the_next_asking() -> None:
     lock = TurnLock()
-    lock.acquire()  # and the interrupt comes before anything that would give it back
+    lock.acquire()  # and the interrupt comes before the code that gives it back
     taken: list[str] = []
 
     def take() -> None:

@@ -44,7 +44,7 @@ class FakeChannel:
 
 
 class FakeChannels:
-    """Connections to a scripted broker; `holds` answers back, `refuses` addresses."""
+    """Connections to a scripted broker; `holds` keeps answers back, `refuses` holds addresses."""
 
     is_waiting = False
 
@@ -61,8 +61,7 @@ class FakeChannels:
         self.is_deaf = False
         self.served = dict(SERVED)
         self.identities: dict[tuple[str, int], tuple[str, int]] = {}
-        """By address: cluster and node id of who listens there, if it checks for whom it is taken.
-        """
+        """By address: cluster id and node id of a listener that checks whom the client expects."""
         self.expected: list[tuple[str | None, int]] = []
         """Cluster and node id in each ApiVersions of version 5."""
         self.throttle_ms = 0
@@ -175,7 +174,7 @@ def test_a_request_connects_and_agrees_on_versions(
     assert network.versions(ANY_NODE) is None
     response = finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
     assert response.cluster_id == "scripted"
-    # The newest ApiVersions is refused, and asked again in the version that was listed.
+    # The broker refuses the newest ApiVersions; the client repeats it in the listed version.
     assert channels.requests == [("ApiVersions", 5), ("ApiVersions", 4), ("MetadataRequest", 13)]
     assert network.versions(ANY_NODE) == channels.served
 
@@ -367,7 +366,7 @@ def test_acks_0_is_done_when_it_is_written(channels: FakeChannels, runtime: SimR
 
 
 class StandingStill(FakeChannels):
-    """A peer that takes nothing for the time being."""
+    """A peer that reads nothing for now."""
 
     taken_max = 0
 
@@ -436,7 +435,7 @@ def test_buffer_memory_bounds_what_has_not_left(runtime: SimRuntime) -> None:
 
 
 class TwoNodes(FakeChannels):
-    """The answers of the second node to Produce can be held back."""
+    """A cluster whose second node can hold back its answers to Produce."""
 
     holds_second = False
 
@@ -484,7 +483,7 @@ def test_a_topic_in_use_outlives_the_refresh_of_metadata(runtime: SimRuntime) ->
 
 
 def test_an_answer_is_matched_to_what_was_sent(runtime: SimRuntime) -> None:
-    """Whatever is known of the topic by then."""
+    """Even if the metadata of the topic has changed meanwhile."""
     broker = ScriptedBroker({"t": 4}, runtime)
     broker.leaders = {("t", 1): 2, ("t", 3): 2}
     channels = TwoNodes(broker, runtime)
@@ -639,7 +638,7 @@ def test_a_throttled_node_says_for_how_long(channels: FakeChannels, runtime: Sim
 def test_a_broker_that_throttles_by_itself_is_not_spared_by_the_client(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:
-    """Before KIP-219 (Metadata 6) the broker answered when the time was over."""
+    """Before KIP-219 (Metadata 6) the broker delayed its answer instead."""
     network = client(channels, runtime)
     channels.served[3] = (0, 5)
     channels.throttle_ms = 700
@@ -803,7 +802,7 @@ def test_a_producer_waits_for_its_node_without_using_up_retries(
 
 
 def test_sending_alone_keeps_the_connection_busy() -> None:
-    """Without a thread and without a flush, each send also takes the answers that came."""
+    """Without a thread and without a flush, each send also takes the answers that arrived."""
     import embedlog
 
     with embedlog.open(num_partitions=1) as cluster:
@@ -814,7 +813,8 @@ def test_sending_alone_keeps_the_connection_busy() -> None:
 
 
 def test_a_producer_lives_through_cut_connections() -> None:
-    """Every acknowledged record is there once, in order, though connections break all the time."""
+    """Every acknowledged record is there once, in order, although connections break all
+    the time."""
     import embedlog
 
     with embedlog.open(num_partitions=1) as cluster:

@@ -1,4 +1,4 @@
-"""What an acknowledged record may cost, counted: the same on every machine."""
+"""The cost of an acknowledged record, counted: the same on every machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def counted(*arguments: str) -> str:
-    """What `tests.benchmarks.calls` prints.
+    """Return the output of `tests.benchmarks.calls`.
 
     It runs in a process of its own, without locks that check their order: those take calls.
     """

@@ -124,7 +124,7 @@ def test_a_leader_is_slow_when_its_batches_wait_longer_than_the_time_out() -> No
 
 
 class Draws:
-    """The chance of a producer, whose next number the test names."""
+    """A producer's random numbers; the test sets the next one."""
 
     def __init__(self) -> None:
         self.drawn = 0

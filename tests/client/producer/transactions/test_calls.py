@@ -1,4 +1,4 @@
-"""The calls about transactions: their order, their requests, and what they refuse."""
+"""The calls about transactions: their order, their requests, and their refusals."""
 
 from __future__ import annotations
 
