@@ -94,9 +94,9 @@ class NetworkClient:
             checks_identity=settings["metadata.cluster.check.enable"],
         )
         self._due_ms = 0
-        """A time before the next end of any deadline, back-off or throttling."""
+        """No deadline, back-off or throttling ends before this time."""
         self._idle_due_ms = 0
-        """A time before any connection reaches connections.max.idle.ms."""
+        """No connection is idle for connections.max.idle.ms before this time."""
         self._owes_time = False
         """True after a poll with events, until `_keep_time` has run."""
         self._is_woken = False
@@ -123,18 +123,18 @@ class NetworkClient:
                 return _failed(errors.Network(f"node {node_id} is not known"))
             connection = found
         due_ms = now_ms + (self._request_timeout_ms if timeout_ms is None else timeout_ms)
+        self._due_ms = min(self._due_ms, due_ms)
         pending: Pending[R] = Pending()
         try:
             connection.requests.add(NodeRequest(request, version, due_ms, pending))
             if connection.state == ConnectionState.READY:
                 connection.flush(now_ms)
                 if connection.throttled_until_ms > now_ms:
-                    due_ms = min(due_ms, connection.throttled_until_ms)
+                    self._due_ms = min(self._due_ms, connection.throttled_until_ms)
             elif connection.state == ConnectionState.DISCONNECTED:
                 self._connector.connect_if_due(connection, now_ms)
                 if connection.retry_at_ms > now_ms:
-                    due_ms = min(due_ms, connection.retry_at_ms)
-            self._due_ms = min(self._due_ms, due_ms)
+                    self._due_ms = min(self._due_ms, connection.retry_at_ms)
         except BaseException as error:
             self._cut_short(error)
             raise
@@ -293,14 +293,15 @@ class NetworkClient:
 
     def _keep_time(self, now_ms: int) -> None:
         """Do everything that is due by `now_ms` on every connection; find the next due time."""
-        # A callback of a request that fails here may send another request, and so lower `_due_ms`.
-        self._due_ms = NEVER_MS
-        self._idle_due_ms = NEVER_MS if self._idle_max_ms < 0 else now_ms + self._idle_max_ms
+        self._due_ms = now_ms  # an interrupt may come before the walk is complete
         for connection in self._nodes.all():
             self._keep_time_of(connection, now_ms)
-            self._due_ms = min(self._due_ms, connection.next_due_ms(now_ms))
-            if connection.state == ConnectionState.READY and self._idle_max_ms >= 0:
-                self._idle_due_ms = min(self._idle_due_ms, connection.used_ms + self._idle_max_ms)
+        # Only now: callbacks of failed requests may have sent others.
+        connections = self._nodes.all()
+        self._due_ms = min([each.next_due_ms(now_ms) for each in connections], default=NEVER_MS)
+        used = [each.used_ms for each in connections if each.state == ConnectionState.READY]
+        is_limited = self._idle_max_ms >= 0
+        self._idle_due_ms = min([*used, now_ms]) + self._idle_max_ms if is_limited else NEVER_MS
 
     def _keep_time_of(self, connection: NodeConnection, now_ms: int) -> None:
         if not connection.is_busy:

@@ -114,16 +114,15 @@ class NodeRequests:
         return len(leaving) < count
 
     def next_deadline_ms(self) -> int:
-        """Return the earliest deadline; NEVER_MS if there is none."""
-        deadlines = [queue[0].deadline_ms for queue in (self._in_flight, self._waiting) if queue]
-        if self._leaving:
-            deadlines.append(self._leaving[0][1].deadline_ms)
+        """Return the earliest deadline that a take of overdue requests obeys, or NEVER_MS."""
+        deadlines = [each.deadline_ms for each in self._written()]
+        if self._waiting:
+            deadlines.append(self._waiting[0].deadline_ms)
         return min(deadlines, default=NEVER_MS)
 
     def overdue(self, now_ms: int) -> list[NodeRequest]:
         """Return the written requests that ran out of time; the caller closes the connection."""
-        written = [*self._in_flight, *[each for _, each in self._leaving]]
-        return [each for each in written if each.deadline_ms <= now_ms]
+        return [each for each in self._written() if each.deadline_ms <= now_ms]
 
     def take_overdue_waiting(self, now_ms: int) -> list[NodeRequest]:
         """Take the requests that ran out of time before they were written."""
@@ -142,3 +141,6 @@ class NodeRequests:
         self._leaving.clear()
         self._waiting.clear()
         return [request for request in lost if not request.pending.done()]
+
+    def _written(self) -> list[NodeRequest]:
+        return [*self._in_flight, *[each for _, each in self._leaving]]

@@ -242,6 +242,23 @@ def test_the_deadline_of_an_answered_request_does_not_count_for_the_next(
     assert isinstance(pending.error(), errors.RequestTimedOut)
 
 
+def test_a_request_behind_a_slower_one_has_a_deadline_of_its_own(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.holds = True
+    slow = network.send(ANY_NODE, MetadataRequest(topics=None), timeout_ms=60_000)
+    quick = network.send(ANY_NODE, MetadataRequest(topics=None), timeout_ms=500)
+    sent_ms = runtime.clock.monotonic_ms()
+    network.poll()
+    while not quick.done():
+        network.wait(quick, 10_000)
+    assert runtime.clock.monotonic_ms() == sent_ms + 500
+    assert isinstance(quick.error(), errors.RequestTimedOut)
+    assert isinstance(slow.error(), errors.Network)
+
+
 def test_a_request_costs_the_same_however_many_nodes_there_are(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:
