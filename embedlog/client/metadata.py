@@ -275,7 +275,9 @@ class Metadata:
             raise self.failure
         if not response.brokers:
             # The broker has only begun to learn about its cluster.
-            self._take_failure(errors.Network("the broker knows no broker"), question, now_ms)
+            self._take_failure(
+                errors.Network("the broker does not know its cluster yet"), question, now_ms
+            )
             return
         self.last_error = None
         told_news = self._update(response, was_all=question.asks_all)

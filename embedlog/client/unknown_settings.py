@@ -35,7 +35,7 @@ _ELSEWHERE = {
     "dr.cb": "has no effect: send(..., on_delivery=...) takes the callback",
     "dr.msg.cb": "has no effect: send(..., on_delivery=...) takes the callback",
     "enable.auto.offset.store": "has no effect: poll moves the positions, commit stores them",
-    "enable.partition.eof": "has no effect: current_lag tells when a partition has been read",
+    "enable.partition.eof": "has no effect: current_lag shows when a partition has been read",
     "error.cb": "has no effect: errors are raised, or passed to futures and callbacks",
     "fetch.message.max.bytes": "is 'max.partition.fetch.bytes' here",
     "fetch.wait.max.ms": "is 'fetch.max.wait.ms' here",

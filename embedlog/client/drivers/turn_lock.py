@@ -96,4 +96,4 @@ class _Ticket:
         try:
             self.gate.release()
         except RuntimeError:
-            return  # it has it
+            return  # it has the turn already

@@ -144,5 +144,5 @@ class ConnectionSetup:
         """Return the step of a SASL request. Before Kafka 1.0 SASL had no requests: unsupported."""
         version = self.newest_version(type(request))
         if declaration(type(request)).api == ApiKey.SASL_HANDSHAKE and not version:
-            raise errors.UnsupportedVersion("SASL as before Kafka 1.0")
+            raise errors.UnsupportedVersion("SASL without requests, as before Kafka 1.0")
         return request, version

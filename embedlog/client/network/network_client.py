@@ -39,7 +39,7 @@ _STATES = {
     ConnectionState.READY: "connected",
 }
 _SILENT = "; it never said what it serves: is it a Kafka listener, and without TLS?"
-_UNAUTHENTICATED = "; the authentication was not over"
+_UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100

@@ -133,7 +133,7 @@ class RecordAccumulator:
                 if is_sticky and queue is not queue.topic.sticky_queue:
                     queue = self._follow_sticky(queue.topic, size)
                     batch = queue.open
-            elif batch.is_closed or (  # a KeyboardInterrupt came just then
+            elif batch.is_closed or (  # left behind by a KeyboardInterrupt
                 batch.size + size > batch.size_limit
                 and not (self._is_exact and batch.has_room(size, timestamp, key, value, headers))
             ):
@@ -175,7 +175,7 @@ class RecordAccumulator:
         """
         with self.lock:
             if self._is_closed:
-                raise ClosedError("the producer was closed while records were on their way into it")
+                raise ClosedError("the producer was closed while records were being sent")
             if not self.pool.reserve(batch.size):
                 return False
             batch.memory = batch.size
@@ -269,7 +269,7 @@ class RecordAccumulator:
                         queue.topic.produced(queue, batch.size)
                 del self.active[queue]
                 if queue.batches:
-                    self.active[queue] = None  # it is the last one now
+                    self.active[queue] = None  # it comes last now
                 if is_single:
                     return found
         self.next_due_ms = next_due_ms
@@ -345,7 +345,7 @@ class RecordAccumulator:
 
     def _begin(self, queue: PartitionQueue, records: Columns, size: int) -> ProducerBatch | None:
         if self._is_closed:
-            raise ClosedError("the producer was closed while a record was on its way into it")
+            raise ClosedError("the producer was closed while a record was being sent")
         memory = self._batch_size
         limit = self._limit
         if self._compresses:

@@ -174,7 +174,7 @@ class Destinations:
         if is_refused():
             metadata.wanted.forget([name])
             code = metadata.errors[name].code
-            text = "and sending to it makes none (auto.create.topics.enable=false)"
+            text = "and sending to it does not create it (auto.create.topics.enable=false)"
             raise error_for(code, f"there is no topic {name!r}, {text}")
         last = metadata.last_error or metadata.errors.get(name)
         reason = f"no answer from {self._transport!r}" if last is None else str(last)

@@ -213,7 +213,7 @@ class BatchOutcomes:
     def too_old(self, batch: ProducerBatch, where: str) -> None:
         """Give up a batch that was in the producer for delivery.timeout.ms."""
         last = batch.last_error or self._metadata.last_error
-        why = "" if last is None else f" What failed last: {last}"
+        why = "" if last is None else f" The last error was: {last}"
         error = TimedOut(
             f"{batch.record_count} records for {batch.topic}-{batch.partition} were {where} for "
             f"delivery.timeout.ms={self._delivery_timeout_ms}, {batch.attempts} retries: is the "

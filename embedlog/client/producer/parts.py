@@ -15,13 +15,11 @@ from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.drivers.driver import Driver
     from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.producer.transactions.calls import TransactionCalls
     from embedlog.client.producer.transactions.manager import TransactionManager
     from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
-    from embedlog.runtime import Clock
     from embedlog.transport import Transport
 
 
@@ -58,7 +56,13 @@ class ProducerParts:
             awaited=accumulator.incomplete.topics,
         )
         self.memory = MemoryWait(accumulator, self.passes.driver, settings, runtime.clock)
-        self.transactions = _calls(manager, self.passes.driver, accumulator, settings, self.clock)
+        self.transactions: TransactionCalls | None = None
+        if manager is not None:
+            from embedlog.client.producer.transactions.calls import TransactionCalls
+
+            self.transactions = TransactionCalls(
+                manager, self.passes.driver, accumulator, settings, self.clock
+            )
 
     def metrics(self) -> dict[str, float]:
         """Return the counters under Kafka's names; times are in ms unless named otherwise."""
@@ -130,17 +134,3 @@ def _numbers(
     from embedlog.client.producer.transactions.idempotence import IdempotentSequences
 
     return IdempotentSequences(transport, settings), None
-
-
-def _calls(
-    manager: TransactionManager | None,
-    driver: Driver,
-    accumulator: RecordAccumulator,
-    settings: Settings,
-    clock: Clock,
-) -> TransactionCalls | None:
-    if manager is None:
-        return None
-    from embedlog.client.producer.transactions.calls import TransactionCalls
-
-    return TransactionCalls(manager, driver, accumulator, settings, clock)

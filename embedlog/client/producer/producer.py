@@ -290,7 +290,9 @@ class Producer(Transactional):
         self._check_open()
         if not self._passes.flush(milliseconds(timeout, "flush")):
             count = self._accumulator.incomplete.record_count()
-            raise TimedOut(f"{count} records had no outcome after {timeout} s; they are still sent")
+            raise TimedOut(
+                f"{count} records had no outcome after {timeout} s; they are still being sent"
+            )
 
     def close(self, timeout: float | None = None) -> None:
         """Send everything, wait for it at most `timeout` seconds, and give back all resources.
@@ -414,7 +416,7 @@ class Endings:
         error = attempt(producer.close, _LAST_S)
         if error is not None:
             # A user's callback raised: the cluster or the interpreter still ends.
-            _log.error("a producer that nobody closed: %s", error, exc_info=error)
+            _log.error("closing a forgotten producer failed: %s", error, exc_info=error)
 
 
 def attended(

@@ -192,7 +192,7 @@ class RequestSender:
             return False
         size = self._planned.get(node_id, 0) + batch.size
         may_go = size <= self._settings.request_size_max or node_id not in self._planned
-        self._planned[node_id] = size  # also when it has no room: nothing goes before it
+        self._planned[node_id] = size  # even without room: no later batch may overtake it
         return may_go
 
     # A request

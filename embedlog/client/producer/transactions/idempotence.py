@@ -60,9 +60,8 @@ class IdempotentSequences(Sequences):
         """
         if self.producer_id >= 0:
             self._resolve()
-            if self._to_restart and not any(
-                [self._partitions[key].is_on_wire for key in self._to_restart]
-            ):
+            waiting = self._to_restart
+            if waiting and not any(self._partitions[key].is_on_wire for key in waiting):
                 self._raise_epoch()
             if self.producer_id >= 0:
                 return None
