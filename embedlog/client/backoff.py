@@ -20,8 +20,6 @@ _DOUBLINGS_MAX = 30
 class Backoff:
     """The pauses between attempts, in ms: `first_ms`, twice that, and so on up to `longest_ms`."""
 
-    __slots__ = ("_below", "_first_ms", "_longest_ms")
-
     def __init__(self, first_ms: int, longest_ms: int, below: Callable[[int], int]) -> None:
         """`below(n)` draws a number of [0, n). `longest_ms` also limits the first pause."""
         self._first_ms = min(first_ms, longest_ms)
@@ -48,8 +46,6 @@ class Backoff:
 
 class Retry:
     """The moment from which the next attempt at one thing may be made."""
-
-    __slots__ = ("_backoff", "_not_before_ms", "failure_count")
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff

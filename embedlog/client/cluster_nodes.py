@@ -30,8 +30,6 @@ class Node(Value):
 class ClusterNodes:
     """The brokers of the last answer. `by_id` is replaced, never changed: read it freely."""
 
-    __slots__ = ("_transport", "by_id", "cluster_id", "controller_id")
-
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.by_id: dict[int, Node] = {}

@@ -41,8 +41,6 @@ _log = Logger("client")
 class InterceptorChain:
     """The interceptors of one client. Thread-safe if the interceptors are."""
 
-    __slots__ = ("_interceptors",)
-
     def __init__(self, given: Iterable[Any], settings: Mapping[str, Any]) -> None:
         """`settings` are the client's, by their dotted names.
 

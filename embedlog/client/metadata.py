@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from embedlog.client.settings import Settings
-    from embedlog.client.wanted_topics import Question
+    from embedlog.client.wanted_topics import MetadataQuestion
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.fetch import NodeEndpoint as EndpointInFetch
@@ -87,8 +87,6 @@ class PartitionInfo(Value):
 class TopicInfo:
     """One topic. `topic_id` tells it from a deleted topic of the same name."""
 
-    __slots__ = ("available", "is_internal", "name", "partitions", "topic_id")
-
     def __init__(
         self, name: str, topic_id: bytes, is_internal: bool, partitions: list[PartitionInfo]
     ) -> None:
@@ -135,7 +133,7 @@ class Metadata:
         self.last_error: KafkaError | None = None
         """The reason why the last request got no answer; None if it got one."""
         self.pending: Pending[MetadataResponse] | None = None
-        self._question: Question | None = None
+        self._question: MetadataQuestion | None = None
         """The last request, and its scope."""
 
     # Lookups
@@ -290,7 +288,7 @@ class Metadata:
         else:
             self._pauses.settle(now_ms, pauses=not in_process)
 
-    def _take_failure(self, error: BaseException, question: Question, now_ms: int) -> None:
+    def _take_failure(self, error: BaseException, question: MetadataQuestion, now_ms: int) -> None:
         if not isinstance(error, KafkaError) or not error.retriable:
             self.failure = as_kafka_error(error)
             raise error

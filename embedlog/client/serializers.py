@@ -70,8 +70,6 @@ def json_deserializer(data: bytes | None) -> object:
 class Converter:
     """One serializer or deserializer of one client, in any of its forms."""
 
-    __slots__ = ("_function", "_takes_topic", "given", "name", "setting")
-
     def __init__(self, setting: str, given: Any, settings: Mapping[str, Any]) -> None:
         """Configure `given`, the value of a client's `setting` such as value.serializer.
 

@@ -47,8 +47,6 @@ class Waiter:
     see after `advance`, for the same reason.
     """
 
-    __slots__ = ("_clock", "_metadata", "_signal", "_transport", "_watched")
-
     def __init__(self, transport: Transport, metadata: Metadata) -> None:
         self._transport = transport
         self._metadata = metadata

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from wire.schemas.metadata import MetadataRequest
 
 
-class Question(Value):
+class MetadataQuestion(Value):
     """One metadata request."""
 
     request: MetadataRequest
@@ -73,7 +73,7 @@ class WantedTopics:
         self.forget(idle)
         return idle
 
-    def next_question(self, *, only_new: bool) -> Question:
+    def next_question(self, *, only_new: bool) -> MetadataQuestion:
         """Return the next request: only about new topics, or about all wanted ones."""
         from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -87,4 +87,4 @@ class WantedTopics:
         request = MetadataRequest(
             topics=topics, allow_auto_topic_creation=self._create_topics and topics is not None
         )
-        return Question(request, asks_all=asks_all, is_partial=is_partial)
+        return MetadataQuestion(request, asks_all=asks_all, is_partial=is_partial)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Listener:
+class WaitingThread:
     """One waiting thread."""
 
     __slots__ = ("is_news", "pending")
@@ -24,20 +24,18 @@ class Listener:
 class News:
     """Thread-safe."""
 
-    __slots__ = ("_listeners", "_lock")
-
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        self._listeners: list[WaitingThread] = []
         self._lock = ranked_lock(Rank.NEWS)
 
-    def listen(self, is_news: Callable[[], bool] | None) -> Listener:
+    def listen(self, is_news: Callable[[], bool] | None) -> WaitingThread:
         """Wake the caller once, at the first news for which `is_news()` is true."""
-        listener = Listener(is_news)
+        listener = WaitingThread(is_news)
         with self._lock:
             self._listeners.append(listener)
         return listener
 
-    def stop_listening(self, listener: Listener) -> None:
+    def stop_listening(self, listener: WaitingThread) -> None:
         with self._lock:
             if listener in self._listeners:
                 self._listeners.remove(listener)

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 class HeldWrites:
     """Writes to the channels of one client: see `embedlog.transport.Writes`."""
 
-    __slots__ = ("_channels", "_held")
-
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._held: dict[Any, list[Payload]] | None = None

@@ -69,8 +69,6 @@ class IncompleteBatches(dict[ProducerBatch, None]):
 class Care:
     """Whether somebody looks after open batches."""
 
-    __slots__ = ("is_armed", "is_relied_on")
-
     def __init__(self) -> None:
         self.is_armed = False
         """True if a later pass will look at open batches without a further call."""
@@ -393,8 +391,6 @@ def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
 
 class BufferPool:
     """The bytes of buffer.memory. Requires: the accumulator's lock. Never waits."""
-
-    __slots__ = ("available", "total", "waiting")
 
     def __init__(self, total: int) -> None:
         self.total = total

@@ -281,8 +281,6 @@ _log = Logger("client")
 class Failures:
     """The failed batches of one producer, the newest `_KEPT_MAX` of them."""
 
-    __slots__ = ("_are_told", "_failed")
-
     def __init__(self, *, are_told: bool) -> None:
         """`are_told`: the call that ends a transaction reports all failures."""
         self._are_told = are_told

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.metadata import TopicInfo
 
-    Partition = Callable[..., int]
+    ChoosePartition = Callable[..., int]
     """Takes the topic, the serialized key and value, and the key and value before that."""
 
 _SEED = 0x9747B28C
@@ -87,8 +87,6 @@ _BY_NAME = {
 class ChosenPartitioner:
     """The user's partitioner as one function, and its `close`."""
 
-    __slots__ = ("_close", "choose")
-
     def __init__(self, given: Any, settings: Mapping[str, Any]) -> None:
         """Make the object if a class is given, and configure it.
 
@@ -108,7 +106,7 @@ class ChosenPartitioner:
         configure = getattr(made, "configure", None)
         if configure is not None:
             configure(settings)
-        self.choose: Partition = _with_all(choose, made)
+        self.choose: ChoosePartition = _with_all(choose, made)
         self._close = getattr(made, "close", None)
 
     def close(self) -> None:
@@ -116,7 +114,7 @@ class ChosenPartitioner:
             self._close()
 
 
-def _with_all(choose: Callable[..., Any], made: Any) -> Partition:
+def _with_all(choose: Callable[..., Any], made: Any) -> ChoosePartition:
     """Return a function of all five arguments that calls the user's function in its form."""
     name = describe(choose)
 

@@ -26,8 +26,6 @@ class NodeLatencies:
     thread-safe: the accumulator uses it under its lock.
     """
 
-    __slots__ = ("_drained_ms", "_ready_ms", "_timeout_ms")
-
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._ready_ms: dict[int, int] = {}

@@ -41,8 +41,6 @@ _HEADER_OVERHEAD = 10
 class RecordLimits:
     """The limits of one record's size: max.request.size, and all of buffer.memory."""
 
-    __slots__ = ("_limits", "size_max", "surely_fits")
-
     def __init__(self, settings: Settings) -> None:
         self._limits = {name: settings[name] for name in ("max.request.size", "buffer.memory")}
         self.size_max: int = min(self._limits.values())

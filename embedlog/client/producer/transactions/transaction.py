@@ -25,8 +25,6 @@ class Transaction:
     embedlog.client.errors.IllegalState: transaction: the producer has no transactional.id
     """
 
-    __slots__ = ("_is_open", "_producer", "_send", "_send_batch")
-
     def __init__(
         self,
         producer: Transactional,
