@@ -38,9 +38,11 @@ CLASS_ATTRIBUTES_MAX = 15
 
 LARGE_CLASSES = {
     "Admin": "Kafka's calls, and those of its twin in `aio`",
+    "Broker": "the door, and what all APIs share",
     "Cluster": "the calls of a cluster's owner",
     "ClusterMember": "the life of one broker: a step each",
     "Consumer": "Kafka's calls, and those of its twin in `aio`",
+    "LogTasks": "recurring work of a data directory: a method each",
     "Producer": "Kafka's calls, and those of its twin in `aio`",
 }
 """Classes with more than CLASS_METHODS_MAX methods, each with the reason why it is one idea."""

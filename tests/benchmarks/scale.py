@@ -29,9 +29,9 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.hand_over import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
-from embedlog.storage.staging.staging import discard
+from embedlog.storage.staging.exchange import discard
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 from tests.support.process_tree import Peak, Watch, cpu_seconds
 
 RECORDS = (1_000_000, 10_000_000)

@@ -13,7 +13,7 @@ from embedlog.cluster.cluster import Cluster
 from embedlog.errors import ConfigError, DirectoryLocked, EmbedlogError
 from embedlog.spark.hand_over import commit
 from embedlog.storage import paths
-from embedlog.storage.state_files.staged_manifest import Manifest
+from embedlog.storage.staging.manifest import Manifest
 from embedlog.testing import SimFiles, sim_runtime
 from wire.error_codes import ErrorCode
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic

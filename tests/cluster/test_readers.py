@@ -15,9 +15,8 @@ from embedlog.errors import ConfigError, TimedOut
 from embedlog.reader.reader import LogDirectoryReader
 from embedlog.runtime import real_runtime
 from embedlog.spark.hand_over import commit
-from embedlog.storage.staging.replacement_manifest import Replacement
-from embedlog.storage.staging.staging import StagedWriter
-from embedlog.storage.state_files.staged_manifest import Manifest
+from embedlog.storage.staging.manifest import Manifest, Replacement
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.testing import SimRuntime
 from tests.cluster.conftest import leader_of, until
 from tests.support.commits import expect_commits

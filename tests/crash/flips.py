@@ -21,7 +21,7 @@ from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.storage.degradation import CUT, QUARANTINED
 from embedlog.storage.log.gaps import read_gaps_below
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.crash.oracle import parse_segment
 from tests.crash.report import Options, Report
@@ -116,7 +116,7 @@ def _flip(
     file.write([bytes([file.view(bit // 8, 1)[0] ^ 1 << bit % 8])], bit // 8)
     file.sync()
     report.add("bits")
-    is_found = any(Verification(flipped, "data", lambda _: None).findings())
+    is_found = any(DirectoryCheck(flipped, "data", lambda _: None).findings())
     if is_found:
         report.add("found by verify")
     elif ending == "clean" and not _is_free(disk, path, bit // 8):

@@ -28,7 +28,7 @@ from functools import partial
 import pyarrow as pa
 
 import embedlog
-import embedlog.broker.commits.work  # loaded once, before anybody is forked
+import embedlog.broker.commits.worker  # loaded once, before anybody is forked
 import embedlog.cluster.cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
@@ -36,8 +36,8 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.hand_over import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
-from embedlog.storage.staging import adopter, exchange, staging
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
+from embedlog.storage.staging import adopter, exchange
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
@@ -340,4 +340,4 @@ def _commit(path: str, manifest: Manifest, countdown: int, timeout_ms: int, say:
 def _abort(path: str, job: str) -> None:
     files = real_runtime().files
     if not exchange.is_wanted(files, path, job):
-        staging.discard(files, path, job)
+        exchange.discard(files, path, job)

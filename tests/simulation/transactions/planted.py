@@ -17,7 +17,7 @@ from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
 from tests.simulation.planted import Bug, instead
-from wire.records.control import ControlType
+from wire.records.control import ControlType, EndTransactionMarker
 
 
 def a_partition_is_never_told(right: Any, told: Any, shard: Any, transaction: Any) -> None:
@@ -37,7 +37,7 @@ def offsets_of_aborted_transactions_count(right: Any, store: Any, who: int, **_h
 def who_takes_over_gets_the_same_epoch(right: Any, present: Any, **how: Any) -> Any:
     target = right(present, **how)
     if present.producer_epoch >= 0:
-        target.producer_epoch = present.producer_epoch
+        return target.replace(producer_epoch=present.producer_epoch)
     return target
 
 
@@ -45,8 +45,8 @@ def nobody_learns_what_was_aborted(_right: Any, *_arguments: Any) -> list[Any]:
     return []
 
 
-def every_marker_commits(right: Any, _kind: int, **how: Any) -> Any:
-    return right(ControlType.COMMIT, **how)
+def every_marker_commits(right: Any, marker: EndTransactionMarker, **how: Any) -> Any:
+    return right(EndTransactionMarker(ControlType.COMMIT, marker.coordinator_epoch), **how)
 
 
 def decisions_are_forgotten_at_a_restart(_right: Any, _shard: Any) -> None:
@@ -86,7 +86,7 @@ BUGS = (
     ),
     instead(LogTransactions, "aborted", nobody_learns_what_was_aborted),
     instead(initialize, "_taken_over", who_takes_over_gets_the_same_epoch),
-    instead(write_txn_markers, "build_end_transaction_marker", every_marker_commits),
+    instead(write_txn_markers, "BuiltMarker", every_marker_commits),
     instead(TransactionShard, "loaded", decisions_are_forgotten_at_a_restart),
     instead(TransactionShard, "abort_timed_out", nothing_takes_too_long),
     instead(TransactionShard, "transit", a_commit_is_answered_and_not_made),

@@ -1,11 +1,11 @@
-"""What a follower does whose offset its leader does not have.
+"""What a follower does when the leader does not have its offset.
 
-    leader's end is lower      an unclean election: what lies behind it is cut
-    leader's start is higher   the records in between are given up: begin anew there
-    neither                    go on at the own end
+    leader's end is lower      an unclean election: cut the records after it
+    leader's start is higher   give up the records in between: begin again there
+    neither                    continue at the end of the own log
 
-The end is asked for first, then the start, each by a ListOffsets; an error ends the look-up, and
-the next fetch begins another.
+The look-up asks for the end and then for the start, each by a ListOffsets request. An error ends
+it, and the next fetch begins another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.replication.fetcher.followed import Followed
+    from embedlog.replication.fetcher.followed_partition import FollowedPartition
     from embedlog.runtime.pending import Pending
     from wire.schemas.list_offsets import ListOffsetsResponse
 
@@ -27,22 +27,20 @@ LATEST = -1
 EARLIEST = -2
 
 
-class OffsetLookup:
-    """The look-up for one partition. `send` sends to its leader, and comes back when it answers."""
+class OutOfRangeLookup:
+    """The look-up for one partition. `send` asks the leader; its answer wakes the fetcher."""
 
-    __slots__ = ("_node_id", "_pending", "_send", "_timestamp", "followed")
-
-    def __init__(self, followed: Followed, node_id: int, send: Send) -> None:
+    def __init__(self, followed: FollowedPartition, node_id: int, send: Send) -> None:
         self.followed = followed
         self._node_id = node_id
         self._send = send
         self._ask(LATEST)
 
     def step(self) -> bool:
-        """Go on if the leader has answered; say whether all is done.
+        """Continue if the leader has answered; return whether the look-up is finished.
 
         Raises:
-            KafkaError: the leader refused, was not reached, or the own disk refuses.
+            KafkaError: the leader refused or was not reached, or the own disk refuses.
         """
         while self._pending.done():
             offset = self._offset()

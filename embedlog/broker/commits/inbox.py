@@ -1,13 +1,13 @@
-"""The owner's desk for commits of staged files: it looks into the inbox of the data directory.
+"""The inbox of a data directory: the owner looks for commits of staged files.
 
-It is a duty, and only looks; nobody can wake it from another process:
+No other process can wake this duty, so it looks regularly:
 
     no exchange directory      once a second: one `stat`
     there is one               ten times a second
     a commit within 5 s        every 20 ms
 
-What it finds is done by `commit_work`, in a thread that exists only then: a commit of many
-gigabytes must hold up neither a listener nor whoever happens to drive the duties.
+A `CommitWorker` makes the commits, in a thread that exists only then: a commit of many gigabytes
+must not hold up a listener or the thread that drives the duties.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from embedlog.storage.state_files import staged_layout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
-    from embedlog.broker.commits.work import CommitWork
+    from embedlog.broker.commits.worker import CommitWorker
     from embedlog.runtime.duty_thread import DutyThread
 
 ABSENT_MS, PRESENT_MS, BUSY_MS = 1_000, 100, 20
@@ -26,11 +26,11 @@ _BUSY_FOR_MS = 5_000
 _SWEEP_INTERVAL_MS = 600_000
 
 
-class CommitDesk:
-    """Adopts what committers leave for the owner of a data directory. A duty."""
+class CommitInbox:
+    """The duty that looks for manifests from committers."""
 
     def __init__(self, broker: Broker) -> None:
-        """Finish what a crash has left. Requires: nobody reads or writes the logs yet.
+        """Finish a commit that a crash cut short. Requires: nobody uses the logs yet.
 
         Raises:
             CorruptRecord: the record of commits is damaged.
@@ -40,60 +40,59 @@ class CommitDesk:
         self._runtime = runtime = broker.runtime
         self._files = runtime.files
         self._data = broker.log_manager.first.directory.path
-        self._lock = ranked_rlock(Rank.COMMIT_DESK)
-        self._work: CommitWork | None = None
+        self._lock = ranked_rlock(Rank.COMMIT_INBOX)
+        self._worker: CommitWorker | None = None
         self._thread: DutyThread | None = None
         self._is_closed = False
         self._busy_until_ms = 0
         self._sweep_ms = runtime.clock.monotonic_ms() + _SWEEP_INTERVAL_MS
         if self._files.stat(staged_layout.commit_file(self._data)) is not None:
-            self.work.resume()
+            self.worker.resume()
         runtime.scheduler.add(self)
 
     @property
-    def work(self) -> CommitWork:
-        """What adopts and answers, made when there is something to do."""
-        from embedlog.broker.commits.work import CommitWork
+    def worker(self) -> CommitWorker:
+        from embedlog.broker.commits.worker import CommitWorker
 
         with self._lock:
-            if self._work is None:
-                self._work = CommitWork(self._broker)
-            return self._work
+            if self._worker is None:
+                self._worker = CommitWorker(self._broker)
+            return self._worker
 
     def run_once(self, now_ms: int) -> int | None:
-        """Have a look; milliseconds until the next."""
+        """Look into the inbox; return the milliseconds until the next look."""
         if not self._broker.log_manager.first.directory.is_held:
-            return None  # it is closed, or a forked child's parent has it
+            return None  # closed, or a forked child whose parent owns the directory
         try:
             is_present = self._files.stat(staged_layout.exchange(self._data)) is not None
             has_work = is_present and staged_layout.has_manifests(self._files, self._data)
         except OSError:
-            return ABSENT_MS  # out of descriptors, perhaps: the committer waits
+            return ABSENT_MS  # perhaps out of descriptors; the committer waits
         if has_work:
             self._busy_until_ms = now_ms + _BUSY_FOR_MS
             self._notify()
         elif is_present and now_ms >= self._sweep_ms:
             self._sweep_ms = now_ms + _SWEEP_INTERVAL_MS
-            self.work.sweep()
+            self.worker.sweep()
         if now_ms < self._busy_until_ms:
             return BUSY_MS
         return PRESENT_MS if is_present else ABSENT_MS
 
     def close(self) -> None:
-        """Do nothing more; returns when the commit that is worked on is done."""
+        """Stop looking; return after the present commit."""
         self._runtime.scheduler.remove(self)
         self._is_closed = True
-        if self._work is not None:
-            self._work.is_closed = True
+        if self._worker is not None:
+            self._worker.is_closed = True
         if self._thread is not None:
             self._thread.close()
-        if self._work is not None:
-            self._work.tidy()
+        if self._worker is not None:
+            self._worker.tidy()
 
     def _notify(self) -> None:
         with self._lock:
             if self._is_closed:
                 return
             if self._thread is None:
-                self._thread = self._runtime.scheduler.duty_thread(self.work, "embedlog-commits")
+                self._thread = self._runtime.scheduler.duty_thread(self.worker, "embedlog-commits")
         self._thread.notify()

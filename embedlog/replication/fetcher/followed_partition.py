@@ -1,4 +1,4 @@
-"""One partition that is followed: what its fetch says, what the answer does to its log."""
+"""One followed partition: its part of a fetch, and what the answer does to its log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ UNDEFINED = -1
 _FIRST_DELAY_MS = 5
 
 
-class Followed:
-    """A partition under one leader, in one of its terms. The fetcher's own; no lock.
+class FollowedPartition:
+    """A partition under one leader in one term. Only its fetcher uses it; it has no lock.
 
-    What it does to the log it does under the partition lock, and only while the partition still
-    follows that leader in that term.
+    It changes the log under the partition lock, and only while the partition still follows that
+    leader in that term.
     """
 
     __slots__ = (
@@ -43,15 +43,15 @@ class Followed:
         self.leader_epoch = partition.leader_epoch
         self.delayed_until_ms = 0
         self.is_throttled = False
-        """Is it delayed because it has been fetched too fast?"""
+        """Is it delayed by the throttle?"""
         self._delay_ms = 0
         self._sent_offset = UNDEFINED
 
     def begin(self) -> None:
-        """Make the log such that its end says where to fetch from.
+        """Prepare the log so that its end is the offset to fetch from.
 
-        Epochs in which nothing was written are forgotten: the leader may not know them. A log
-        without any epoch may have parted from the leader's anywhere behind its high watermark.
+        Epochs without records are forgotten, because the leader may not know them. A log without
+        epochs may diverge from the leader's anywhere after its high watermark, and is cut there.
         """
         log = self.partition.log
         with self.partition.lock:
@@ -66,13 +66,12 @@ class Followed:
         partition = self.partition
         return (
             not partition.is_leader
-            and not partition.gone
+            and not partition.retired_with
             and partition.leader_epoch == self.leader_epoch
             and partition.leader == self.leader
         )
 
     def asked(self, max_bytes: int) -> FetchPartition:
-        """What a fetch says of it."""
         partition = self.partition
         log = partition.log
         self._sent_offset = log.log_end_offset
@@ -88,9 +87,9 @@ class Followed:
     def append(
         self, records: Buffer, *, high_watermark: int, log_start_offset: int, now_ms: int
     ) -> bool:
-        """Take over what the leader has sent; say whether readers here may have something new.
+        """Append the leader's records and take over its offsets; return whether there is news.
 
-        On topics of the level `fsync` it is synced on return. `now_ms` is wall time.
+        On `fsync` topics the records are synced on return. `now_ms` is wall time.
 
         Raises:
             KafkaError: as `append_as_follower`.
@@ -115,22 +114,22 @@ class Followed:
 
     @property
     def was_asked(self) -> bool:
-        """Did a fetch name it in this term? What is answered to an earlier one is none of it."""
+        """Did a fetch of this term name it? An answer to an earlier fetch is ignored."""
         return self._sent_offset != UNDEFINED
 
     def next_delay_ms(self, longest_ms: int) -> int:
-        """How long to wait for a leader that does not know its term, twice as long each time."""
+        """Return the delay for a leader that does not know its term yet; it doubles each time."""
         self._delay_ms = min(max(2 * self._delay_ms, _FIRST_DELAY_MS), longest_ms)
         return self._delay_ms
 
     def has_moved_on(self) -> bool:
-        """Must the leader be told another offset than it was told last?"""
+        """Is the end of the log another than in the last fetch?"""
         return self.partition.log.log_end_offset != self._sent_offset
 
     def truncate(self, epoch: int, end_offset: int) -> None:
-        """The leader's history parts from this log's: `epoch` ended there at `end_offset`.
+        """Cut the log where it diverges: the leader's `epoch` ended at `end_offset`.
 
-        The next fetch finds out whether that was far enough.
+        The next fetch shows whether that was far enough.
 
         Raises:
             KafkaStorageError: the disk refuses.
@@ -156,7 +155,7 @@ class Followed:
         return min(own_end, end_offset, end)
 
     def truncate_behind(self, leader_end_offset: int) -> bool:
-        """Cut what lies behind the leader's end; say whether this log went further than that."""
+        """Cut the log at the leader's end; return whether it was longer."""
         log = self.partition.log
         with self.partition.lock:
             if not self.is_current() or leader_end_offset >= log.log_end_offset:
@@ -165,18 +164,18 @@ class Followed:
             return True
 
     def start_at(self, leader_start_offset: int) -> None:
-        """Begin anew at the leader's first offset if this log ends before it."""
+        """Begin again at the leader's first offset if this log ends before it."""
         log = self.partition.log
         with self.partition.lock:
             if self.is_current() and leader_start_offset > log.log_end_offset:
                 truncate_fully_and_start_at(log, leader_start_offset)
 
     def __repr__(self) -> str:
-        return f"Followed({self.partition.topic_partition}, {self.leader}@{self.leader_epoch})"
+        return f"<{self.partition.topic_partition} of leader {self.leader}@{self.leader_epoch}>"
 
 
-def is_failed(followed: Followed, error: Exception) -> bool:
-    """Is there no point in fetching again before the partition has another leader?"""
+def is_failed(followed: FollowedPartition, error: Exception) -> bool:
+    """Has the log failed for good, so that fetching is pointless until the next leader?"""
     return (
         isinstance(error, errors.KafkaStorageError) and followed.partition.log.failure is not None
     )

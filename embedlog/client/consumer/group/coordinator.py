@@ -1,8 +1,8 @@
-"""A consumer and its group: finds the coordinator, keeps the membership, commits and reads offsets.
+"""`ConsumerCoordinator`: a consumer's group, with coordinator, membership and offsets.
 
-The parts are machines that never wait. `poll` is a pass in which the user's callbacks may run;
-`keep` is the rest of it, for calls that wait for something else; `keep_alive` is what the
-membership duty does between calls.
+The parts are state machines that never wait. `poll` is a full pass, in which the user's callbacks
+may run. `keep` is a pass without rebalances and callbacks, for calls that wait for something else.
+`keep_alive` is the pass of the membership duty between calls.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 _ANSWER_DELAY_MS = 50
-"""Between the user's calls answers are taken by looking for them."""
+"""How often the duty looks for answers between the user's calls."""
 
 
 class ConsumerCoordinator:
-    """What a consumer with a group.id has in addition."""
+    """The group-related parts of a consumer with a group.id."""
 
     def __init__(self, parts: ConsumerParts) -> None:
         settings = parts.settings
@@ -43,8 +43,7 @@ class ConsumerCoordinator:
         self.calls = ListenerCalls(parts.subscription)
         self.lookup = CoordinatorLookup(parts, self.group_id)
         self.is_classic = settings["group.protocol"] == "classic"
-        self.member = self._member()
-        self.commits = OffsetCommits(parts, self.lookup, self)
+        self.commits = OffsetCommits(parts, self.lookup, self._identity, self._commit_refused)
         self.auto_commit = AutoCommit(parts, self.commits)
         self._lookups: list[CommittedLookup] = []
         self._matched_answers = 0
@@ -55,31 +54,30 @@ class ConsumerCoordinator:
         )
         interval_ms: int = parts.heartbeat_interval_ms
         self.duty = MembershipDuty(parts.transport, self.keep_alive, interval_ms)
+        self.member = self._member()
 
     def _member(self) -> GroupMember:
         if self.is_classic:
             from embedlog.client.consumer.group.classic_membership import ClassicMembership
-            from embedlog.client.consumer.group.classic_rounds import ClassicRounds
+            from embedlog.client.consumer.group.classic_rebalance import ClassicRebalance
 
-            return ClassicMembership(self._parts, self.lookup, self.group_id, ClassicRounds(self))
+            rebalance = ClassicRebalance(self._parts, self.calls, self.commits, self.auto_commit)
+            return ClassicMembership(self._parts, self.lookup, self.group_id, rebalance)
         from embedlog.client.consumer.group.consumer_membership import ConsumerMembership
+        from embedlog.client.consumer.group.reconciliation import Reconciliation
 
-        return ConsumerMembership(self)
-
-    @property
-    def parts(self) -> ConsumerParts:
-        """What the consumer's parts share."""
-        return self._parts
+        reconciliation = Reconciliation(self._parts, self.calls, self.commits, self.auto_commit)
+        return ConsumerMembership(self._parts, self.lookup, reconciliation, self.duty)
 
     # Passes
 
     def poll(self, now_ms: int) -> int | None:
-        """A pass of everything; milliseconds until time makes the next one useful.
+        """Make a full pass; milliseconds until the next pass is useful, if known.
 
         Raises:
-            KafkaError: the coordinator refuses the group or the member, or a topic's name is
-                invalid or not for this user.
-            Exception: one of the user's callbacks raised it.
+            KafkaError: the coordinator refused the group or the member, or a topic's name is
+                invalid or the user may not read it.
+            Exception: a callback of the user raised it.
         """
         self.member.polled(now_ms)
         delay = self.keep(now_ms)
@@ -97,10 +95,10 @@ class ConsumerCoordinator:
         return delay
 
     def keep(self, now_ms: int) -> int | None:
-        """A pass without rebalances and callbacks.
+        """Make a pass without rebalances and callbacks.
 
         Raises:
-            KafkaError: the coordinator may not be known.
+            KafkaError: the cluster refused to name the coordinator.
         """
         delay = self.lookup.advance(now_ms)
         error = self.lookup.take_error()
@@ -113,11 +111,11 @@ class ConsumerCoordinator:
         for lookup in self._lookups:
             delay = sooner(delay, lookup.advance(now_ms))
         self._lookups = [each for each in self._lookups if not each.is_done]
-        # What needs the coordinator has said so by now.
+        # By now each part that needs the coordinator has requested it.
         return sooner(delay, self.lookup.advance(now_ms))
 
     def keep_alive(self, now_ms: int) -> int | None:
-        """A pass between the user's calls; None when there is no membership to keep."""
+        """Make a pass between the user's calls; None if the consumer is no member."""
         delay = self.lookup.advance(now_ms)
         self.commits.advance(now_ms)
         later = self.member.keep_alive(now_ms)
@@ -135,7 +133,7 @@ class ConsumerCoordinator:
         self._lookups = []
 
     def _check_topics(self) -> None:
-        """Raise why a subscribed topic can never be read, once for each answer that says so."""
+        """Raise the error of a subscribed topic, once for each metadata answer that has one."""
         metadata = self._parts.metadata
         if not metadata.errors or metadata.answer_count == self._checked_answers:
             return
@@ -146,12 +144,11 @@ class ConsumerCoordinator:
                 raise error
 
     def subscription_changed(self) -> None:
-        """The user subscribed to something else."""
         self._matched_answers = 0
         self.member.subscription_changed()
 
     def _is_subscription_known(self) -> bool:
-        """Also takes what matches a pattern, by the newest answer about all topics."""
+        """Match the pattern with the newest metadata; False if there is none yet."""
         if self._subscription.type != SubscriptionType.PATTERN:
             return True
         metadata = self._parts.metadata
@@ -170,18 +167,17 @@ class ConsumerCoordinator:
 
     # Offsets
 
-    def identity(self) -> ConsumerGroupMetadata:
-        """Who commits: the member, or a name of the group alone when the user assigned."""
+    def _identity(self) -> ConsumerGroupMetadata:
+        """Return the identity for a commit: a group id only if the user assigned partitions."""
         if self._subscription.is_automatic:
             return self.member.identity()
         return ConsumerGroupMetadata(self.group_id)
 
-    def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-        """What the refusal means."""
+    def _commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
         return self.member.commit_refused(error, sent_by)
 
     def fetch_committed(self, partitions: Iterable[TopicPartition]) -> CommittedLookup:
-        """What the group has stored; `keep` drives the look-up until it is done."""
+        """Begin a look-up of committed offsets; `keep` drives it until it is done."""
         found = CommittedLookup(self._parts, self.lookup, self._asker, partitions)
         self._lookups.append(found)
         return found
@@ -192,7 +188,7 @@ class ConsumerCoordinator:
         return ConsumerGroupMetadata(self.group_id)
 
     def commit_consumed(self, *, retries: bool = False) -> None:
-        """Begin an automatic commit: the positions are about to be forgotten."""
+        """Begin an automatic commit if it is on, before the positions are dropped."""
         if self.auto_commit.is_on:
             self.auto_commit.begin(retries=retries)
             self.commits.advance(self._parts.transport.runtime.clock.monotonic_ms())
@@ -200,7 +196,7 @@ class ConsumerCoordinator:
     # Leaving
 
     def depart(self, reason: str, operation: int = CloseOptions.DEFAULT) -> Pending[Any] | None:
-        """Leave the group; the answer, if the coordinator is told and says something."""
+        """Leave the group; return the coordinator's answer, if any."""
         answer = self.member.depart(reason, operation)
         if self.duty.is_running:
             self.duty.stop()
@@ -208,7 +204,7 @@ class ConsumerCoordinator:
 
 
 def sooner(one: int | None, other: int | None) -> int | None:
-    """The shorter of two delays; None is for ever."""
+    """Return the shorter of two delays; None means no limit."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

@@ -1,7 +1,7 @@
-"""A classic rebalance, seen from the consumer: give up, ask, decide if elected, take over.
+"""`ClassicRebalance`: the consumer's part in a classic rebalance, without the requests.
 
-Eager: everything is given up before the member joins. Cooperative: partitions are given up when
-the new assignment lacks them, and then one more round hands them over (KIP-429).
+Eager: the consumer gives up all partitions before it joins. Cooperative: it gives up the partitions
+that the new assignment lacks, and one more round assigns them to other members (KIP-429).
 """
 
 from __future__ import annotations
@@ -24,43 +24,50 @@ from embedlog.common import TopicPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from embedlog.client.assignors.assignor import Racks
-    from embedlog.client.consumer.group.member import Group
-    from embedlog.client.consumer.group.offset_commits import Commit
+    from embedlog.client.consumer.group.auto_commit import AutoCommit
+    from embedlog.client.consumer.group.listener_calls import ListenerCalls
+    from embedlog.client.consumer.group.offset_commits import Commit, OffsetCommits
+    from embedlog.client.consumer.parts import ConsumerParts
     from wire.schemas.join_group import JoinGroupResponse
 
 _KNOWN_TO_BE_COOPERATIVE = "cooperative-sticky"
 
 
-class ClassicRounds:
-    """What `ClassicMembership` asks of the consumer in each round."""
+class ClassicRebalance:
+    """Gives up, subscribes, assigns (as leader) and takes over partitions in each round."""
 
-    def __init__(self, group: Group) -> None:
-        parts = group.parts
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        calls: ListenerCalls,
+        commits: OffsetCommits,
+        auto_commit: AutoCommit,
+    ) -> None:
         settings = parts.settings
-        self._group = group
         self._parts = parts
         self._subscription = parts.subscription
-        self._calls = group.calls
+        self._calls = calls
+        self._commits = commits
+        self._auto_commit = auto_commit
         self._rack: str | None = settings["client.rack"] or None
         self._assignors = resolve(settings["partition.assignment.strategy"])
         self.protocol = rebalance_protocol(self._assignors)
-        self._prepare_max_ms: int = settings["max.poll.interval.ms"]
         self._commit: Commit | None = None
         self._prepare_deadline: int | None = None
         self._joined_topics: frozenset[str] | None = None
         self._watched: dict[str, int] | None = None
-        """The leader's: partition counts that the present assignment was made for."""
+        """Partition counts that the leader based the present assignment on; None if not leader."""
         self._watched_racks: Racks = {}
-        """As `_watched`: racks of replicas, if this member has one."""
+        """The racks of replicas that the leader based the assignment on."""
         self._election_answers: int | None = None
-        """Answers of metadata that had come when it was found to lack a topic."""
+        """Number of metadata answers at the time when a topic was found missing."""
         self._seen_answers = 0
 
     def rejoin_reason(self) -> str:
-        """Why the group should rebalance, as far as this member can see; empty for no reason."""
+        """Return why the group should rebalance; empty if it need not."""
         if self._joined_topics is None:
             return ""
         if self._joined_topics != self._subscription.topics:
@@ -77,26 +84,26 @@ class ClassicRounds:
     # Before joining
 
     def prepare(self, now_ms: int, *, is_member: bool) -> int | None:
-        """Commit, then give up. Milliseconds it may still take; None when it is done."""
+        """Commit, then give up partitions; milliseconds it may still take, None when done."""
         subscription = self._subscription
         if self._prepare_deadline is None:
-            self._prepare_deadline = now_ms + self._prepare_max_ms
+            self._prepare_deadline = now_ms + self._parts.settings["max.poll.interval.ms"]
             subscription.mark_revoking(self._to_give_up())
-            if self._group.auto_commit.is_on and is_member:
-                self._commit = self._group.auto_commit.begin(retries=True)
-                self._group.commits.advance(now_ms)
+            if self._auto_commit.is_on and is_member:
+                self._commit = self._auto_commit.begin(retries=True)
+                self._commits.advance(now_ms)
         commit = self._commit
         if commit is not None and not commit.is_done:
             left = self._prepare_deadline - now_ms
             if left > 0:
                 return left
-            self._group.commits.give_up(commit)
+            self._commits.give_up(commit)
         self._commit = self._prepare_deadline = None
         self.give_up(is_member=is_member)
         return None
 
     def give_up(self, *, is_member: bool) -> None:
-        """Tell the listener what is revoked, or lost, and keep the rest."""
+        """Give up partitions, as revoked or as lost, and keep the rest."""
         subscription = self._subscription
         owned = list(subscription.partitions)
         going = self._to_give_up() if is_member else owned
@@ -110,7 +117,7 @@ class ClassicRounds:
         self._stop_watching()
 
     def give_up_all(self, *, is_member: bool) -> None:
-        """As `give_up`, of everything: the consumer leaves the group."""
+        """Give up all partitions, because the consumer leaves the group."""
         owned = list(self._subscription.partitions)
         if is_member and owned:
             self._calls.revoked(owned)
@@ -137,7 +144,7 @@ class ClassicRounds:
     # Joining
 
     def protocols(self, generation_id: int) -> list[tuple[str, bytes]]:
-        """The assignors in the user's order, each with what this member asks for."""
+        """Return the assignors in the user's order, each with this member's subscription."""
         subscription = self._subscription
         self._joined_topics = subscription.topics
         topics = sorted(subscription.topics)
@@ -155,7 +162,7 @@ class ClassicRounds:
         return offers
 
     def elect(self, answer: JoinGroupResponse) -> dict[str, bytes] | None:
-        """Decide who reads what; None while metadata lacks a topic that somebody asks for."""
+        """Assign the partitions as leader; None while metadata lacks a subscribed topic."""
         members = {
             each.member_id: decode_subscription(each.metadata, each.group_instance_id)
             for each in answer.members
@@ -215,12 +222,18 @@ class ClassicRounds:
 
     # After the round
 
-    def complete(self, generation_id: int, protocol: str, assignment: bytes) -> None:
-        """Take the assignment over: revoke what it lacks, add what is new, tell the listener."""
+    def complete(
+        self,
+        generation_id: int,
+        protocol: str,
+        assignment: bytes,
+        request_rejoin: Callable[[str], None],
+    ) -> None:
+        """Revoke the partitions that the assignment lacks, add the new ones, tell the listener."""
         subscription = self._subscription
         given = decode_assignment(assignment)
         if not all(subscription.is_asked_for(topic) for topic, _ in given.partitions):
-            self._group.member.request_rejoin("the assignment has topics that are not subscribed")
+            request_rejoin("the assignment has topics that are not subscribed")
             return
         (assignor,) = (each for each in self._assignors if each.name == protocol)
         owned = list(subscription.partitions)
@@ -229,22 +242,22 @@ class ClassicRounds:
             revoked = [each for each in owned if each not in assigned]
             if revoked:
                 self._calls.revoked(revoked)
-                self._group.member.request_rejoin("partitions were revoked and can be handed over")
-        # Members whose metadata is older see topics of their pattern here first.
+                request_rejoin("partitions were revoked and can be handed over")
+        # With older metadata, a member learns here of new topics that match its pattern.
         subscription.topics |= {topic for topic, _ in assigned}
         self._joined_topics = subscription.topics
         remember = getattr(assignor, "on_assignment", None)
         if remember is not None:
             remember(given, generation_id)
         subscription.assign_from_group(given.partitions)
-        self._group.auto_commit.restart(self._parts.transport.runtime.clock.monotonic_ms())
+        self._auto_commit.restart(self._parts.transport.runtime.clock.monotonic_ms())
         self._calls.assigned(each for each in given.partitions if each not in owned)
 
 
 def _check_cooperative(
     name: str, given: Mapping[str, Assignment], members: Mapping[str, MemberSubscription]
 ) -> None:
-    """Raise IllegalState for an assignor that hands over what another member still holds."""
+    """Raise IllegalState if an assignor moved a partition that another member still owns."""
     added: set[TopicPartition] = set()
     revoked: set[TopicPartition] = set()
     for member_id, member in members.items():
@@ -256,5 +269,5 @@ def _check_cooperative(
     if moved:
         raise IllegalState(
             f"assignor {name!r} gives {', '.join(map(str, moved))} to a member while another "
-            f"holds it: a cooperative one must wait for the next round"
+            f"holds it: a cooperative assignor must wait for the next round"
         )

@@ -1,10 +1,8 @@
-"""What a replica manager has that has joined a cluster of several brokers.
+"""Replication on a broker that belongs to a cluster of several.
 
-    a follower's fetch      tells where it is: the high watermark moves, it may come in sync
-    leads a partition       its other replicas, and who is in sync
-    follows one             it is given to the fetcher of its leader
-
-Where there is one broker alone nothing of this exists.
+a follower fetches          note its offset: the high watermark moves, it may join the ISR
+this broker leads           track the other replicas and the ISR
+this broker follows         hand the partition to the fetcher of its leader
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from embedlog import errors
 from embedlog.replication.fetch_reader import READ_ERRORS, diverging_epoch
 from embedlog.replication.fetcher.fetchers import Fetchers
 from embedlog.replication.in_sync import InSync
-from embedlog.replication.replicas import Replicas
+from embedlog.replication.remote_replicas import RemoteReplicas
 from embedlog.replication.throttles import Throttles
 
 TYPE_CHECKING = False
@@ -24,22 +22,23 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_params import FetchParams
     from embedlog.replication.fetch_reader import Partitions
     from embedlog.replication.fetch_session import FetchPartition
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
-    from embedlog.replication.partition_state import PartitionState
-    from embedlog.replication.replicas import Proposal
+    from embedlog.replication.remote_replicas import Proposal
     from embedlog.runtime import Runtime
 
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-"""The `replica.selector.class` that there is."""
+"""The only value of `replica.selector.class` that embedlog supports."""
 
 
-class Joined:
-    """Every method may be called from any thread.
+class ClusterReplication:
+    """Followers' fetches, ISRs and fetchers of one broker.
 
-    `partitions` are those that the replica manager hosts. `wake` tries what waits for a partition;
-    it is called without any lock.
+    Every method may be called from any thread. `partitions` are the hosted partitions of the
+    replica manager. `wake` tries the operations that wait for a partition; it is called without any
+    lock.
     """
 
     def __init__(
@@ -60,18 +59,18 @@ class Joined:
         self._wake = wake
 
     def close(self) -> None:
-        """Fetch nothing more, and propose nothing."""
+        """Stop fetching and proposing ISRs."""
         self.fetchers.close()
         self.in_sync.close()
 
     @property
     def selects_replicas(self) -> bool:
-        """Are consumers sent to a replica in their own rack?"""
         selector: str | None = self.membership.config.replica_selector_class
         return selector == RACK_AWARE_SELECTOR
 
     def complete(self, params: FetchParams, rack_id: str) -> None:
-        """Say what a fetch is to know of this broker's settings; `rack_id` is the consumer's."""
+        """Add what a fetch must know of this broker; `rack_id` is the consumer's rack."""
+        params.leader_throttle = self.throttles.leader
         if not self.selects_replicas:
             return
         if params.replica_id >= 0:
@@ -81,12 +80,12 @@ class Joined:
 
     # The controller has decided
 
-    def begin_term(self, partition: Partition, state: PartitionState) -> Replicas:
-        """The other replicas, of a partition that this broker leads from here on.
+    def begin_term(self, partition: Partition, state: LeaderAndIsr) -> RemoteReplicas:
+        """Return the other replicas of a partition that this broker begins to lead.
 
         Requires: the partition lock.
         """
-        return Replicas(
+        return RemoteReplicas(
             self._node_id,
             state,
             self.membership,
@@ -94,36 +93,39 @@ class Joined:
             epoch_start_offset=partition.log.log_end_offset,
         )
 
-    def applied(self, partition: Partition) -> None:
-        """Follow the partition's leader, or nobody. Requires: no partition lock."""
+    def follow_leader(self, partition: Partition) -> None:
+        """Follow the partition's new leader, if another broker leads it, and watch its ISR.
+
+        Requires: no partition lock.
+        """
         self.fetchers.note(partition)
         self.in_sync.watch(partition)
 
     # A follower fetches
 
     def note_fetch(self, params: FetchParams, context: FetchContext, load: Load) -> None:
-        """Note where the follower is, of each partition that its fetch names. Requires: no lock.
+        """Note the follower's offset of each partition that its fetch names. Requires: no lock.
 
-        One that will be answered with an error has told nothing.
+        Partitions whose answer will be an error are skipped.
         """
         for asked in context.named:
             try:
                 partition = self._partitions.get(asked.key) or load(*asked.key)
-                if partition is not None and partition.others is not None:
+                if partition is not None and partition.remote_replicas is not None:
                     self._note(partition, params, asked)
             except READ_ERRORS:
-                continue  # the reading will answer with it
+                continue  # the read raises it again, for the answer
 
     def _note(self, partition: Partition, params: FetchParams, asked: FetchPartition) -> None:
         log = partition.log
         with partition.lock:
             partition.check_leader(max(asked.current_leader_epoch, -1))
-            others = partition.others
-            if others is None or (params.uses_topic_ids and asked.topic_id != partition.topic_id):
+            remote = partition.remote_replicas
+            if remote is None or (params.uses_topic_ids and asked.topic_id != partition.topic_id):
                 return
             node_id, end = params.replica_id, log.log_end_offset
-            replica = others.find(node_id)
-            if replica is None or others.is_outdated(node_id, params.replica_epoch):
+            replica = remote.find(node_id)
+            if replica is None or remote.is_outdated(node_id, params.replica_epoch):
                 return
             if not log.offsets.log_start_offset <= asked.fetch_offset <= end:
                 raise errors.OffsetOutOfRange()
@@ -131,9 +133,14 @@ class Joined:
                 return
             before = log.offsets.high_watermark, replica.log_start_offset
             replica.fetched(
-                asked, end, broker_epoch=params.replica_epoch, now_ms=self._monotonic_ms()
+                asked.fetch_offset,
+                log_start_offset=asked.log_start_offset,
+                end_offset=end,
+                broker_epoch=params.replica_epoch,
+                now_ms=self._monotonic_ms(),
+                session_used_ms=asked.session_used_ms,
             )
-            proposal = others.propose_with(replica, log.offsets.high_watermark)
+            proposal = remote.propose_with(replica, log.offsets.high_watermark)
             partition.commit()
             has_moved = before != (log.offsets.high_watermark, replica.log_start_offset)
         self._act(partition, proposal)

@@ -1,38 +1,25 @@
-"""The other replicas of a partition, as its leader knows them by their fetches.
+"""The other replicas of a partition, as the leader knows them from their fetches.
 
-    log end offset      where a replica's next fetch begins: all before it is there
-    caught up           it is at the leader's end, or was within replica.lag.time.max.ms
-    in sync             the controller has it in the ISR
-    maximal ISR         the ISR and who is about to join it: nothing is committed without them
+    log end offset      where the next fetch of a replica begins: it has all records before that
+    caught up           at the leader's end, now or within the last replica.lag.time.max.ms
+    in sync             in the controller's ISR
+    maximal ISR         the ISR and the replicas about to join it: all of them must have a record
+                        before it is committed
 
-A replica that has nothing to fetch is not heard of by name: its fetch session tells when it last
-asked. That it was at the end until then is noted when the end moves on.
+A replica without anything to fetch is not named in requests; its fetch session records when it last
+asked. When the log grows, such a replica counts as caught up until its last request.
 """
 
 from __future__ import annotations
 
+from embedlog.value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Protocol
 
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
-    from embedlog.replication.partition_state import PartitionState
-
-    class Session(Protocol):
-        """A fetch session."""
-
-        last_used_ms: int
-
-    class Asked(Protocol):
-        """A partition of a fetch, which may live on in a session."""
-
-        fetch_offset: int
-        log_start_offset: int
-
-        @property
-        def session(self) -> Session | None:
-            """The session it lives on in."""
 
 
 UNKNOWN = -1
@@ -43,7 +30,7 @@ class Replica:
     """One other replica. Times are monotonic."""
 
     __slots__ = (
-        "asked",
+        "_session_used_ms",
         "broker_epoch",
         "last_caught_up_ms",
         "last_fetch_ms",
@@ -58,70 +45,71 @@ class Replica:
         self.log_start_offset = UNKNOWN
         self.log_end_offset = UNKNOWN
         self.leader_end_offset = UNKNOWN
-        """Where the leader's log ended when the replica last fetched."""
         self.last_fetch_ms = _NEVER_MS
         self.last_caught_up_ms = caught_up_ms
         self.broker_epoch = UNKNOWN
-        self.asked: Asked | None = None
-        """Its last fetch by name, which lives on in its session."""
+        self._session_used_ms: Callable[[], int | None] | None = None
 
-    def fetched(self, asked: Asked, end_offset: int, *, broker_epoch: int, now_ms: int) -> None:
-        """It fetches from `asked.fetch_offset` on, while the leader's log ends at `end_offset`."""
-        offset = asked.fetch_offset
+    def fetched(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        end_offset: int,
+        broker_epoch: int,
+        now_ms: int,
+        session_used_ms: Callable[[], int | None],
+    ) -> None:
+        """Note a fetch from `offset` on, while the leader's log ends at `end_offset`.
+
+        `session_used_ms` returns the last use of the fetch session of this fetch, or None once the
+        session has dropped the partition.
+        """
         if offset >= end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self.leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
-        self.log_start_offset = asked.log_start_offset
+        self.log_start_offset = log_start_offset
         self.log_end_offset = offset
         self.leader_end_offset = end_offset
         self.last_fetch_ms = now_ms
         self.broker_epoch = broker_epoch
-        self.asked = asked
+        self._session_used_ms = session_used_ms
 
-    @property
     def seen_ms(self) -> int:
-        """When it fetched last, by name or not."""
-        session = None if self.asked is None else self.asked.session
-        return self.last_fetch_ms if session is None else session.last_used_ms
+        """Return the time of the last fetch, whether or not it named this partition."""
+        used_ms = None if self._session_used_ms is None else self._session_used_ms()
+        return self.last_fetch_ms if used_ms is None else used_ms
 
     def left_behind(self) -> None:
-        """The leader's log outgrows the replica's: it was caught up until its last fetch."""
-        self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms)
+        """Note that the leader's log outgrows a replica that was caught up until its last fetch."""
+        self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms())
 
     def __repr__(self) -> str:
         return f"Replica({self.node_id}, {self.log_start_offset}..{self.log_end_offset})"
 
 
-class Proposal:
-    """The set in sync that the controller is asked for. `isr` are node ids."""
+class Proposal(Value):
+    """An ISR to ask the controller for: node ids, also paired with the epochs of the brokers."""
 
-    __slots__ = ("isr", "leader_epoch", "partition_epoch", "with_epochs")
-
-    def __init__(
-        self, isr: tuple[int, ...], state: PartitionState, with_epochs: Sequence[tuple[int, int]]
-    ) -> None:
-        self.isr = isr
-        self.leader_epoch = state.leader_epoch
-        self.partition_epoch = state.partition_epoch
-        self.with_epochs = with_epochs
-
-    def __repr__(self) -> str:
-        return f"Proposal({self.isr}, partition_epoch={self.partition_epoch})"
+    isr: tuple[int, ...]
+    with_epochs: Sequence[tuple[int, int]]
+    leader_epoch: int
+    partition_epoch: int
 
 
-class Replicas:
-    """The other replicas during one leader's term. Requires the partition lock, but for
-    `preferred_for` and what a fetch is checked by: `find`, `is_outdated`.
+class RemoteReplicas:
+    """The other replicas during one term of a leader.
 
-    `end_offset` in what follows is where the leader's own log ends.
+    `end_offset` is always the end of the leader's own log. Requires the partition lock, except for
+    `preferred_for`, `find` and `is_outdated`.
     """
 
     __slots__ = (
         "_membership",
         "_monotonic_ms",
         "_node_id",
-        "_others",
+        "_replicas",
         "epoch_start_offset",
         "proposal",
         "state",
@@ -130,54 +118,52 @@ class Replicas:
     def __init__(
         self,
         node_id: int,
-        state: PartitionState,
+        state: LeaderAndIsr,
         membership: Membership,
         monotonic_ms: Callable[[], int],
         *,
         epoch_start_offset: int,
     ) -> None:
-        """Begin a term: nothing is known of the others; who is in sync has time to ask."""
+        """Begin a term: the offsets of the others are unknown, and the ISR has time to fetch."""
         self._node_id = node_id
         self._membership = membership
         self._monotonic_ms = monotonic_ms
-        self._others: dict[int, Replica] = {}
+        self._replicas: dict[int, Replica] = {}
         self.epoch_start_offset = epoch_start_offset
-        """Where the leader's term began: who lacks it cannot be in sync."""
+        """Where the term of the leader began. A replica must reach it to be in sync."""
         self.proposal: Proposal | None = None
-        """What the controller was asked for and has not answered."""
+        """The proposal that the controller has not answered yet."""
         self.take(state)
 
-    def take(self, state: PartitionState) -> None:
-        """The controller has decided: whatever was proposed before is settled."""
+    def take(self, state: LeaderAndIsr) -> None:
+        """Take over a decision of the controller; it settles any earlier proposal."""
         self.state = state
         self.proposal = None
         now_ms = self._monotonic_ms()
-        self._others = {
-            node_id: self._others.get(node_id)
+        self._replicas = {
+            node_id: self._replicas.get(node_id)
             or Replica(node_id, caught_up_ms=now_ms if node_id in state.isr else _NEVER_MS)
             for node_id in state.replicas
             if node_id != self._node_id
         }
 
     def find(self, node_id: int) -> Replica | None:
-        """The other replica at that broker, None when it has none."""
-        return self._others.get(node_id)
+        return self._replicas.get(node_id)
 
     def all(self) -> Iterable[Replica]:
-        """Every other replica."""
-        return self._others.values()
+        return self._replicas.values()
 
     # In sync
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """Who is in sync, and who is about to be."""
+        """The in-sync replicas and those about to join them."""
         if self.proposal is not None and len(self.proposal.isr) > len(self.state.isr):
             return self.proposal.isr
         return self.state.isr
 
     def is_caught_up(self, replica: Replica, end_offset: int) -> bool:
-        """Is it at the leader's end, or was it a short while ago?"""
+        """Is the replica at the leader's end, or was it within replica.lag.time.max.ms?"""
         if replica.log_end_offset == end_offset:
             return True
         lag_ms = self._monotonic_ms() - replica.last_caught_up_ms
@@ -185,18 +171,18 @@ class Replicas:
         return lag_ms <= lag_max
 
     def is_eligible(self, replica: Replica) -> bool:
-        """May it be in sync, as the broker that it fetched as, and where it lies?"""
+        """Is its broker live and not restarted, and its directory online?"""
         node_id, membership = replica.node_id, self._membership
-        if node_id in self.state.lost or not membership.is_eligible(node_id):
+        if node_id in self.state.offline_replicas or not membership.is_eligible(node_id):
             return False
         return replica.broker_epoch in (UNKNOWN, membership.epoch_of(node_id))
 
     def is_outdated(self, node_id: int, broker_epoch: int) -> bool:
-        """Is it an earlier life of the broker that sends a fetch?"""
+        """Does the fetch come from an earlier registration of the broker?"""
         return broker_epoch != UNKNOWN and broker_epoch < self._membership.epoch_of(node_id)
 
     def propose_with(self, replica: Replica, high_watermark: int) -> Proposal | None:
-        """Ask for the replica to be in sync, if it has all that it must have."""
+        """Propose to add the replica to the ISR if it qualifies; the controller decides."""
         if (
             self.proposal is not None
             or replica.node_id in self.state.isr
@@ -207,9 +193,9 @@ class Replicas:
         return self._propose(tuple(sorted((*self.state.isr, replica.node_id))))
 
     def propose_seen(self, since_ms: int, high_watermark: int) -> Proposal | None:
-        """As `propose_with`, for one that has fetched since then, without being named."""
-        for replica in self._others.values():
-            if replica.node_id not in self.state.isr and replica.seen_ms >= since_ms:
+        """Like `propose_with`, for a replica that has fetched since `since_ms` without a name."""
+        for replica in self._replicas.values():
+            if replica.node_id not in self.state.isr and replica.seen_ms() >= since_ms:
                 proposal = self.propose_with(replica, high_watermark)
                 if proposal is not None:
                     return proposal
@@ -217,17 +203,16 @@ class Replicas:
 
     @property
     def is_complete(self) -> bool:
-        """Are all replicas in sync?"""
-        return len(self.state.isr) > len(self._others)
+        return len(self.state.isr) > len(self._replicas)
 
     def propose_without_lagging(self, end_offset: int) -> Proposal | None:
-        """Ask for those to leave that are in sync no more."""
+        """Propose an ISR without the replicas that lag; None if there are none."""
         if self.proposal is not None:
             return None
         state = self.state
         lagging = {
             replica.node_id
-            for replica in self._others.values()
+            for replica in self._replicas.values()
             if replica.node_id in state.isr and not self.is_caught_up(replica, end_offset)
         }
         if not lagging:
@@ -235,32 +220,33 @@ class Replicas:
         return self._propose(tuple(node_id for node_id in state.isr if node_id not in lagging))
 
     def _propose(self, isr: tuple[int, ...]) -> Proposal:
-        epochs = {replica.node_id: replica.broker_epoch for replica in self._others.values()}
+        epochs = {replica.node_id: replica.broker_epoch for replica in self._replicas.values()}
         epochs[self._node_id] = self._membership.broker_epoch
         with_epochs = [(node_id, epochs.get(node_id, UNKNOWN)) for node_id in isr]
-        self.proposal = Proposal(isr, self.state, with_epochs)
+        state = self.state
+        self.proposal = Proposal(isr, with_epochs, state.leader_epoch, state.partition_epoch)
         return self.proposal
 
     # Offsets
 
     def appended(self, first_offset: int) -> None:
-        """The leader's log goes on behind `first_offset`."""
-        for replica in self._others.values():
+        """Note that the leader has appended records at `first_offset`."""
+        for replica in self._replicas.values():
             if replica.log_end_offset == first_offset:
                 replica.left_behind()
 
     def committed_offset(self, own_offset: int, end_offset: int) -> int:
-        """What every replica has that counts, at most `own_offset`; 0 when too few are in sync.
+        """Return the end of the committed records, at most `own_offset`.
 
-        Beside the maximal ISR those count that are caught up and may join: else the high watermark
-        would run away from them for as long as they try.
+        It is 0 without enough in-sync replicas. Caught-up replicas that may join count like the
+        maximal ISR; otherwise the high watermark would run away from them while they try to join.
         """
         state = self.state
         if len(state.isr) < state.min_isr:
             return 0
         isr = self.maximal_isr
         offset = own_offset
-        for replica in self._others.values():
+        for replica in self._replicas.values():
             if replica.log_end_offset < offset and (
                 replica.node_id in isr
                 or (self.is_caught_up(replica, end_offset) and self.is_eligible(replica))
@@ -269,17 +255,17 @@ class Replicas:
         return offset
 
     def preferred_for(self, rack_id: str, offset: int) -> int:
-        """The replica that a consumer in that rack shall read from, -1 for the leader (KIP-392).
+        """Return the replica for a consumer in that rack, -1 for the leader (KIP-392).
 
-        One in sync that has the offset: in the leader's own rack none, in another the one that is
-        furthest, or was caught up last.
+        It is -1 if the leader is in that rack. Otherwise it is the in-sync replica there that has
+        the offset and is furthest ahead, or was caught up last.
         """
         membership = self._membership
         if membership.rack_of(self._node_id) == rack_id:
             return UNKNOWN
         near = [
             (replica.log_end_offset, replica.last_caught_up_ms, replica.node_id)
-            for replica in list(self._others.values())
+            for replica in list(self._replicas.values())
             if replica.node_id in self.state.isr
             and UNKNOWN < replica.log_start_offset <= offset <= replica.log_end_offset
             and membership.rack_of(replica.node_id) == rack_id
@@ -288,11 +274,15 @@ class Replicas:
         return max(near)[2] if near else UNKNOWN
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """The lowest start of the log of a live replica; -1 while one has not told its own."""
+        """Return the offset up to which records are committed, at most `own_offset`.
+
+        It is 0 without enough in-sync replicas. Caught-up replicas that may join count like the
+        maximal ISR; otherwise the high watermark would run away from them while they try to join.
+        """
         starts = [
             replica.log_start_offset
-            for replica in self._others.values()
+            for replica in self._replicas.values()
             if self._membership.is_eligible(replica.node_id)
-            and replica.node_id not in self.state.lost
+            and replica.node_id not in self.state.offline_replicas
         ]
         return min((log_start_offset, *starts))

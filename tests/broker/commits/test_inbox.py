@@ -1,4 +1,4 @@
-"""Commits of staged files: handed to the owner of a directory, or made by whoever owns it then."""
+"""Commits of staged files, by the owner of a directory or by the committer itself."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.hand_over import commit
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.exchange import ALREADY_DONE, DONE, Answer
-from embedlog.storage.staging.staging import StagedWriter
+from embedlog.storage.staging.manifest import Manifest
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest
 from wire.records.encode.builder import build_batch
 
 FILES = real_runtime().files
@@ -30,7 +30,7 @@ NOW = 1_700_000_000_000
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A data directory with a topic of two partitions, which nobody has open."""
+    """A closed data directory with a topic of two partitions."""
     path = str(tmp_path / "data")
     with embedlog.open(path) as cluster:
         cluster.create_topic("t", 2)
@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> str:
 
 
 def _manifest(path: str, name: str, *values: bytes, version: int = 0) -> Manifest:
-    """The values in each of the two partitions."""
+    """Stage these values for both partitions; return the manifest."""
     files = []
     for partition in range(2):
         each = TopicPartition("t", partition)
@@ -171,7 +171,7 @@ def test_a_commit_whose_owner_died_before_its_answer_is_answered_and_not_made_ag
     assert _seen(path) == [[b"once", b"other"]] * 2
 
 
-def test_what_is_wrong_with_a_commit_is_told_to_its_committer(path: str) -> None:
+def test_a_committer_gets_the_error_of_its_commit(path: str) -> None:
     manifest = _manifest(path, "one", b"value")
     with embedlog.open(path) as cluster, cluster.admin() as admin:
         admin.delete_topics(["t"])

@@ -8,13 +8,14 @@ from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import member_records, request_checks
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
-from embedlog.coordinator.group.consumer.member import ConsumerMember
+from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
 from embedlog.coordinator.group.consumer.member_timers import REBALANCE
 from embedlog.coordinator.group.consumer.update import MemberUpdate
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.logger import Logger
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
+    ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
@@ -23,20 +24,17 @@ _log = Logger("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Owned
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.group.consumer.regex_matching import RegexMatching
-    from embedlog.coordinator.result import CoordinatorRecord
-    from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from embedlog.coordinator.group.group import ClientIdentity
 
     HeartbeatResult = Result[ConsumerGroupHeartbeatResponse]
 
 
-class Heartbeats:
-    """Answers heartbeats of the members of one shard. Requires: the shard's lock."""
+class ConsumerHeartbeats:
+    """Answers the heartbeats of one shard's members. Requires: the shard's lock."""
 
     def __init__(
         self, membership: Membership, migration: Migration, regexes: RegexMatching
@@ -47,21 +45,17 @@ class Heartbeats:
         self._regexes = regexes
 
     def heartbeat(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest, version: int
+        self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest, version: int
     ) -> HeartbeatResult:
-        """See the module.
-
-        Raises:
-            KafkaError: the request, the group or the member is not as it must be.
-        """
+        """Join, stay or leave. Raise a KafkaError if the state does not allow it."""
         known = assignors.configured(self._context.config.group_consumer_assignors)
         request_checks.check(request, version, known)
         if request.member_epoch < states.JOIN_EPOCH:
             return self._leave(request)
-        return self._join_or_stay(context, request)
+        return self._join_or_stay(client, request)
 
     def _join_or_stay(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+        self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest
     ) -> HeartbeatResult:
         group_id = request.group_id
         records: list[CoordinatorRecord] = []
@@ -71,7 +65,7 @@ class Heartbeats:
         member_id = request.member_id or uuid_to_text(self._context.random.uuid())
         owned = _owned(request)
         before = self._member(group, member_id, request, owned, records)
-        after = _described(before, request, context)
+        after = _described(before, request, client)
         update = MemberUpdate(self._context, group, before, after, records)
         member = update.run(owned)
         self._follow_up(group_id, after, member)
@@ -90,7 +84,7 @@ class Heartbeats:
                 member_id=member_id,
                 member_epoch=member.epoch,
                 heartbeat_interval_ms=self._interval_ms(group_id),
-                assignment=_told(member.assigned)
+                assignment=_assignment(member.assigned)
                 if is_full or not _is_same(member.assigned, before.assigned)
                 else None,
             ),
@@ -122,7 +116,7 @@ class Heartbeats:
                 return self._membership.joining_static_member(
                     group, request.instance_id, member_id, records, is_classic=False
                 )
-            # A known member joins again at its present epoch: the last answer was lost.
+            # A known member joins again at its present epoch: it has missed the last answer.
             if member_id not in group.members:
                 _log.info("member %s joins consumer group %s", member_id, group.group_id)
             return group.members.get(member_id) or ConsumerMember(member_id)
@@ -165,7 +159,7 @@ class Heartbeats:
         _log.info("member %s leaves consumer group %s", member.member_id, group.group_id)
         if request.member_epoch == states.LEAVE_EPOCH:
             return membership.fence(group, member, response)
-        # It keeps its partitions until its session is over, for a successor with its instance id.
+        # Its partitions stay until its session ends, for a successor with its instance id.
         away = member.replace(epoch=states.LEAVE_STATIC_EPOCH, revoking=states.NO_PARTITIONS)
         return Result([member_records.current_assignment(group.group_id, away)], response)
 
@@ -176,11 +170,9 @@ class Heartbeats:
 
 
 def _described(
-    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: ClientIdentity
 ) -> ConsumerMember:
-    """The member as the request describes it; what the request does not say stays."""
-    client_id = context.client_id or ""
-    client_host = f"/{context.client_host}"
+    """Return the member as the request describes it; properties that the request omits stay."""
     if (
         request.rebalance_timeout_ms == -1
         and request.subscribed_topic_names is None
@@ -188,8 +180,8 @@ def _described(
         and request.server_assignor is None
         and (request.instance_id is None or request.instance_id == member.instance_id)
         and (request.rack_id is None or request.rack_id == member.rack_id)
-        and member.client_id == client_id
-        and member.client_host == client_host
+        and member.client_id == client.client_id
+        and member.client_host == client.client_host
         and member.classic is None
     ):
         return member
@@ -197,8 +189,8 @@ def _described(
     described = member.replace(
         instance_id=_or(request.instance_id, member.instance_id),
         rack_id=_or(request.rack_id, member.rack_id),
-        client_id=client_id,
-        client_host=client_host,
+        client_id=client.client_id,
+        client_host=client.client_host,
         rebalance_timeout_ms=member.rebalance_timeout_ms
         if request.rebalance_timeout_ms == -1
         else request.rebalance_timeout_ms,
@@ -210,8 +202,8 @@ def _described(
     return member if described == member else described
 
 
-def _or(said: str | None, known: str | None) -> str | None:
-    return known if said is None else said
+def _or(given: str | None, known: str | None) -> str | None:
+    return known if given is None else given
 
 
 def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:
@@ -226,8 +218,8 @@ def _check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -
     if epoch > member.epoch:
         compared = "greater"
     else:
-        # The answer with its present epoch may have been lost. Then it owns nothing but what it
-        # was assigned.
+        # The member may have missed the answer with its present epoch. Then it owns no other
+        # partitions than its assigned ones.
         if epoch == member.previous_epoch and owned is not None and _within(owned, member.assigned):
             return
         compared = "smaller"
@@ -243,7 +235,7 @@ def _within(owned: Partitions, assigned: Owned) -> bool:
 
 
 def _is_same(one: Owned, other: Owned) -> bool:
-    """The same partitions? At which epochs they came does not matter."""
+    """Are these the same partitions, whatever their assignment epochs?"""
     if one is other:
         return True
     return one.keys() == other.keys() and all(
@@ -251,7 +243,7 @@ def _is_same(one: Owned, other: Owned) -> bool:
     )
 
 
-def _told(assigned: Owned) -> Assignment:
+def _assignment(assigned: Owned) -> Assignment:
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, partitions=sorted(epochs))

@@ -1,4 +1,4 @@
-"""Adopting the manifests of an inbox, one after the other, and answering their committers."""
+"""The worker that adopts the manifests of an inbox one by one and answers their committers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.logger import Logger
 from embedlog.runtime.files import remove_tree
-from embedlog.storage.staging import exchange, staging
-from embedlog.storage.staging.adopter import Adopter, Target
+from embedlog.storage.staging import exchange
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
 from embedlog.storage.staging.exchange import Answer
-from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.storage.staging.manifest import Replacement
 from embedlog.storage.staging.replacer import Replacer
 from embedlog.storage.state_files.commit_file import DONE
 
@@ -17,21 +17,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.common import TopicPartition
-    from embedlog.storage.state_files.staged_manifest import Manifest
+    from embedlog.storage.staging.manifest import Manifest
 
 _log = Logger("broker")
 
 _RETRY_MS = 1_000
 
 
-class CommitWork:
-    """Makes commits for the owner of a data directory. A duty for a thread of its own."""
+class CommitWorker:
+    """Makes commits for the owner of a data directory: a duty for a thread of its own."""
 
     def __init__(self, broker: Broker) -> None:
         """Read the record of commits.
 
         Raises:
-            CorruptRecord: it is damaged.
+            CorruptRecord: the record is damaged.
         """
         self._broker = broker
         self._clock = broker.runtime.clock
@@ -43,13 +43,12 @@ class CommitWork:
         self.is_closed = False
 
     def resume(self) -> None:
-        """Finish a commit that a crash has cut short: see `Adopter.resume`."""
+        """Finish a commit that a crash cut short: see `Adopter.resume`."""
         self._adopter.resume()
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Work until nothing is left."""
         try:
-            while not self.is_closed and self.work():
+            while not self.is_closed and self.commit_one():
                 pass
             if self._replacer.is_pending:
                 self._replacer.complete()
@@ -58,11 +57,11 @@ class CommitWork:
             return _RETRY_MS
         return None
 
-    def work(self) -> bool:
-        """Take one manifest, adopt and answer it; False when there was none. Thread-safe.
+    def commit_one(self) -> bool:
+        """Adopt one manifest and answer it; return False if there is none. Thread-safe.
 
         Raises:
-            OSError: the disk refuses to answer; it is tried again.
+            OSError: the disk refuses the answer; the next call repeats it.
         """
         with self._adopter.lock:
             ids = exchange.take(self._files, self._data)
@@ -70,15 +69,15 @@ class CommitWork:
                 return False
             last = self._adopter.last
             if last is not None and last.id in ids and last.state == DONE:
-                # Its owner died between the commit and the answer. First of all: the next commit
-                # takes the record of it away.
+                # The owner died between the commit and the answer. Answer first, because the next
+                # commit overwrites the record.
                 exchange.answer(self._files, self._data, last.id, Answer.of(last))
             else:
                 exchange.answer(self._files, self._data, ids[0], self._adopt(ids[0]))
             return True
 
     def sweep(self) -> None:
-        """Remove what nobody will ask for, and directories that are empty."""
+        """Remove unclaimed answers and empty directories."""
         for path in exchange.sweep(self._files, self._data, self._clock.wall_ms()):
             try:
                 stat = self._files.stat(path)
@@ -91,9 +90,8 @@ class CommitWork:
         self.tidy()
 
     def tidy(self) -> None:
-        """Remove directories of the exchange that are empty."""
         if self._broker.log_manager.first.directory.is_held:
-            staging.tidy(self._files, self._data)
+            exchange.tidy(self._files, self._data)
 
     # Steps
 
@@ -134,15 +132,15 @@ class CommitWork:
                 replica_manager.appended(partition, is_awaited=True)
         self._broker.log_manager.tasks.stir()
 
-    def _target(self, topic_partition: TopicPartition) -> Target:
-        """The log of a partition, as the adopter wants it.
+    def _target(self, topic_partition: TopicPartition) -> CommitTarget:
+        """Return the log of a partition as a target for the adopter.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition here.
-            InvalidTopic: it is a coordinator's.
-            InvalidRequest: other brokers have replicas of it. They would have none of what is
-                committed here, and keep what is replaced.
-            KafkaStorageError: its log cannot be opened.
+            UnknownTopicOrPartition: this broker has no such partition.
+            InvalidTopic: only a coordinator writes to the topic.
+            InvalidRequest: other brokers have replicas. They would lack the committed files
+                and keep the replaced ones.
+            KafkaStorageError: the log cannot be opened.
         """
         image = self._broker.image
         topic = image.topics_by_name.get(topic_partition.topic)
@@ -161,4 +159,4 @@ class CommitWork:
                 "committed to logs of one replica; write to the brokers instead"
             )
         partition.check_leader()
-        return Target(partition.log, partition.leader_epoch)
+        return CommitTarget(partition.log, partition.leader_epoch)

@@ -1,45 +1,40 @@
-"""The next target assignment of a group: the partitions of each member from an epoch on."""
+"""The next target assignment of a group: each member's partitions from an epoch on."""
 
 from __future__ import annotations
 
 from embedlog.coordinator.group import assignors
-from embedlog.coordinator.group.assignors.spec import MemberSpec
+from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
 from embedlog.coordinator.group.consumer import member_records
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import Metadata
-    from embedlog.coordinator.group.assignors.spec import Partitions
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.result import CoordinatorRecord
 
 
-class Target:
-    """A target assignment, and the records that make it so."""
+class TargetAssignment(Value):
+    """A target assignment, and its records."""
 
-    __slots__ = ("epoch", "members", "records")
-
-    def __init__(
-        self, epoch: int, members: dict[str, Partitions], records: list[CoordinatorRecord]
-    ) -> None:
-        self.epoch = epoch
-        self.members = members
-        self.records = records
+    epoch: int
+    members: dict[str, Partitions]
+    records: list[CoordinatorRecord]
 
 
-def make_target(
+def make_target_assignment(
     group: ConsumerGroup,
     updated: ConsumerMember,
-    metadata: Metadata,
+    metadata: MetadataImage,
     *,
     assignor: str,
     epoch: int,
     now_ms: int,
-) -> Target:
-    """Assign all subscribed partitions, with `updated` as its member will be.
+) -> TargetAssignment:
+    """Assign all subscribed partitions, with `updated` in place of its present member.
 
-    Only assignments that changed become records. O(members + partitions), for most assignors.
+    Only changed assignments become records. O(members + partitions) for most assignors.
     """
     replaced = group.static_members.get(updated.instance_id or "")
     members = dict(group.members)
@@ -66,10 +61,10 @@ def make_target(
         if group.target.get(member_id) != partitions
     ]
     records.append(member_records.target_epoch(group.group_id, epoch, now_ms))
-    return Target(epoch, found, records)
+    return TargetAssignment(epoch, found, records)
 
 
-def ids_of(topics: frozenset[str], metadata: Metadata) -> frozenset[bytes]:
-    """The ids of those of `topics` that exist."""
+def ids_of(topics: frozenset[str], metadata: MetadataImage) -> frozenset[bytes]:
+    """Return the ids of the topics that exist."""
     by_name = metadata.topics_by_name
     return frozenset(by_name[name].topic_id for name in topics if name in by_name)
