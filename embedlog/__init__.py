@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transactions.prepared import (
         PreparedTransaction as PreparedTransaction,
     )
-    from embedlog.client.producer.transactions.transaction import Transaction as Transaction
+    from embedlog.client.producer.transaction import Transaction as Transaction
     from embedlog.cluster.cluster import Cluster as Cluster, open as open
     from embedlog.cluster.faults.network import ClusterNetwork as ClusterNetwork
     from embedlog.cluster.handles.broker_disk import BrokerDisk as BrokerDisk
@@ -154,7 +154,7 @@ _PUBLIC = {
     "client.producer.producer": "Producer",
     "client.producer.records": "ProducerRecord",
     "client.producer.transactions.prepared": "PreparedTransaction",
-    "client.producer.transactions.transaction": "Transaction",
+    "client.producer.transaction": "Transaction",
     "cluster.cluster": "Cluster open",
     "cluster.faults.network": "ClusterNetwork",
     "cluster.handles.broker_disk": "BrokerDisk",

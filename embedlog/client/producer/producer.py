@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.batch import DeliveryCallback, RecordMetadata
     from embedlog.client.producer.futures import BatchFuture
     from embedlog.client.producer.sizes import Headers
-    from embedlog.client.producer.transactions.transaction import Transaction
+    from embedlog.client.producer.transaction import Transaction
     from embedlog.runtime import Scheduler
 
 _LEAST_USUAL_SIZE = 16_384
@@ -274,7 +274,7 @@ class Producer(Transactional):
                 `begin_transaction`.
         """
         self._of_transactions("transaction")
-        from embedlog.client.producer.transactions.transaction import Transaction
+        from embedlog.client.producer.transaction import Transaction
 
         return Transaction(self, self.send, self.send_batch)
 
