@@ -95,7 +95,6 @@ class TopicInfo:
         self.is_internal = is_internal
         self.partitions = partitions
         self.available = [each.partition for each in partitions if each.leader >= 0]
-        """Numbers of the partitions that have a leader."""
 
     def led_by(self, partition: int, leader: int, leader_epoch: int) -> TopicInfo:
         """Return the topic with another leader of one partition, and the same replicas."""
@@ -125,7 +124,6 @@ class Metadata:
         self.change_count = 0
         """Number of answers, and of changes of leaders between them."""
         self.full_version = 0
-        """Number of answers about all topics."""
         self.on_news: Callable[[], object] | None = None
         """Called after every answer."""
         self.failure: KafkaError | None = None

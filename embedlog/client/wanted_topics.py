@@ -35,13 +35,11 @@ class WantedTopics:
         """Topics of `used` that no request has been about; read-only for others."""
         self._asks_all = False
         self.follows_all = False
-        """True if every request is to be about all topics of the cluster."""
         self.in_use: Callable[[], Iterable[str]] = tuple
         """Returns topics that are in use without a call of `want`; they are never idle."""
 
     @property
     def are_all(self) -> bool:
-        """True if the next request is about every topic of the cluster."""
         return self._asks_all or self.follows_all
 
     def want(self, topic: str, now_ms: int) -> bool:

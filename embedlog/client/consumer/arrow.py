@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-
 _INLINE_SIZE_MAX = 12
 _PREFIX_SIZE = 4
 _VIEW_SIZE = 16

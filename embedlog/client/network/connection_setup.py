@@ -64,7 +64,6 @@ class ConnectionSetup:
     # Versions
 
     def begin(self, deadline_ms: int) -> Step:
-        """Return the first step on a new connection: ApiVersions."""
         self.deadline_ms = deadline_ms
         self._asked_again = self.has_answered = False
         return self._ask_versions(None)

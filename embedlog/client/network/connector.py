@@ -93,7 +93,6 @@ class Connector:
         self.leaving: dict[NodeConnection, None] = {}
         """The connections with acks=0 requests whose bytes may not have left yet."""
         self.failure_count = 0
-        """Connections that broke, or could not be made."""
         self.has_news = False
         """True if a request or connection ended since the client set this to False."""
 

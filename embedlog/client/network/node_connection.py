@@ -101,7 +101,6 @@ class NodeConnection:
 
     @property
     def is_being_set_up(self) -> bool:
-        """True if it is connected and not ready for requests."""
         return (
             self.state == ConnectionState.CHECKING_VERSIONS
             or self.state == ConnectionState.AUTHENTICATING

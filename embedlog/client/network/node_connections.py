@@ -106,6 +106,5 @@ class NodeConnections:
         return chosen
 
     def forget_nodes(self) -> None:
-        """Forget the cluster's nodes, if `returns_to_bootstrap`."""
         if self._returns:
             self.set_nodes({})

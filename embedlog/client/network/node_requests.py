@@ -60,7 +60,6 @@ class NodeRequests:
 
     @property
     def has_room(self) -> bool:
-        """True if another request would be written without waiting for an answer."""
         count = len(self._waiting) + len(self._in_flight) + len(self._leaving)
         return count < self._in_flight_max
 

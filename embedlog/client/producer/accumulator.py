@@ -416,11 +416,9 @@ class BufferPool:
         assert self.available <= self.total, (self.available, self.total)
 
     def queue_up(self) -> None:
-        """Put this thread at the end of the line."""
         self.waiting.append(get_ident())
 
     def leave(self) -> None:
-        """Take this thread out of the line: it was served, or gives up."""
         self.waiting.remove(get_ident())
 
 

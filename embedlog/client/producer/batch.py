@@ -170,7 +170,6 @@ class Failed:
         return RecordMetadata((self.topic, self.partition, -1, -1, -1, -1))
 
     def record(self, index: int) -> RecordMetadata:
-        """Raise the error."""
         self.is_seen = True
         raise self.error
 
@@ -182,7 +181,6 @@ class Failed:
         return self.error
 
     def batches(self) -> list[BatchMetadata]:
-        """Raise the error."""
         self.is_seen = True
         raise self.error
 
@@ -235,7 +233,6 @@ class ProducerBatch:
 
     # `send(...).result()` makes one batch per record: defaults of the class cost it nothing.
     memory = 0
-    """The bytes of buffer.memory reserved for it."""
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
     record_count = 0
     """Set when it is closed."""
@@ -346,7 +343,6 @@ class ProducerBatch:
         return self.size >= self.size_limit
 
     def close(self) -> None:
-        """Admit no more records."""
         self.record_count = len(self.records.values)
         self.is_closed = True
         self.small_size_limit = 0
@@ -393,7 +389,6 @@ class ProducerBatch:
         return encoded
 
     def set_producer(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Number the records for an idempotent producer."""
         self.numbers = producer_id, epoch, base_sequence
         encoded = self.encoded
         if type(encoded) is bytes:

@@ -93,7 +93,6 @@ class Columns:
         return self.measured_size
 
     def part(self, start: int, end: int) -> Columns:
-        """Return records [start, end)."""
         return self._cut(lambda column: column[start:end])
 
     def pick(self, indexes: Sequence[int]) -> Columns:

@@ -418,7 +418,6 @@ class Upkeep:
             self._outcomes.failed(batch, error)
 
     def give_up_all(self, error: EmbedlogError) -> None:
-        """Fail every batch without an outcome, and run the callbacks."""
         self.give_up_waiting(error)
         for sent in list(self.sent):
             for batch in sent.batches:
@@ -536,4 +535,3 @@ class SentRequest:
         self.memory = 0
         """The bytes that given-up batches hold until the request ends."""
         self.pending: Pending[Any] | None = None
-        """The answer; None until the request was sent."""

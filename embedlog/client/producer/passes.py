@@ -138,7 +138,6 @@ class Passes:
             self.flush_ns += (self._clock.monotonic_us() - began_us) * 1000
 
     def close(self, give_up: Callable[[], None]) -> None:
-        """Make no more passes. `give_up` is called when none is under way."""
         self.driver.exclusively(give_up)
         self.driver.close(_THREAD_STOP_MS)
         if self._unattended is not None:

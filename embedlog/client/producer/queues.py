@@ -101,7 +101,6 @@ class TopicQueues:
         self.sticky_size = 0
         """Bytes of the batches that went to the sticky queue."""
         self.compression_ratio = 1.0
-        """Estimated ratio of compressed to plain size."""
 
     def queue(self, partition: int) -> PartitionQueue:
         """Return the queue of `partition`, and make it at first use."""

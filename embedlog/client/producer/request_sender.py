@@ -169,7 +169,6 @@ class RequestSender:
                 self._encode(batch)
 
     def _encode(self, batch: ProducerBatch) -> int:
-        """Encode the batch once; return its size."""
         settings = self._settings
         batch.is_transactional = settings.transactional_id is not None
         return len(batch.encode(settings.codec, settings.level))

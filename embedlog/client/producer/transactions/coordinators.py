@@ -62,7 +62,6 @@ class Coordinators:
         self._nodes[group] = self._transport.set_coordinator(each.node_id, each.host, each.port)
 
     def lost(self, group: str | None) -> None:
-        """Forget a coordinator that does not answer, or has changed."""
         self._nodes.pop(group, None)
         if group is None:
             self._served = None

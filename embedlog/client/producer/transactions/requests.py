@@ -103,9 +103,7 @@ class TransactionContext:
         self.timeout_ms: int = settings["transaction.timeout.ms"]
         self.backoff = Backoff.of_retries(settings, transport.runtime.random)
         self.waiting: list[TransactionRequest] = []
-        """The requests to send, ordered by priority."""
         self.last_refusal: KafkaError | None = None
-        """The last error of the request that is tried again."""
 
     def add(self, request: TransactionRequest) -> None:
         self.waiting.append(request)
@@ -456,7 +454,6 @@ class EndTxn(TransactionRequest):
         return None
 
     def skip(self, context: TransactionContext) -> None:
-        """End an empty transaction without a request."""
         self._ended(context)
         self.succeeded()
 

@@ -63,7 +63,6 @@ class PartitionSequences:
 
     @property
     def is_on_wire(self) -> bool:
-        """True if the last attempt of any batch is unanswered."""
         return any(batch.is_on_wire for batch in self.in_flight)
 
 

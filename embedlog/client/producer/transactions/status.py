@@ -96,7 +96,6 @@ class OpenTransaction:
         self.needs_epoch = False
         """True if sequences were lost, so that the next transaction needs a new epoch."""
         self.partitions: set[tuple[str, int]] = set()
-        """The partitions that were added to it."""
         self.new_partitions: set[tuple[str, int]] = set()
         """The partitions to add to it."""
         self.pending_partitions: set[tuple[str, int]] = set()
@@ -128,7 +127,6 @@ class TransactionStatus:
             self.tell_open(state == _S.IN_TRANSACTION)
 
     def begin_abort(self) -> None:
-        """Begin an abort: unsent records are dropped from here on."""
         self.transition_to(_S.ABORTING)
         self.error = None
         if self.doom is None:
@@ -137,7 +135,6 @@ class TransactionStatus:
         self.open.new_partitions.clear()
 
     def ended(self, state: str) -> None:
-        """End the transaction, and enter `state`."""
         self.transition_to(state)
         self.doom = None
         self.open = OpenTransaction(is_v2=self.open.is_v2)
