@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.common import Generic, T
-from embedlog.value import Value
+from embedlog.common import Generic, T, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
     from embedlog.storage.producers.entry import VerificationState
+    from wire.records.control import BuiltMarker
 
     R = TypeVar("R")
     OnAppend = Callable[[KafkaError | None], None]
@@ -41,7 +41,7 @@ class Marker(Value):
     `transaction_version` is the client's, see `ProducerStateManager.prepare_marker`.
     """
 
-    batch: bytes
+    batch: BuiltMarker
     producer_id: int
     is_committed: bool
     transaction_version: int
