@@ -65,7 +65,10 @@ class FetchBuffer:
         return state.last_stable_offset if self.is_committed_only else state.high_watermark
 
     def lag(self, state: PartitionState) -> int | None:
-        """Return the number of records from the position to the end at the last fetch, if known."""
+        """Return the record count from the position to the log's end, as of the last fetch.
+
+        Returns None if one of them is unknown.
+        """
         end = self.log_end(state)
         return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
 

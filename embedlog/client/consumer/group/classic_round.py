@@ -4,7 +4,7 @@
 
 A round begins when the member is new or a member wants a rebalance. The consumer first prepares: it
 commits and gives up partitions. The broker answers JoinGroup when all members have joined, and
-names a leader. The leader assigns the partitions; SyncGroup brings each member its own.
+names a leader. The leader assigns the partitions; SyncGroup brings each member its partitions.
 """
 
 from __future__ import annotations
