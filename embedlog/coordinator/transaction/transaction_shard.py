@@ -1,7 +1,7 @@
 """`TransactionShard`: the transactional ids of one partition of `__transaction_state`.
 
-From its append to its commit a transition is pending, and the id takes no other request. Then it is
-applied, and a decision goes to the markers.
+A transition is pending from its append to its commit, and meanwhile the id takes no other request.
+At the commit the shard applies the transition, and passes a decision to the markers.
 """
 
 from __future__ import annotations
@@ -75,14 +75,15 @@ class TransactionShard:
             raise errors.ConcurrentTransactions()
 
     def is_free(self, transactional_id: str) -> bool:
-        """May the id's next transaction begin? Needs no lock."""
+        """Return whether the id's next transaction may begin. Needs no lock."""
         present = self.transactions.get(transactional_id)
         return self.is_settled(transactional_id) and (present is None or not present.is_prepared)
 
     def check_client(self, client_version: int) -> None:
         """Raise UnsupportedVersion for a client of version 2 if the cluster is at level 0.
 
-        Clients know the level and do not do this; Kafka would never answer the id again.
+        Clients know the level and do not do this. Kafka would never again answer a request for the
+        id.
         """
         if client_version > 0 == self.transaction_version():
             raise errors.UnsupportedVersion("transaction.version is 0")

@@ -3,8 +3,8 @@
     1. the member changed                   -> its metadata (type 5)
     2. its subscription, the topics, or the
        preferred assignor changed           -> the group epoch rises (type 3)
-    3. group epoch > target epoch           -> a new target assignment (types 7, 6), at most each
-                                               `consumer.assignment.interval.ms` (KIP-1263)
+    3. group epoch > target epoch           -> a new target assignment (types 7, 6), at most once
+                                               per `consumer.assignment.interval.ms` (KIP-1263)
     4. the member is not at its target      -> one step towards it (type 8)
 
 Nothing is changed here: each step is computed as if the earlier records were already applied.
@@ -56,7 +56,7 @@ class MemberUpdate:
         if self._stored is None and after.instance_id is not None:
             self._stored = group.static_member(after.instance_id)
         self.has_new_regex = False
-        """Must the member's pattern be matched before it selects topics?"""
+        """True if the member's pattern must be matched before it selects topics."""
 
     def run(self, owned: Partitions | None) -> ConsumerMember:
         """Add the records; return the member after them.
@@ -141,7 +141,7 @@ class MemberUpdate:
         )
 
     def _changes_assignor(self) -> bool:
-        """Does this member's vote change the assignor that most members prefer?"""
+        """Return whether this member's vote changes the assignor that most members prefer."""
         if self._after.server_assignor == self._before.server_assignor:
             return False
         before = self._group.assignor_votes.preferred(self._default_assignor())
