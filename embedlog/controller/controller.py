@@ -104,7 +104,7 @@ class Controller:
 
     @property
     def partitions(self) -> Partitions:
-        """Made when first needed, as are the next two."""
+        """The operations on partitions; made on first use, like `brokers` and `directories`."""
         with self._state.lock:
             if self._partitions is None:
                 from embedlog.controller.partitions import Partitions
@@ -144,9 +144,9 @@ class Controller:
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> dict[str, TopicImage | KafkaError]:
-        """Create the valid ones of some topics, in one batch; return an image or error for each.
+        """Create the valid topics of `topics` in one batch; return an image or error for each.
 
-        The names must differ. A topic id is drawn even when only validating, as Kafka does.
+        The names must differ. A topic id is drawn even if the call only validates, as Kafka does.
 
         Raises:
             PolicyViolation: more than 10,000 partitions in all.
@@ -415,7 +415,7 @@ class Controller:
     def _forget_eligible(
         self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
     ) -> tuple[list[Any], Sequence[TopicPartition]]:
-        """Return the records, and partitions, of a change of min.insync.replicas.
+        """Return the records and the partitions that a change of min.insync.replicas affects.
 
         Replicas that left an in-sync set under another minimum are no longer eligible to lead.
         """

@@ -90,10 +90,10 @@ class Partitions:
         Raises:
             StaleBrokerEpoch, UnknownTopicId, UnknownTopicOrPartition
             NotController: the leader knows later epochs than this controller.
-            FencedLeaderEpoch, InvalidUpdateVersion: the leader knows earlier ones.
+            FencedLeaderEpoch, InvalidUpdateVersion: the leader knows earlier epochs.
             InvalidRequest: not from the leader, or an impossible set.
             IneligibleReplica: a broker that is not active, or was restarted.
-            NewLeaderElected: the change was made, and another broker leads by it.
+            NewLeaderElected: the change was made, and made another broker the leader.
         """
         state = self._state
         with state.lock:
@@ -124,7 +124,8 @@ class Partitions:
     ) -> dict[TopicPartition, KafkaError | None]:
         """Elect preferred leaders (kind 0), or any available ones (1), for these partitions or all.
 
-        Return the outcome of each election; of all partitions, only those that needed one.
+        Return the outcome of each election. Without `partitions` the result has only the partitions
+        that needed an election.
 
         Raises:
             InvalidRequest: another kind.
@@ -245,8 +246,9 @@ class Partitions:
         """Return the changes of the partitions that `select` accepts. Requires: the controller
         lock.
 
-        `removed` leaves every in-sync set and leads nothing; so does `unclean`, which may also have
-        lost records. `added` may lead though it is still fenced in the image.
+        The broker `removed` leaves every in-sync set and leads nothing. The broker `unclean` does
+        the same, and may have lost records. The broker `added` may lead though it is still fenced
+        in the image.
         """
         image = self._state.image
         gone = (removed, unclean)

@@ -28,7 +28,7 @@ class BrokerSessions:
         """Node ids that the last run found silent, with the time of their last sign of life."""
 
     def touch(self, node_id: int, epoch: int) -> None:
-        """Restart the broker's session. Raises StaleBrokerEpoch for another start of the broker."""
+        """Restart the broker's session. Raises StaleBrokerEpoch for an earlier registration."""
         with self._state.lock:
             check_broker_epoch(self._state.image, node_id, epoch)
             self._heard_ms[node_id] = self._state.clock.monotonic_ms()
@@ -38,7 +38,7 @@ class BrokerSessions:
             self._heard_ms.pop(node_id, None)
 
     def is_valid(self, node_id: int) -> bool:
-        """Is the broker unfenced, and its session running?"""
+        """Return whether the broker is unfenced, and its session running."""
         state = self._state
         with state.lock:
             broker = state.image.brokers.get(node_id)
