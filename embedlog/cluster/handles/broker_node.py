@@ -46,7 +46,7 @@ class BrokerNode:
         self.node_id = node_id
         """The broker's number, node.id."""
         self.rack = rack
-        """The setting broker.rack, if it was made."""
+        """The setting broker.rack; None if it is not set."""
         self._running = running
         self._connect = connect
         self._optional_member = member
@@ -71,7 +71,7 @@ class BrokerNode:
 
     @property
     def core(self) -> Broker:
-        """The request door, with the broker behind it.
+        """The broker itself: its request door and its parts.
 
         Raises:
             ClosedError: the broker does not run.
