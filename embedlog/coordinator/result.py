@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
     from embedlog.storage.producers.entry import VerificationState
+    from wire.records.control import BuiltMarker
 
     R = TypeVar("R")
     OnAppend = Callable[[KafkaError | None], None]
@@ -41,7 +42,7 @@ class Marker(Value):
     `transaction_version` is the client's, see `ProducerStateManager.prepare_marker`.
     """
 
-    batch: bytes
+    batch: BuiltMarker
     producer_id: int
     is_committed: bool
     transaction_version: int

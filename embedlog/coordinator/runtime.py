@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.scheduler import Scheduler
     from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.producers.entry import VerificationState
+    from wire.records.control import BuiltMarker
 
     S = TypeVar("S", bound=Shard)
     T = TypeVar("T")
@@ -408,7 +409,7 @@ class CoordinatorRuntime(Generic[S]):
 
 def _write_batch(
     slot: _Slot[Any],
-    batch: bytes,
+    batch: bytes | BuiltMarker,
     wall_ms: int,
     transaction_version: int = -1,
     verification: VerificationState | None = None,

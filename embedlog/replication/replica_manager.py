@@ -220,7 +220,7 @@ class ReplicaManager:
         return info
 
     def append_marker(
-        self, partition: Partition, marker: bytes, *, transaction_version: int
+        self, partition: Partition, marker: BuiltBatch, *, transaction_version: int
     ) -> LogAppendInfo:
         """Append the marker that ends a transaction in a partition, for the coordinator."""
         info = partition.append(
