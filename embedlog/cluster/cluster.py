@@ -65,7 +65,7 @@ _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
 _EMBEDDED = {
     # An application knows its workers. It shall not wait 3 s for more members at each start.
     _REBALANCE_DELAY: "0",
-    # Otherwise the first record to a topic costs 80 ms, the client's pause between two requests.
+    # Without this the first record to a topic costs 80 ms, the client's pause between two requests.
     "embedlog.auto.create.topics.await": "true",
 }
 """Defaults of `open` that differ from Kafka's."""

@@ -37,7 +37,10 @@ _log = Logger("controller")
 
 
 class Brokers:
-    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+    """The calls about brokers, callable from any thread.
+
+    Errors are `KafkaError`s with Kafka's codes and messages.
+    """
 
     def __init__(self, state: ControllerState, partitions: Partitions) -> None:
         self._state = state

@@ -55,7 +55,10 @@ PRODUCER_ID_BLOCK_SIZE = 1000
 
 
 class Controller:
-    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+    """The controller of one cluster, callable from any thread.
+
+    Errors are `KafkaError`s with Kafka's codes and messages.
+    """
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class Controller:
 
     @property
     def removed_topic_ids(self) -> set[bytes]:
-        """Topics deleted before this opening, whose data a crash may have left behind."""
+        """Ids of topics deleted before this opening, whose data a crash may have left behind."""
         return self._state.log.removed_topic_ids
 
     @property
@@ -327,7 +330,7 @@ class Controller:
     # Producer ids
 
     def allocate_producer_ids(self, count: int = PRODUCER_ID_BLOCK_SIZE) -> range:
-        """Return ids that are given out once only, even across a crash."""
+        """Return producer ids that no other call returns, not even after a crash."""
         with self._state.lock:
             first = self.image.next_producer_id
             self._state.change([ProducerIdsRecord(next_producer_id=first + count)])

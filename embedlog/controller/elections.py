@@ -5,7 +5,7 @@ The steps are Kafka's, in its order:
     1  a reassignment whose target is in sync ends: its old replicas go
     2  replicas that leave an in-sync set below min.insync.replicas stay eligible (KIP-966)
     3  the leader stays if it may lead; else another is elected, or the partition has none
-    4  epochs: the partition's rises by one, the leader's with another leader or fewer replicas
+    4  both epochs rise by one, the leader's only if the leader changes or a replica is removed
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ElectionRules(Value):
 
 
 class PartitionTarget:
-    """The intended state of a partition; by default its present one."""
+    """The intended state of a partition. A property without an argument keeps its present value."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ def _elect(
 
 
 def _may_lead_again(before: PartitionImage, rules: ElectionRules, target: PartitionTarget) -> bool:
-    """Return whether the last leader may lead, as no replica has all committed records."""
+    """Return whether the last leader may lead: only if no replica has all committed records."""
     if not rules.keeps_eligible or target.isr or target.elr:
         return False
     return len(before.last_known_elr) == 1 and rules.is_acceptable(before, before.last_known_elr[0])

@@ -56,7 +56,7 @@ class MetadataLog:
         self._clock = clock
         self._sync = sync
         self.removed_topic_ids: set[bytes] = set()
-        """Topics deleted in the replayed log: a crash may have left their data behind."""
+        """Ids of topics deleted in the replayed log: a crash may have left their data behind."""
 
     @property
     def end_offset(self) -> int:

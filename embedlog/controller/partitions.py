@@ -61,7 +61,10 @@ class PartitionChanges:
 
 
 class Partitions:
-    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+    """The calls about partitions, callable from any thread.
+
+    Errors are `KafkaError`s with Kafka's codes and messages.
+    """
 
     def __init__(self, state: ControllerState) -> None:
         self._state = state
@@ -371,9 +374,9 @@ class Partitions:
 class LeaderDuties:
     """A duty of the scheduler, for a cluster of several.
 
-    It moves leaders to preferred replicas each leader.imbalance.check.interval.seconds, if
-    auto.leader.rebalance.enable, and elects leaders for partitions without one each
-    unclean.leader.election.interval.ms. The first time is after one interval.
+    It moves leaders to preferred replicas every leader.imbalance.check.interval.seconds, if
+    auto.leader.rebalance.enable is true. Every unclean.leader.election.interval.ms it elects
+    leaders for partitions without a leader. Both begin after one interval.
     """
 
     def __init__(
@@ -408,14 +411,14 @@ class LeaderDuties:
 def in_directories(
     node_id: int, directories: Collection[bytes]
 ) -> Callable[[PartitionImage], bool]:
-    """Select partitions whose in-sync set has a broker with its replica in these directories."""
+    """Return a predicate for partitions with the broker in sync, in these directories."""
     return lambda partition: (
         node_id in partition.isr and partition.directories.get(node_id) in directories
     )
 
 
 def leaderless(node_id: int) -> Callable[[PartitionImage], bool]:
-    """Select partitions without leader that have a replica at a broker, which may now lead."""
+    """Return a predicate for partitions without a leader that have a replica at the broker."""
     return lambda partition: partition.leader == NO_LEADER and node_id in partition.replicas
 
 

@@ -50,9 +50,10 @@ class BrokerSessions:
     def run_once(self, now_ms: int) -> int:
         """Fence brokers whose sessions have ended; return the time to the next end of a session.
 
-        A silent broker is fenced only by a second run, at once: if the whole process stood still,
-        heartbeats are as late as this run, and arrive between the two. Brokers are fenced one after
-        the other, so that each leader is elected from the remaining ones.
+        A silent broker is fenced only by the second run that finds it silent, which follows at
+        once. If the whole process stood still, heartbeats are as late as the first run, and arrive
+        between the two runs. Brokers are fenced one after the other, so that each leader is elected
+        from the remaining ones.
         """
         state = self._state
         with state.lock:

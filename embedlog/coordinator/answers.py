@@ -18,7 +18,10 @@ else:
 
 
 def answered(pending: Pending[T], refused: Callable[[KafkaError], T]) -> T | Pending[T]:
-    """Return the answer of `pending`, or a pending answer; a failure becomes `refused(error)`."""
+    """Return the answer of `pending` if it is done, else a pending answer.
+
+    A failure becomes the answer `refused(error)`.
+    """
     if pending.done():
         return _answer_of(pending, refused)
     answer: Pending[T] = Pending()

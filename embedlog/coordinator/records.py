@@ -38,7 +38,7 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
 the endings Key and Value)."""
 
 TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "TransactionLog")}
-"""The same for the record types of `__transaction_state`."""
+"""Record type of `__transaction_state` -> the same two names."""
 
 
 class RecordFormat:

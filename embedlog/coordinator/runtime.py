@@ -465,7 +465,7 @@ class _PendingWrite(Generic[S, T]):
             self.pending.complete(response)
 
     def answer_error(self, error: KafkaError) -> None:
-        """Fail, unless `on_append` has already completed the operation's own response."""
+        """Answer with `error`, unless `on_append` has already completed the response."""
         response = None if self.result is None else self.result.response
         if isinstance(response, Pending) and response.done():
             self._pass_on(response)
@@ -550,7 +550,8 @@ class _Slot(Generic[S]):
         self.end_offset = 0
         """The offset after the last record that the shard has applied."""
         self.damage: CorruptRecord | None = None
-        """Why the log cannot be replayed; kept as long as the log is open."""
+        """The damage that keeps the log from being replayed; None without damage. It is kept as
+        long as the log is open."""
 
     def unload(self, error: KafkaError) -> None:
         shard, context = self.shard, self.context

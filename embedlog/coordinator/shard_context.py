@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.pending import Pending
 
     class Shard(Protocol):
-        """The state of one partition: what its records say. Requires: the shard's lock."""
+        """The state that the records of one partition describe. Requires: the shard's lock."""
 
         def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = ...) -> None:
             """Apply one record; `producer_id` is -1 outside transactions."""

@@ -14,8 +14,8 @@ class DelayedOperation(TimerTask):
         def try_complete(self) -> bool:
             return self._has_enough_bytes() and self.complete_held()
 
-    The thread that wins `force_complete` runs `on_complete`; if it was the timer's, `on_expiration`
-    follows.
+    The thread that wins `force_complete` runs `on_complete`; if the timer's thread wins, it also
+    runs `on_expiration`.
 
     Locks. Each operation has its own re-entrant lock, which guards `try_complete`: no two threads
     run it at once, nor does one while or after `on_complete` runs. `try_complete` may take

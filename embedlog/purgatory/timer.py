@@ -83,7 +83,10 @@ class Timer:
         return len(expired)
 
     def next_expiration_ms(self) -> int | None:
-        """Return the time of the next call, at or before the next task's; None if none waits."""
+        """Return the time of the next call of `run_once`; None if no task waits.
+
+        It is at or before the time of the next task.
+        """
         with self._lock:
             return self._next_expiration_ms()
 

@@ -40,7 +40,8 @@ GHOSTS_KEPT = 16
 """A bucket with no more ghosts than this is not rebuilt."""
 
 LEVELS_DEMOTED = 2
-"""A due bucket's tasks go down by two levels: 400 sparse buckets cost less than another stop."""
+"""The tasks of a due bucket move down by this many levels: 400 sparse buckets cost less than one
+more move of each task."""
 
 _by_expiration = attrgetter("expiration_ms")
 
@@ -148,7 +149,9 @@ class TimingWheel:
         return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:
-        """Put or move `task` to the bucket of `expiration_ms`; False if that time has come."""
+        """Put or move `task` to the bucket of `expiration_ms`; return False if that time has
+        already come.
+        """
         former = task._bucket
         if former is not None:
             task._bucket = None

@@ -254,12 +254,14 @@ class PartitionReader:
 
     @property
     def high_watermark(self) -> int:
-        """The end of the published records."""
+        """The offset after the last published record."""
         return self._log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of the published records before the first open transaction."""
+        """The offset of the first published record of an open transaction; `high_watermark` if
+        there is none.
+        """
         return self._log.last_stable_offset
 
     @property

@@ -262,7 +262,7 @@ def map_read_only(descriptor: int) -> mmap:
 
     size = 0  # means the whole file
     if sys.version_info >= (3, 13):
-        # Without this, every mapping keeps a duplicate of the descriptor.
+        # Without `trackfd=False` every mapping keeps a duplicate of the descriptor.
         return mmap(descriptor, size, prot=PROT_READ, trackfd=False)
     return mmap(descriptor, size, prot=PROT_READ)
 

@@ -67,8 +67,8 @@ class Volume:
 
 
 class File(Protocol):
-    """An open file. Dropping its last reference closes it, so it stays open for everyone who holds
-    one.
+    """An open file. Dropping the last reference closes it, so it stays open as long as any part of
+    the program refers to it.
     """
 
     __slots__ = ()

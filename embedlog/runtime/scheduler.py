@@ -54,7 +54,7 @@ class Scheduler:
         self._runner = 0
         """Ident of the thread that runs duties; 0 for none."""
         self.now_ns = clock.monotonic_source()
-        """The monotonic clock, for `next_call_ns`."""
+        """The monotonic clock in nanoseconds, to compare with `next_call_ns`."""
         self.next_call_ns = _NEVER_NS
         """The monotonic time from which on a client's call must call `drive`."""
         self._due: dict[Duty, float] = {}

@@ -57,7 +57,10 @@ class Waiting:
         self.driver: Parked | None = None
 
     def join(self, parked: Parked, *, may_drive: bool) -> bool:
-        """Add a waiting thread; return whether it drives, as the first that `may_drive` does."""
+        """Add a waiting thread; return whether it drives.
+
+        The first thread that may drive becomes the driver.
+        """
         if parked not in self.parked:
             self.parked.append(parked)
         if not may_drive:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SECTOR_SIZE = 512
 
 _DEATH = -1
-"""In place of an errno: the process dies."""
+"""Takes the place of an errno in a planned fault: the process dies."""
 
 
 class SimulatedCrash(BaseException):

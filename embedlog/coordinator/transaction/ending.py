@@ -154,7 +154,7 @@ def _prepared(
 
 
 def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[None]:
-    """Free the id for its next transaction: every partition has the marker.
+    """Free the id for its next transaction, as every partition has the marker.
 
     Do nothing if another coordinator was faster. Requires: the shard's lock.
     """

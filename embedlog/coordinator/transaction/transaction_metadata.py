@@ -145,7 +145,10 @@ def tombstone(transactional_id: str) -> CoordinatorRecord:
 
 
 def record_of(transaction: TransactionMetadata, *, value_version: int) -> CoordinatorRecord:
-    """Return the record, without `last_producer_epoch`; Kafka before 3.8 reads version 0 only."""
+    """Return the record of a state, without `last_producer_epoch`.
+
+    Kafka before 3.8 can read only records of value version 0.
+    """
     has_tags = value_version > 0
     is_empty = transaction.state == states.EMPTY
     value = TransactionLogValue(

@@ -118,7 +118,8 @@ class TransactionShard:
                     elif target.is_over:
                         self._free(target.transactional_id)
 
-        # A transaction of a version 2 client ends as such, even if the level was lowered.
+        # The end of a version 2 client's transaction follows version 2, even if the cluster's level
+        # was lowered meanwhile.
         has_tags = self.transaction_version() >= _FIRST_WITH_TAGGED_VALUES
         return Result(
             [
@@ -203,7 +204,7 @@ class TransactionShard:
             self.transactions[transactional_id] = from_record(transactional_id, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """This topic has no transactional records."""
+        """Do nothing: this topic has no transactional records."""
 
     def loaded(self) -> None:
         """Resume decided transactions and start the timers."""

@@ -262,8 +262,7 @@ class ClassicGroup(Group):
         return topic in topics
 
     def offset_expiry_base(self) -> ExpiryBase | None:
-        """See `Group`. Retention counts from the commit, or from the time of the last member's end.
-        """
+        """See `Group`. Offsets age from their commit, or since the group became empty."""
         if not self._protocol_type:
             return _same
         if self.state == GroupState.EMPTY:

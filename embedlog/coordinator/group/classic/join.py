@@ -162,8 +162,7 @@ class Joins:
                     group, group.members.by_id[known_id], member_id, joining
                 )
         elif joining.version >= _FIRST_WITH_MEMBER_ID_REQUIRED:
-            # Each id is kept for a session time-out, even if its client never uses it: limit the
-            # ids.
+            # Limit the ids: each is kept for a session time-out, even if its client never uses it.
             pending_max: int = self._context.config.embedlog_group_max_pending_members
             if len(group.members.pending) >= pending_max:
                 return joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -261,7 +260,7 @@ class Joins:
 
         def stored(error: KafkaError | None) -> None:
             if member.parked_join is not parked:
-                return  # the member has restarted again, or the group has gone on
+                return  # the member has restarted again, or the group has another generation
             group.members.park_join(member, None)
             if error is None:
                 place = self._place(group, member, former_leader_id, joining.version)

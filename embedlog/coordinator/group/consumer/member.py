@@ -37,7 +37,7 @@ class ClassicFacts(Value):
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """(assignor name, subscription), in the order of its JoinGroup; at least one."""
+    """(assignor name, subscription), in the order of the member's JoinGroup; at least one."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -59,7 +59,7 @@ class ConsumerMember(Value):
     regex: str = ""
     """The pattern of its subscription; "" for none."""
     classic: ClassicFacts | None = None
-    """None for members of the consumer protocol."""
+    """The properties of a member of the classic protocol; None for the consumer protocol."""
     epoch: int = 0
     previous_epoch: int = 0
     """The epoch before `epoch`. A member that missed the last answer still names it."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """Return the record of type 3: group epoch."""
+    """Return the record of type 3: group epoch and metadata hash."""
     return CoordinatorRecord(
         schema.ConsumerGroupMetadataKey(group_id=group_id),
         schema.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),

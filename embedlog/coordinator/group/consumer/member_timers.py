@@ -2,9 +2,9 @@
 
 timer          starts with                        when it ends
 session        every heartbeat                    the member is removed
-rebalance      partitions to give up              it is removed if its epoch is still the same
-join           a classic member must join again   it is removed: it has not joined
-sync           its JoinGroup's answer             it is removed: it has not sent SyncGroup
+rebalance      partitions to give up              the member is removed if it has the same epoch
+join           a classic member must join again   the member is removed: it has not joined
+sync           its JoinGroup's answer             the member is removed: it has not synced
 """
 
 from __future__ import annotations

@@ -181,7 +181,10 @@ class Migration:
         *,
         departed_id: str | None = None,
     ) -> Result[Any]:
-        """Make a classic group. A rebalance has yet to reassign the partitions of `departed_id`."""
+        """Make a classic group.
+
+        `departed_id` is a member that left; a rebalance has yet to reassign its partitions.
+        """
         classic = ClassicGroup(
             group.group_id,
             state=GroupState.STABLE,

@@ -36,7 +36,7 @@ class MemberReconciliation(Value):
     target_epoch: int
     target: Partitions
     owned: Partitions | None
-    """The partitions that the member reports; None if it reported nothing: it may own any."""
+    """The partitions that the member reports; None if it reported nothing, and so may own any."""
     holder: Holder
     """A function that returns the member that holds a partition, or None. A member holds a
     partition until it has given it up."""
@@ -110,7 +110,7 @@ class MemberReconciliation(Value):
         )
 
     def _unsubscribe(self, member: ConsumerMember) -> ConsumerMember:
-        """Take away topics that the member no longer reads, at its present epoch."""
+        """Take from the member the topics that it no longer reads; its epoch stays."""
         gone = {
             topic_id: epochs
             for topic_id, epochs in member.assigned.items()

@@ -52,7 +52,7 @@ class Subscriptions:
         without: ConsumerMember | None = None,
         added: ConsumerMember | None = None,
     ) -> set[str]:
-        """Return the group's topics, without one member and with another. O(topics)."""
+        """Return the group's topics after `without` has left and `added` has joined. O(topics)."""
         topics = set(self.names)
         patterns = set(self.regexes)
         if without is not None:

@@ -7,7 +7,8 @@
                                                per `consumer.assignment.interval.ms` (KIP-1263)
     4. the member is not at its target      -> one step towards it (type 8)
 
-Nothing is changed here: each step is computed as if the earlier records were already applied.
+The types are those of `member_records`. Nothing is changed here: each step is computed as if the
+earlier records were already applied.
 """
 
 from __future__ import annotations
