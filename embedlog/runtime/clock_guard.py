@@ -36,8 +36,8 @@ class ClockGuard:
         self._relation_ms = clock.wall_ms() - clock.elapsed_ms()
         """The trusted difference of wall time and elapsed time."""
         self._jump_ms = 0
-        """By how much the wall clock is ahead of its trusted relation to elapsed time; 0 without a
-        jump."""
+        """Wall time minus the wall time that elapsed time and the trusted difference give; 0
+        without a jump."""
         self._jumped_at_ms = 0
         """Elapsed time at which the guard saw the jump."""
         self.paused_since_ms = _NOT_PAUSED

@@ -44,8 +44,8 @@ class NotOpened(OSError):
 class FileStat:
     """Result of `stat`: `size` in bytes, `modified_ms` as wall time, `is_directory`.
 
-    For a symbolic link, size and time are those of its target, but `is_directory` is False: no
-    caller walks into a link.
+    For a symbolic link, size and time belong to its target, but `is_directory` is False: no caller
+    walks into a link.
     """
 
     __slots__ = ("is_directory", "modified_ms", "size")

@@ -115,8 +115,8 @@ class BrokerNode:
     def kill(self, *, lose_unsynced: bool = False) -> None:
         """End the broker as SIGKILL does, or with `lose_unsynced` as a loss of power does.
 
-        After a restart the broker has everything that it had written, or only what was synced to
-        disk. The controller learns of the kill at once.
+        After a restart the broker has everything that it had written, or only the data that was
+        synced to disk. The controller learns of the kill at once.
 
         Raises:
             IllegalState: the broker does not run.

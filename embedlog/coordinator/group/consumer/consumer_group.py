@@ -114,7 +114,8 @@ class ConsumerGroup(Group):
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Return whether a classic member with these protocols may join.
 
-        The type must be that of consumers, and all classic members must know one of the protocols.
+        The protocol type must be "consumer", and all classic members must know one of the
+        protocols.
         """
         if protocol_type != PROTOCOL_TYPE:
             return False

@@ -11,7 +11,7 @@ _NOTHING: dict[int, int] = {}
 
 
 class Holders:
-    """A member holds its assigned partitions and the ones that it has yet to give up.
+    """A member holds its assigned partitions and the partitions that it has yet to give up.
 
     Only replay changes it. Requires for every method: the lock of the shard that holds the group.
     """

@@ -7,8 +7,8 @@
                                                per `consumer.assignment.interval.ms` (KIP-1263)
     4. the member is not at its target      -> one step towards it (type 8)
 
-The types are those of `member_records`. Nothing is changed here: each step is computed as if the
-earlier records were already applied.
+See `member_records` for the types. Nothing is changed here: each step is computed as if the earlier
+records were already applied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class MemberUpdate:
     """One member's update; it adds to `records`.
 
-    `before` is the present member (a new one has epoch 0), `after` the one that the request
+    `before` is the present member (a new member has epoch 0), `after` the member that the request
     describes.
     """
 
