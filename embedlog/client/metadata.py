@@ -15,9 +15,9 @@ from embedlog import errors
 from embedlog.client.cluster_nodes import ClusterNodes
 from embedlog.client.metadata_pauses import MetadataPauses
 from embedlog.client.wanted_topics import WantedTopics
+from embedlog.common import Value
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
-from embedlog.value import Value
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ The steps are Kafka's, in its order:
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

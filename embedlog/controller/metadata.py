@@ -7,10 +7,9 @@ consistent state, without a lock.
 
 from __future__ import annotations
 
-from embedlog.common import ZERO_UUID, TopicPartition
+from embedlog.common import ZERO_UUID, TopicPartition, Value
 from embedlog.controller.features import FIRST_LEVELS
 from embedlog.topic_names import INTERNAL_TOPICS
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.common import Generic, T
-from embedlog.value import Value
+from embedlog.common import Generic, T, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.config.resources import group_value
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.purgatory.timing_wheel import TimerTask
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

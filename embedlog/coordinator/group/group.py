@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from embedlog.common import IN_PROCESS_HOST
-from embedlog.value import Value
+from embedlog.common import IN_PROCESS_HOST, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

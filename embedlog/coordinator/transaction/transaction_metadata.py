@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.coordinator.result import CoordinatorRecord
 from embedlog.coordinator.transaction import states
-from embedlog.value import Value
 from wire.schemas.transaction_log import (
     PartitionsSchema,
     TransactionLogKey,

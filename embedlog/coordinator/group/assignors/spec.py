@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 Partitions = Mapping[bytes, Set[int]]
 """Topic id -> partition numbers; topics without partitions are absent."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 Epochs = Mapping[int, int]
 Owned = Mapping[bytes, Epochs]

@@ -14,9 +14,9 @@ target is made.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember, Epochs, Owned
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

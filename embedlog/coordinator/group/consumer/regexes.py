@@ -8,7 +8,7 @@ cluster's metadata has changed, or after the refresh interval.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
