@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from wire.schema import Message, R, Request
 
     Appended = tuple[int, int, int, int, bool, int, int]
-    """First and last offset, append time (-1: the records' own), log start offset, whether the
-    batch was there already, its latest timestamp, bytes."""
+    """The result of an append: first offset, last offset, append time in ms (-1 if the records keep
+    their own timestamps), log start offset, whether the log already had the batch, the batch's
+    latest timestamp, its size in bytes."""
     AppendOne = Callable[
         [str, bytes, int, bytes | BuiltBatch, int, int, bool], Appended | Pending[Appended] | None
     ]

@@ -134,7 +134,7 @@ class MetadataImage(Value):
     topics_by_id: Mapping[bytes, TopicImage] = {}
     topic_configs: Mapping[str, Mapping[str, str]] = {}
     broker_configs: Mapping[str, Mapping[str, str]] = {}
-    """By node id, or "" for the whole cluster."""
+    """Node id, or "" for the whole cluster -> dynamic settings."""
     group_configs: Mapping[str, Mapping[str, str]] = {}
     client_metrics_configs: Mapping[str, Mapping[str, str]] = {}
     feature_levels: Mapping[str, int] = FIRST_LEVELS

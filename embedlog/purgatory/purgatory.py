@@ -39,7 +39,9 @@ class DelayedOperationPurgatory:
 
     @property
     def watched(self) -> int:
-        """Entries in all lists: an operation counts once per key, also when completed."""
+        """Number of entries in all lists: an operation counts once per key, even if it is
+        completed.
+        """
         with self._lock:
             return sum(map(len, self._watchers.values()))
 

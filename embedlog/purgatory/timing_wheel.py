@@ -95,7 +95,7 @@ class TimerTaskList(list[TimerTask]):
     def __init__(self, expiration_ms: int, lock: RLock) -> None:
         super().__init__()
         self.expiration_ms = expiration_ms
-        """The start of its range: the time when it is due."""
+        """The start of the bucket's range, which is the time when the bucket is due."""
         self.ghost_count = 0
         self.lock = lock
         """The wheel's lock."""
@@ -145,7 +145,7 @@ class TimingWheel:
 
     @property
     def size(self) -> int:
-        """Tasks in the wheel. O(buckets); a level has at most 399 buckets."""
+        """Number of tasks in the wheel. O(buckets); a level has at most 399 buckets."""
         return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:

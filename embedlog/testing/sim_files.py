@@ -108,7 +108,7 @@ class SimNode(MemoryNode):
         first, last = sorted((size // SECTOR_SIZE, self.size // SECTOR_SIZE))
         super().resize(size)
         if size < len(self.synced):
-            # Cut-off bytes read as zeros if the file grows again.
+            # Mark the cut sectors unsynced: their bytes read as zeros if the file grows again.
             self.dirty.update(dict.fromkeys(range(first, last + 1)))
 
     def sync(self) -> None:

@@ -54,7 +54,7 @@ class TransactionShard:
         self.transaction_version = transaction_version
         """Returns the level of the cluster's feature `transaction.version`."""
         self.transactions: dict[str, TransactionMetadata] = {}
-        """By transactional id, committed state only."""
+        """Transactional id -> its last committed state."""
         self._pending: set[str] = set()
         self._when_decided = when_decided
         self._when_free = when_free
