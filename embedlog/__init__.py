@@ -180,7 +180,8 @@ _HOMES = {name: module for module, names in _PUBLIC.items() for name in names.sp
 __all__ = list(_HOMES.keys() - {"__version__"})
 
 _MODULES = ("aio", "errors", "testing")
-"""Modules that are loaded when they are named. Not in `__all__`: a star would load asyncio."""
+"""Modules that are loaded on the first use of their name. They are not in `__all__`, because
+`import *` would load asyncio."""
 
 
 def __getattr__(name: str) -> object:

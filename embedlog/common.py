@@ -43,7 +43,7 @@ ONE_UUID = bytes(15) + b"\x01"
 UUID_TEXT_LENGTH = 22
 
 IN_PROCESS_HOST = "in-process"
-"""The host of a client inside the broker's process; it ends with that process."""
+"""The host name of clients inside the broker's process. These clients end with that process."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -137,8 +137,8 @@ REPETITIONS_MAX = 10
 def few_of_each(items: Iterable[T], key: Callable[[T], Hashable] = lambda item: item) -> list[T]:
     """Return the items in their order, but at most ten with one `key`.
 
-    Kafka repeats its answer for each repeated item. If the answer is a thousand times the item, a
-    small request could fill the memory; this limits it.
+    Kafka repeats its answer for each repeated item. If the answer is a thousand times as large as
+    the item, a small request could fill the memory. So the repeated items are limited.
     """
     counts: dict[Hashable, int] = {}
     few = []

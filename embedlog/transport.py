@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from wire.schema import Message, R, Request
 
     Appended = tuple[int, int, int, int, bool, int, int]
-    """First and last offset, append time (-1: the records' own), log start offset, whether the
-    batch was there already, its latest timestamp, bytes."""
+    """The result of an append: first offset, last offset, append time in ms (-1 if the records keep
+    their own timestamps), log start offset, whether the log already had the batch, the batch's
+    latest timestamp, its size in bytes."""
     AppendOne = Callable[
         [str, bytes, int, bytes | BuiltBatch, int, int, bool], Appended | Pending[Appended] | None
     ]
@@ -35,27 +36,28 @@ if TYPE_CHECKING:
             """Return the response, or a pending one."""
 
     class Writes(Protocol):
-        """How requests are written: each at once, or several in one write."""
+        """The way of requests to the network: each is written at once, or several in one write."""
 
         def hold(self) -> None:
             """Gather the requests that are sent from here on; `release`, which must follow, writes
             them.
 
-            For several requests that get answers. With a write for each, batches of 16 KiB with
-            records of 1 KiB took the client 1.5 times as long, and the broker, which then reads
-            them one by one, 1.4 times.
+            Use it for several requests that get answers. In a measurement with batches of 16 KiB
+            and records of 1 KiB, one write for each request took the client 1.5 times as long. The
+            broker, which then reads the requests one by one, took 1.4 times as long.
             """
 
         def release(self) -> None:
-            """Write the gathered requests, and later requests at once."""
+            """Write the gathered requests; from here on each request is written at once."""
 
     class Transport(Protocol):
         """Requests to the nodes of one cluster, answered in order for each node.
 
-        `concurrent`: many threads may call it side by side; otherwise the caller admits one thread
-        at a time, and only `wake` is free. `is_driven`: other threads also run the duties of
-        `runtime`; otherwise only the client's own threads do. `loses_answers`: a request may be
-        done and its answer lost, except where the only broker ends with its clients.
+        `concurrent` is True if many threads may call the transport side by side. If it is False,
+        the caller admits one thread at a time, and only `wake` may be called by any thread.
+        `is_driven` is True if other threads also run the duties of `runtime`, and False if only the
+        client's own threads do. `loses_answers` is True if the broker may do a request and its
+        answer may still be lost; it is False if the only broker ends with its clients.
         """
 
         concurrent: bool
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
 
         @property
         def writes(self) -> Writes:
-            """For writing several requests at once."""
+            """Writes several requests at once."""
 
         @property
         def failure_count(self) -> int:
@@ -79,7 +81,7 @@ if TYPE_CHECKING:
 
         @property
         def makes_topics(self) -> bool:
-            """False if the brokers are known not to create a topic when asked about it."""
+            """False if the brokers are known not to create a topic that a client asks for."""
 
         def send(
             self,
@@ -89,8 +91,10 @@ if TYPE_CHECKING:
             version: int | None = None,
             timeout_ms: int | None = None,
         ) -> Pending[R]:
-            """Send to `node_id` (ANY_NODE: the best one) at `version` (None: the newest both sides
-            know). Never waits.
+            """Send a request to `node_id`; never wait.
+
+            `node_id` may be ANY_NODE, for the best node. `version` None is the newest version that
+            both sides know.
 
             `timeout_ms` replaces request.timeout.ms for an answer that takes long. The pending
             fails with a `KafkaError`: `Network` when the connection ended, `RequestTimedOut`,
@@ -99,7 +103,7 @@ if TYPE_CHECKING:
             """
 
         def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
-            """Return (first, last) by API key as the node serves them; None if unknown yet."""
+            """Return API key -> (first, last) version that the node serves; None if unknown yet."""
 
         def set_nodes(
             self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
@@ -107,8 +111,7 @@ if TYPE_CHECKING:
             """Set the nodes of the cluster, their addresses and the cluster's id."""
 
         def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-            """Return an id for a second connection to that node, only for requests to a
-            coordinator.
+            """Return the id of a second connection to a node, for requests to a coordinator only.
 
             Those requests then do not queue behind a fetch that waits, nor the fetch behind them.
             """
@@ -119,11 +122,12 @@ if TYPE_CHECKING:
         def prepare(self, node_id: int) -> int | None:
             """Begin to connect to a node that is not ready, if an attempt is due.
 
-            Return the milliseconds until an attempt is due; None if only news can help.
+            Return the milliseconds until the next attempt is due. None: wait for an event, not for
+            a time.
             """
 
         def bootstrap_again(self) -> None:
-            """Forget the cluster's nodes, and use the bootstrap addresses."""
+            """Forget the cluster's nodes, and use the bootstrap addresses again."""
 
         def drop_requests(self, reason: str) -> None:
             """Fail the requests over a network: an interrupt left unknown which bytes were sent."""
@@ -146,13 +150,13 @@ if TYPE_CHECKING:
 
 
 ANY_NODE = -1
-"""As a node id: the transport chooses."""
+"""A node id that lets the transport choose the node."""
 
 BOOTSTRAP_NODES = -2
-"""From here downwards the ids of bootstrap addresses, before the first Metadata."""
+"""Bootstrap addresses have the ids from this one downwards, until the first Metadata answer."""
 
 COORDINATOR_NODES = 2**31 - 1
-"""From here downwards the ids of second connections, only for requests to a coordinator."""
+"""Second connections, for requests to a coordinator only, have the ids from this one downwards."""
 
 
 class NoWrites:
@@ -166,8 +170,7 @@ class NoWrites:
 class LocalTransport:
     """The common part of transports to brokers of this process.
 
-    Where no thread drives the brokers' background work, a call does the part that is due.
-    Thread-safe.
+    If no thread drives the brokers' background work, a call does the work that is due. Thread-safe.
     """
 
     concurrent = True
@@ -183,9 +186,10 @@ class LocalTransport:
         owner: object,
     ) -> None:
         """`make_context(api_key, version)` makes the context that a broker gets with a request;
-        `versions` are those it serves.
+        `versions` are the versions that the broker serves.
 
-        `owner` is kept alive: the cluster, for clients that outlive its name.
+        The transport keeps `owner`, the cluster, alive for clients that outlive the program's
+        reference to it.
         """
         self.runtime = runtime
         self.before_end: Callable[[], None] | None = None
@@ -320,8 +324,7 @@ class InProcessTransport(LocalTransport):
         Raises:
             ClosedError: the client was closed.
             KafkaError: the broker refuses. The pending of an append that is not committed yet fails
-                with
-                the same errors.
+                with the same errors.
         """
         if self._is_closed:
             raise ClosedError("the client was closed")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Shared(Value):
-    """Handed to each broker of a cluster of several."""
+    """The common parts, which each broker of a cluster of several gets."""
 
     runtime: Runtime
     network: ClusterNetwork
