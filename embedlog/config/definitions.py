@@ -15,8 +15,8 @@ empty text or list, `null` is no value, and `required` means that there is no de
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.config import types
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ that time.
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

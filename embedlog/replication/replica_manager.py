@@ -222,7 +222,7 @@ class ReplicaManager:
         return info
 
     def append_marker(
-        self, partition: Partition, marker: bytes, *, transaction_version: int
+        self, partition: Partition, marker: BuiltBatch, *, transaction_version: int
     ) -> LogAppendInfo:
         """Append the coordinator's marker, which ends a transaction in a partition."""
         info = partition.append(

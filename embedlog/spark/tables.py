@@ -20,7 +20,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.resolve import subscribed
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from wire.records.batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _findings(access: DirectoryAccess, key: TopicPartition) -> Iterator[Row]:
     files = real_runtime().files
 
     def verify(chosen: TopicPartition) -> Iterator[CorruptRecord]:
-        return Verification(files, access.path, lambda _: None, chosen.__eq__).findings()
+        return DirectoryCheck(files, access.path, lambda _: None, chosen.__eq__).findings()
 
     # Whatever is looked at, the files that all share are looked at first.
     shared = set() if key == _NO_PARTITION else {str(each) for each in verify(_NO_PARTITION)}

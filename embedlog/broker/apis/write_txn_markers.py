@@ -17,7 +17,7 @@ from embedlog.coordinator.result import Marker, Result
 from embedlog.runtime.pending import Pending
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import STALE_COORDINATOR, ErrorCode
-from wire.records.control import ControlType, build_end_transaction_marker
+from wire.records.control import BuiltMarker, ControlType, EndTransactionMarker
 from wire.schemas.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -60,11 +60,11 @@ def refused(
 def _write_marker(
     broker: Broker, marker: WritableTxnMarker
 ) -> WritableTxnMarkerResult | Pending[WritableTxnMarkerResult]:
-    batch = build_end_transaction_marker(
-        ControlType.COMMIT if marker.transaction_result else ControlType.ABORT,
+    control_type = ControlType.COMMIT if marker.transaction_result else ControlType.ABORT
+    batch = BuiltMarker(
+        EndTransactionMarker(control_type, marker.coordinator_epoch),
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
-        coordinator_epoch=marker.coordinator_epoch,
         timestamp=broker.runtime.clock.wall_ms(),
     )
     return combined(
@@ -74,7 +74,7 @@ def _write_marker(
 
 
 def _write_to_topic(
-    broker: Broker, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic, batch: bytes
+    broker: Broker, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic, batch: BuiltMarker
 ) -> WritableTxnMarkerTopicResult | Pending[WritableTxnMarkerTopicResult]:
     return combined(
         [_write(broker, marker, topic.name, index, batch) for index in topic.partition_indexes],
@@ -83,7 +83,7 @@ def _write_to_topic(
 
 
 def _write(
-    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: bytes
+    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: BuiltMarker
 ) -> WritableTxnMarkerPartitionResult | Pending[WritableTxnMarkerPartitionResult]:
     try:
         written = _append(broker, marker, topic, index, batch)
@@ -113,7 +113,7 @@ def _write(
 
 
 def _append(
-    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: bytes
+    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: BuiltMarker
 ) -> Pending[Any] | None:
     """Append the marker. Return None if it is committed already, otherwise a pending."""
     version = marker.transaction_version

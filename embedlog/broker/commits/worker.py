@@ -9,10 +9,10 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.logger import Logger
 from embedlog.runtime.files import remove_tree
-from embedlog.storage.staging import exchange, staging
-from embedlog.storage.staging.adopter import Adopter, Target
+from embedlog.storage.staging import exchange
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
 from embedlog.storage.staging.exchange import Answer
-from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.storage.staging.manifest import Replacement
 from embedlog.storage.staging.replacer import Replacer
 from embedlog.storage.state_files.commit_file import DONE
 
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.common import TopicPartition
-    from embedlog.storage.state_files.staged_manifest import Manifest
+    from embedlog.storage.staging.manifest import Manifest
 
 _log = Logger("broker")
 
@@ -94,7 +94,7 @@ class CommitWorker:
 
     def tidy(self) -> None:
         if self._broker.log_manager.first.directory.is_held:
-            staging.tidy(self._files, self._data)
+            exchange.tidy(self._files, self._data)
 
     # Steps
 
@@ -135,7 +135,7 @@ class CommitWorker:
                 replica_manager.appended(partition, is_awaited=True)
         self._broker.log_manager.tasks.stir()
 
-    def _target(self, topic_partition: TopicPartition) -> Target:
+    def _target(self, topic_partition: TopicPartition) -> CommitTarget:
         """Return the log of a partition, to which files may be committed.
 
         Raises:
@@ -162,4 +162,4 @@ class CommitWorker:
                 "committed to logs of one replica; write to the brokers instead"
             )
         partition.check_leader()
-        return Target(partition.log, partition.leader_epoch)
+        return CommitTarget(partition.log, partition.leader_epoch)

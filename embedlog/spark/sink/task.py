@@ -13,15 +13,15 @@ from embedlog.errors import UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.encode import encode_batch
 from embedlog.spark.sink.rows import Rows, Spreader, by_topic
-from embedlog.storage.staging.staging import StagedWriter
-from embedlog.storage.state_files.staged_manifest import StagedFile
+from embedlog.storage.staging.manifest import StagedFile
+from embedlog.storage.staging.writer import StagedWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
-    from embedlog.client.producer.batch import DeliveryFuture
+    from embedlog.client.producer.futures import DeliveryFuture
     from embedlog.spark.sink.options import SinkOptions
 
 RECORD_OVERHEAD = 21

@@ -2,15 +2,15 @@
 
     .exchange/staged/<job>/<topic>-<partition>-<writer>-<n>      of the topic 100 characters
 
-`job` is one attempt at one commit: everything in its directory goes when the commit is done or
-given up. A writer's name is its own within the job: a task that runs twice writes two files.
+`job` is one attempt at one commit: its directory is removed when the commit is done or given up. A
+writer's name is unique within the job: a task that runs twice writes two files.
 """
 
 from __future__ import annotations
 
-from embedlog.runtime.files import remove_tree, write_fully
+from embedlog.runtime.files import write_fully
+from embedlog.storage.staging.manifest import StagedFile
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import StagedFile
 from wire.records.format import HEADER
 
 TYPE_CHECKING = False
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import File, Files
 
 SIZE_MAX = 256 << 20
-"""A staged file is not made larger: it becomes one segment."""
+"""Largest staged file: it becomes one segment."""
 
 _TOPIC_SHOWN_MAX = 100
-"""A topic's name may fill the longest name that a file may have."""
+"""Characters of the topic in a file name: a long topic's name would fill the file's."""
 
 
 class StagedWriter:
@@ -51,11 +51,7 @@ class StagedWriter:
         self._finished: list[StagedFile] = []
 
     def write(self, batch: Buffer) -> None:
-        """Write one batch of magic 2 behind the others; `batch` is only read.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Write one batch of magic 2 behind the others; `batch` is only read."""
         view = memoryview(batch)
         header = HEADER.unpack_from(view)
         if self._file is not None and self._size + len(view) > self._size_max:
@@ -70,11 +66,7 @@ class StagedWriter:
         self._count += header[12]
 
     def finish(self) -> list[StagedFile]:
-        """Sync what was written, and say what there is, in order.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Sync the files; return them in order."""
         if self._file is not None:
             self._end_file()
         if self._finished:
@@ -95,29 +87,3 @@ class StagedWriter:
         )
         self._file = None
         self._size = self._count = 0
-
-
-def discard(files: Files, data: str, job: str) -> None:
-    """Remove what was staged for a job that is given up. One that is gone is fine.
-
-    Raises:
-        OSError: the disk refuses.
-    """
-    remove_tree(files, f"{staged_layout.part(data, staged_layout.STAGED)}/{job}")
-
-
-def tidy(files: Files, data: str) -> None:
-    """Remove the directories of the exchange that are empty, as far as nobody uses them."""
-    for name in (
-        staged_layout.STAGED,
-        staged_layout.INBOX,
-        staged_layout.TAKEN,
-        staged_layout.ANSWERS,
-        staged_layout.PINS,
-        "",
-    ):
-        path = staged_layout.part(data, name) if name else staged_layout.exchange(data)
-        try:
-            files.remove(path)
-        except OSError:
-            continue  # there is something in it, or it is not there

@@ -1,8 +1,8 @@
-"""What a segment and its rewritten form have to agree in.
+"""The facts in which a segment and its rewritten form must agree.
 
-fingerprint     of the segment as it was read: it is still the same
-producers       every batch of a producer, every marker: their headers, in their order
-epochs          which leader epoch each offset belongs to
+fingerprint     of the batches that were read: the segment is still the same
+producers       headers of every batch of a producer and of every marker, in order
+epochs          the leader epoch of each offset
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ _KEPT_BITS = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class SegmentFacts:
-    """What has to stay, gathered batch by batch."""
-
-    __slots__ = ("_digest", "_epochs", "_starts", "has_gaps", "next_offset", "producers")
+    """The facts of one segment, gathered batch by batch."""
 
     def __init__(self, base_offset: int) -> None:
         self._digest = sha256()
@@ -33,11 +31,11 @@ class SegmentFacts:
         self._epochs: list[int] = []
         self.next_offset = base_offset
         self.has_gaps = False
-        """Are there offsets without a record, from the first to the last?"""
+        """True if there are offsets without a record, from the first to the last."""
         self.producers: list[tuple[int, ...]] = []
 
     def add(self, batch: RecordBatch | LegacyBatch) -> None:
-        """Take the next batch; nothing but its header is looked at.
+        """Add the next batch; only its header is read.
 
         Raises:
             RecordsError: an old message set cannot be read.
@@ -72,10 +70,9 @@ class SegmentFacts:
 
     @property
     def fingerprint(self) -> str:
-        """Of all batches so far: offsets, sizes, checksums."""
+        """A hash of all batches so far: offsets, sizes, checksums."""
         return self._digest.hexdigest()
 
     def epoch_of(self, offset: int) -> int | None:
-        """The leader epoch that an offset belongs to, None before the first batch."""
         slot = bisect_right(self._starts, offset)
         return self._epochs[slot - 1] if slot else None
