@@ -142,7 +142,7 @@ class BrokerConfig:
         self._layers = _Layers(broker, cluster, self._layers.static)
 
     def with_dynamic(self, cluster: Texts, broker: Texts) -> BrokerConfig:
-        """Return a copy whose dynamic changes are replaced; see `set_dynamic`."""
+        """Return a copy with these dynamic changes in place of its own; see `set_dynamic`."""
         other = BrokerConfig({"node.id": self.node_id})
         other._layers = _Layers(broker, cluster, self._layers.static)
         return other

@@ -73,7 +73,7 @@ class ConfigEntry:
 def describe_topic(
     texts: Texts, broker: BrokerConfig, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe the settings in `names`, or all listed ones, of a topic that itself sets `texts`."""
+    """Describe a topic: the settings in `names`, or all. `texts` are the topic's own settings."""
     entries = []
     for key in _keys(TOPIC, texts, names):
         value = types.format_value(topic_config.effective(key.name, texts, broker))
@@ -106,7 +106,10 @@ def describe_broker(broker: BrokerConfig, names: Iterable[str] | None = None) ->
 def describe_cluster_defaults(
     broker: BrokerConfig, texts: Texts, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe the cluster-wide dynamic settings `texts`: the broker resource with the name ""."""
+    """Describe the cluster-wide dynamic settings, which are `texts`.
+
+    Clients name the broker resource "" to get them.
+    """
     wanted = None if names is None else set(names)
     entries = []
     for name in texts:

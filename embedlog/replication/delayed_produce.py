@@ -46,7 +46,7 @@ class AppendedPartition:
         """
         self.answer = answer
         self.is_local = is_local
-        """Whether the sync on this broker is enough (acks=1)."""
+        """Whether a sync on this broker is enough, without the other replicas (acks=1)."""
 
 
 class DelayedProduce(DelayedOperation):

@@ -69,7 +69,7 @@ def read_partitions(
     The first batch is returned whole even if it is larger than every limit (KIP-74). Later
     partitions get the whole batches that fit into the remaining room, and none after
     `target_bytes`. An unknown partition gets an error, but the answer may still wait for records of
-    others. `load` loads partitions that are missing in `partitions`.
+    other partitions. `load` loads partitions that are missing in `partitions`.
     """
     data: list[PartitionData] = []
     result = FetchRead(wanted, data)
@@ -113,11 +113,8 @@ def read_partition(
 ) -> PartitionData:
     """Return whole batches from `asked.fetch_offset` on, up to the end for the reader's isolation.
 
-    `min_one`: return the first batch even if it is larger than `room`.
-
     Raises:
-        NotLeaderOrFollower: this broker may not serve the fetch, or the fetching follower is no
-            replica, or its broker has restarted since.
+        NotLeaderOrFollower: also if the fetching follower is no replica, or has restarted since.
         FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`.
         InconsistentTopicId: the topic was deleted and created again since the client's metadata.
         OffsetOutOfRange: the log does not have the offset.
@@ -134,7 +131,7 @@ def read_partition(
     if max_bytes < 0:
         raise errors.UnknownServerError()
     log, isolation = partition.log, params.isolation
-    # Set each field once: a constructor would set the defaults first and take twice as long.
+    # Set each field once: with the defaults set first it would take twice as long.
     found = bare(PartitionData)
     found.partition_index = asked.partition
     found.error_code = 0
@@ -160,8 +157,7 @@ def read_partition(
             return found
     if partition.remote_replicas is not None and _has_none_now(partition, params, found, offset):
         return found
-    # Read only up to the offsets in the answer. If the log has grown since, its new offsets must
-    # count as news for the session.
+    # Read only up to the offsets in the answer, so that later offsets are news for the session.
     read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LOG_END:

@@ -126,7 +126,10 @@ class FetchSessions:
         uses_topic_ids: bool,
         is_privileged: bool,
     ) -> int:
-        """Begin a session and return its id; 0 if there is no room, even after an eviction."""
+        """Begin a session and return its id, or 0 if the cache has no room for it.
+
+        A full cache evicts one less valuable session first.
+        """
         now_ms = self._clock.monotonic_ms()
         if len(partitions) > self._session_size_max:
             return NO_SESSION

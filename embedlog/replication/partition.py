@@ -3,8 +3,8 @@
     appended      log end offset          all records in the log
     synced        synced offset           records that survive a loss of power (fsync topics only)
     committed     high watermark          records that every in-sync replica has, and has synced on
-                                          fsync topics (the leader computes it, `remote_replicas`;
-                                          followers get it by fetching)
+                                          fsync topics. The leader computes the offset, see
+                                          `remote_replicas`; followers get it in fetches
     stable        last stable offset      committed records before the first open transaction
 
 Writers hold the partition lock. Readers hold no lock: the log publishes each new state by one

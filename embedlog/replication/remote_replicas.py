@@ -164,7 +164,10 @@ class RemoteReplicas:
         return self.state.isr
 
     def is_caught_up(self, replica: Replica, end_offset: int) -> bool:
-        """Return whether the replica is caught up, as the module defines it."""
+        """Return whether the replica is at the leader's end, or was a short time ago.
+
+        The time is replica.lag.time.max.ms.
+        """
         if replica.log_end_offset == end_offset:
             return True
         lag_ms = self._monotonic_ms() - replica.last_caught_up_ms

@@ -59,7 +59,8 @@ class ReplicaManager:
         self.partitions: dict[tuple[str, int], Partition] = {}
         """The hosted partitions. The key is a `TopicPartition` or an equal pair (topic, number)."""
         self.load: Callable[[str, int], Partition | None] = nothing_to_load
-        """Host a partition that exists but is not hosted yet; return it, or None if none exists."""
+        """Called with (topic, number) to host a partition that exists but is not hosted yet. It
+        returns the partition, or None if it does not exist."""
         self.produce_purgatory = self._purgatory("Produce")
         self.fetch_purgatory = self._purgatory("Fetch")
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
@@ -72,7 +73,7 @@ class ReplicaManager:
         """None if the cluster has only this broker."""
 
     def join(self, membership: Membership) -> None:
-        """Replicate to and from other brokers. Requires: no partition is hosted yet."""
+        """Begin to replicate to and from other brokers. Requires: no partition is hosted yet."""
         from embedlog.replication.cluster_replication import ClusterReplication
 
         assert not self.partitions, self.partitions

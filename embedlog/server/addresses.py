@@ -159,7 +159,7 @@ class BrokerListener:
 
     @property
     def signal_fd(self) -> int:
-        """For `signal.set_wakeup_fd` on Windows, where a signal does not end a wait."""
+        """The descriptor for `signal.set_wakeup_fd` on Windows, where a signal ends no wait."""
         return self.served.signal_fd
 
     @property

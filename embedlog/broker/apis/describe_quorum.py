@@ -73,7 +73,7 @@ def _replica(broker: Broker, node_id: int, now_ms: int) -> ReplicaState:
     seen_ms = _NEVER if known.is_fenced else now_ms
     return ReplicaState(
         replica_id=node_id,
-        replica_directory_id=ZERO_UUID,  # voters from controller.quorum.voters have no id
+        replica_directory_id=ZERO_UUID,  # voters in a setting have no directory id
         log_end_offset=broker.image.end_offset,
         last_fetch_timestamp=seen_ms,
         last_caught_up_timestamp=seen_ms,
