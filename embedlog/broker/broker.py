@@ -144,7 +144,7 @@ class Broker:
         return answer
 
     def close(self, *, syncs: bool = True, makes_logs: bool = False) -> None:
-        """Answer all waiting requests; sync first if `syncs` is true. No partition is hosted then.
+        """Answer all waiting requests; sync first if `syncs` is true. Later requests find nothing.
 
         If `makes_logs` is true, first make the logs of new replicas that still wait for their turn.
         """

@@ -255,7 +255,7 @@ class DirectoryKeeper:
         return _State(self._config.node_id, self._log_manager)
 
     def _told_of(self, places: Mapping[TopicPartition, bytes]) -> None:
-        """Forget reported places. Not before the report, because another thread may wait for it."""
+        """Forget places after their report. Another thread that waits for the report needs them."""
         for topic_partition, directory_id in places.items():
             if self._places.get(topic_partition) == directory_id:
                 self._places.pop(topic_partition, None)

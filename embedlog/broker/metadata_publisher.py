@@ -160,7 +160,7 @@ class MetadataPublisher:
                         self.load(topic.name, number)
                     except (errors.KafkaStorageError, errors.NotLeaderOrFollower):
                         if not self._log_manager.offline:
-                            raise  # with an offline directory, skip the partitions in it
+                            raise  # if a directory is offline, skip its partitions
 
     def load(self, topic: str, number: int) -> Partition | None:
         """Return the partition, or None if it does not exist. Host it first if necessary.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Peers(Membership, Protocol):
-    """The cluster around one broker. `embedlog.cluster`, the room above, implements it."""
+    """The other brokers and the controller, as one broker sees them; see `embedlog.cluster`."""
 
     def ask_controller(self, call: Callable[[Controller], T]) -> Pending[T]:
         """Run `call` on the controller; the pending fails with the exception of `call`."""

@@ -65,7 +65,7 @@ class ReplicasToHost:
         return list(self._waiting)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Host the used replicas now, and the others after their delay, up to `_SLICE_MS`."""
+        """Host the used replicas first, then the others if their delay is over."""
         others = self.all() if now_ms >= self._begin_ms else []
         began_ms = self._clock.monotonic_ms()
         for topic_partition in (*self._wanted.copy(), *others):

@@ -1,4 +1,6 @@
-"""Functions for several APIs: addresses of brokers, topics created on demand, operations."""
+"""Functions for several APIs: addresses of brokers, automatic creation of topics, operations that
+clients may do.
+"""
 
 from __future__ import annotations
 

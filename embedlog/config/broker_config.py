@@ -246,7 +246,7 @@ def normalise_names(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def text_of(value: object) -> str | None:
-    """Return the text of a Python value; None means the default."""
+    """Return the text of a Python value, or None for None, which means the default."""
     if isinstance(value, list):
         value = tuple(value)
     if value is None or isinstance(value, str | bool | int | float | tuple):

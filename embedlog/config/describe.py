@@ -163,7 +163,7 @@ def describe_client_metrics(texts: Texts, names: Iterable[str] | None = None) ->
 
 
 def _keys(definitions: Definitions, texts: Texts, names: Iterable[str] | None) -> list[ConfigKey]:
-    """Return the definitions to describe. Internal settings must be set or requested for it."""
+    """Return the definitions to describe, and internal ones only if they are set or requested."""
     wanted = [*_shown(definitions), *texts] if names is None else names
     found = (definitions.find(name) for name in dict.fromkeys(wanted))
     return [key for key in found if key is not None]

@@ -38,7 +38,7 @@ def warn_of(unknown: Mapping[str, str], given: Mapping[str, str]) -> None:
 
 
 def _is_without_effect(name: str, text: str) -> bool:
-    """Return whether a setting without effect has a value that the user should not rely on."""
+    """Return whether the user's value asks for an effect that the setting does not have."""
     if _UNUSED not in BROKER.documentation(name) or name in _OF_THE_QUORUM:
         return False
     key = BROKER[name]

@@ -65,9 +65,9 @@ class FullFetch:
         self._known: Sequence[FetchPartition] = ()
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """Return the keys as `watch_keys` does if a read would find no records and no error.
+        """Return the keys of `watch_keys` if a read is sure to find no records and no error.
 
-        If that is not sure, return no keys.
+        Otherwise return no keys.
         """
         keys: list[Hashable] = []
         for asked in self.wanted:
@@ -114,7 +114,7 @@ class FullFetch:
         return False
 
     def respond(self, found: FetchRead) -> FetchResponse:
-        """Build the response, with every partition; begin the session if there is to be one."""
+        """Build the response with every partition; first begin a session if one is requested."""
         session_id = NO_SESSION
         if self._begin_session is not None:
             for asked, data in zip(found.asked, found.data, strict=True):
@@ -124,7 +124,7 @@ class FullFetch:
 
 
 class IncrementalFetch:
-    """A fetch that continues a session; the next request must carry `epoch`."""
+    """A fetch that continues a session, whose next request must have the epoch `epoch`."""
 
     __slots__ = ("_epoch", "named", "session")
 
@@ -137,7 +137,7 @@ class IncrementalFetch:
         self._epoch = epoch
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """Return the keys as `watch_keys` does if a read would find no news; otherwise no keys.
+        """Return the key of `watch_keys` if a read is sure to find no news; otherwise no key.
 
         Partitions without news are put to rest.
         """
@@ -232,8 +232,8 @@ class IncrementalFetch:
                     told.append(asked)
                     news.append(data)
                     if has_records:
-                        # Read the other partitions first in the next fetch. If its answer fills up,
-                        # it has their records.
+                        # In the next fetch read the other partitions first. Otherwise this one
+                        # could fill every answer.
                         session.move_to_end(asked)
         return _response(session.id, _by_topic(told, news))
 

@@ -277,9 +277,10 @@ def _check_follower(partition: Partition, params: FetchParams) -> None:
 def _has_none_now(
     partition: Partition, params: FetchParams, found: PartitionData, offset: int
 ) -> bool:
-    """Return whether to send no records now: a throttled follower, or a consumer of another rack.
+    """Return whether the reader gets no records now.
 
-    `found` then names the replica in the consumer's rack.
+    A throttled follower must wait. A consumer that has a replica in its own rack must read there:
+    `found` then names the replica.
     """
     if params.replica_id > _CONSUMER_MAX:
         return is_throttled(partition, params)

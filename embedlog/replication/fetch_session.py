@@ -80,7 +80,7 @@ class FetchPartition:
         self.log_start_offset = newer.log_start_offset
 
     def follow(self, source: Partition | None) -> None:
-        """Get a call of `source_changed` for each change of `source`, and of no other partition."""
+        """Let each change of `source`, and of no other partition, call `source_changed`."""
         if self.source is not None:
             self.source.watchers.pop(self.source_changed, None)
         self.source = source

@@ -38,7 +38,7 @@ SESSION_SIZE_MAX = 10_000
 TOTAL_SIZE_MAX = 100_000
 """Default limit of partitions in all sessions together; each partition takes half a kilobyte."""
 EVICTION_MS = 120_000
-"""A session that is older, or unused for longer, may have to make room for a new one."""
+"""Age, or time without use, after which a session may be evicted for a new session."""
 
 
 class FetchSessions:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from embedlog.common import Value
 
 NOBODY = -1
-"""The leader of a partition without one."""
+"""The `leader` of a partition that has none."""
 
 
 class LeaderAndIsr(Value):
-    """One decision. Each raises `partition_epoch`; a new leader also raises `leader_epoch`."""
+    """One decision about a partition, which raises its `partition_epoch`.
+
+    A decision for a new leader also raises `leader_epoch`.
+    """
 
     leader: int
     leader_epoch: int
@@ -24,7 +27,7 @@ class LeaderAndIsr(Value):
 
     @property
     def min_isr(self) -> int:
-        """The replicas that must be in sync for acks=all: at most all replicas."""
+        """The number of replicas that must be in sync for acks=all, at most the number of all."""
         return min(self.min_insync_replicas, max(1, len(self.replicas)))
 
 

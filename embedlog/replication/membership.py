@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Membership(Protocol):
-    """This broker as a member of a cluster of several. Callable from any thread."""
+    """The calls of a broker that is one of several in its cluster. Callable from any thread."""
 
     @property
     def broker_epoch(self) -> int:

@@ -49,7 +49,7 @@ class ClusterHooks(Value):
     """Functions that a partition calls if the cluster has several brokers."""
 
     begin_term: Callable[[Partition, LeaderAndIsr], RemoteReplicas]
-    """Called under the partition lock when this broker begins to lead; returns the replicas."""
+    """Called under the partition lock when this broker begins to lead. Returns other replicas."""
     on_change: Callable[[Partition], None]
     """Called after a change of the leader or the ISR. No lock is held."""
 
@@ -168,7 +168,7 @@ class Partition:
         offsets.commit_to(remote.committed_offset(own, end))
 
     def configure(self, *, min_insync_replicas: int) -> None:
-        """Apply new topic settings. The log has already got its own. The next append uses them."""
+        """Apply new topic settings to the next append. Requires: the log has its own already."""
         with self.lock:
             self.state = self.state.replace(min_insync_replicas=min_insync_replicas)
             self.min_isr = self.state.min_isr

@@ -83,7 +83,10 @@ class Replica:
         return self.last_fetch_ms if used_ms is None else used_ms
 
     def left_behind(self) -> None:
-        """Count a replica at the leader's end as caught up until its last fetch: the log grows."""
+        """Count the replica as caught up until its last fetch.
+
+        Called when the leader's log grows and the replica was at its end.
+        """
         self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms())
 
     def __repr__(self) -> str:
@@ -91,7 +94,7 @@ class Replica:
 
 
 class Proposal(Value):
-    """An ISR that the leader proposes to the controller: node ids, and (node id, broker epoch)s."""
+    """An ISR that the leader proposes to the controller: node ids, alone and with broker epochs."""
 
     isr: tuple[int, ...]
     with_epochs: Sequence[tuple[int, int]]

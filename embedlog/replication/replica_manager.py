@@ -47,7 +47,7 @@ CURRENT_MAGIC = (2, 2)
 have (0, 2)."""
 
 _CLOCKS_DIFFER_MS = 60_000
-"""If the clocks of the process and the machine differ by more, a test has changed the process's."""
+"""If the wall clocks of process and machine differ by more than this, a test has changed one."""
 
 
 class ReplicaManager:
@@ -184,8 +184,8 @@ class ReplicaManager:
 
         On return the records are in the log. They are committed when the high watermark has passed
         them. On `fsync` topics this takes a sync: the scheduler syncs later, once for many appends,
-        or with `is_awaited` this call syncs, together with concurrent calls. On other topics it
-        takes the fetches of the other in-sync replicas; without any, it is so on return.
+        or with `is_awaited` this call syncs, together with concurrent calls. On other topics the
+        other in-sync replicas must fetch them; if there are none, they are committed on return.
         """
         now_ms = self._wall_ms()
         try:
@@ -374,7 +374,9 @@ def check_one_batch(records: Buffer) -> None:
 
 
 def nothing_to_load(_topic: str, _index: int) -> Partition | None:
-    """Return None. The value of `ReplicaManager.load` before opening, after closing, and in fetches
-    that may not load.
+    """Return None.
+
+    `ReplicaManager.load` is this function before opening and after closing. Parked fetches, which
+    may not load, use it as well.
     """
     return None

@@ -71,7 +71,7 @@ def is_heavy(api_key: int, size: int) -> bool:
 
 
 def is_heavy_produce(request: ProduceRequest) -> bool:
-    """Return whether the appends may take long: of all partitions, as one call handles them."""
+    """Return whether the appends to all partitions, which one call handles, may take long."""
     topics = request.topic_data
     count = weight = compressed_size = 0
     for topic in topics:

@@ -106,7 +106,7 @@ class FollowerSession:
     def restart(self, *, is_known: bool = True) -> None:
         """Begin a new session. The next request ends the present one if the leader still has it.
 
-        `is_known` is False if the leader has answered that it does not.
+        `is_known` is False if the leader has answered that it no longer has the session.
         """
         if not is_known:
             self._id = NO_SESSION
