@@ -18,8 +18,9 @@ What other packages use of it:
                 `state_files.clean_shutdown`, `.log_dirs`, `foreign`
     everybody   `paths`, `directory.data_path`
 
-Nothing in here knows the protocol's messages: from `wire` it imports `wire.records` alone. Errors,
-unless a docstring says otherwise: OSError if the disk refuses, but KafkaStorageError from a `Log`,
-which is then as it was before, or poisoned; CorruptRecord for damaged files; RecordsError for
-records that cannot be read.
+Nothing in here knows the protocol's messages: from `wire` it imports only `wire.records`.
+
+Unless a docstring says otherwise, these errors are raised: OSError if the disk refuses, but
+KafkaStorageError by a `Log`, which is then unchanged or poisoned; CorruptRecord for damaged files;
+RecordsError for records that cannot be read.
 """

@@ -17,10 +17,12 @@ NO_LIMIT = 2**63 - 1
 """Kafka's Long.MAX_VALUE: a time or count that is never reached."""
 
 _PLAIN_RECORD_SIZE = 10
-"""Least size of a record, with a byte of value and a header or a key."""
+"""Size of the smallest plain record with a value of one byte and a header or a key. From it follows
+how many records or headers fit in a batch."""
 
 DURABILITIES = ("memory", "os", "fsync")
-"""What an acknowledged record survives: nothing, the end of this process, a loss of power."""
+"""An acknowledged record survives nothing, the end of this process, or a loss of power, in this
+order."""
 
 
 class _Settings:

@@ -24,9 +24,10 @@ class Pins:
         self._known: dict[TopicPartition, int] = {}
 
     def read(self, wall_ms: int) -> dict[TopicPartition, int]:
-        """Return the first offset of each partition that must stay, if there is one.
+        """Return the first offset that must stay, for each partition that has one.
 
-        If the disk refuses, return the last known ones: retention goes on, because it makes room.
+        If the disk refuses, return the last known offsets: retention must go on, because it makes
+        room.
         """
         if self._directory.is_volatile:
             return {}
