@@ -11,13 +11,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.threads import settle, tell
-from embedlog.client.producer.batch import BatchFuture
+from embedlog.client.producer.futures import BatchFuture
 from embedlog.errors import TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from embedlog.client.producer.batch import DeliveryFuture, ProducerBatch
+    from embedlog.client.producer.batch import ProducerBatch
+    from embedlog.client.producer.futures import DeliveryFuture
 
     Sent = DeliveryFuture | BatchFuture
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from embedlog.client.parse_settings import one_of
 from embedlog.client.producer.producer import attended
 from embedlog.client.producer.sends import ColumnSends
-from embedlog.client.producer.settings import PRODUCER
+from embedlog.client.settings import PRODUCER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

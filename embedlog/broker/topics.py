@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.controller import topic_names
 from embedlog.controller.controller import NewTopic
 from embedlog.controller.metadata import RESOURCE_BROKER
@@ -13,7 +14,6 @@ from embedlog.topic_names import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ default of `""` is the empty text or list, `null` is no value, `required` has no
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.config import types
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 NOBODY = -1
 """The leader of a partition without one."""

@@ -14,9 +14,8 @@ clients.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.common import ZERO_UUID
+from embedlog.common import ZERO_UUID, Value
 from embedlog.replication.leader_and_isr import NOBODY, NOTHING_DECIDED
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

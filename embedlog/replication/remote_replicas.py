@@ -12,7 +12,7 @@ asked. When the log grows, such a replica counts as caught up until its last req
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from embedlog.client.consumer.parts import ConsumerParts
 from embedlog.client.consumer.positions import Positions
 from embedlog.client.consumer.rebalance_listener import check_listener
 from embedlog.client.consumer.record import ConsumerRecords
-from embedlog.client.consumer.settings import CONSUMER, complete
+from embedlog.client.consumer.settings import complete
 from embedlog.client.consumer.subscription_state import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -41,6 +41,7 @@ from embedlog.client.consumer.subscription_state import (
 from embedlog.client.errors import IllegalState, because
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import parse
+from embedlog.client.settings import CONSUMER
 from embedlog.client.waiting import Waiter
 from embedlog.common import TopicPartition
 

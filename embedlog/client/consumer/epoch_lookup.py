@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from embedlog.client.consumer.leader_lookup import LeaderLookup
+from embedlog.common import Value
 from embedlog.errors import LogTruncation
-from embedlog.value import Value
 from wire.api_keys import ApiKey
 from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-from embedlog.client.settings import COMMON, INT_MAX, NATURAL, warn_idle
+from embedlog.client.settings import warn_idle
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.settings import Definitions, Settings
-
-CONSUMER: Definitions = {
-    **COMMON,
-    "allow.auto.create.topics": ("bool", True, None),
-    "auto.commit.interval.ms": ("int", 5_000, NATURAL),
-    "auto.offset.reset": ("text", "latest", None),
-    "check.crcs": ("bool", True, None),
-    "client.rack": ("text", "", None),
-    "default.api.timeout.ms": ("int", 60_000, NATURAL),
-    "enable.auto.commit": ("bool", None, None),
-    "exclude.internal.topics": ("bool", True, None),
-    "fetch.max.bytes": ("int", 52_428_800, NATURAL),
-    "fetch.max.wait.ms": ("int", 500, NATURAL),
-    "fetch.min.bytes": ("int", 1, NATURAL),
-    "group.id": ("text", None, None),
-    "group.instance.id": ("text", None, None),
-    "group.protocol": ("choice", "classic", ("classic", "consumer")),
-    "group.remote.assignor": ("text", None, None),
-    "heartbeat.interval.ms": ("int", None, (1, INT_MAX)),
-    "interceptor.classes": ("objects", (), None),
-    "isolation.level": ("choice", "read_uncommitted", ("read_uncommitted", "read_committed")),
-    "key.deserializer": ("converter", None, None),
-    "max.partition.fetch.bytes": ("int", 1_048_576, NATURAL),
-    "max.poll.interval.ms": ("int", 300_000, (1, INT_MAX)),
-    "max.poll.records": ("int", 500, (1, INT_MAX)),
-    "partition.assignment.strategy": ("objects", None, None),
-    "session.timeout.ms": ("int", None, (1, INT_MAX)),
-    "value.deserializer": ("converter", None, None),
-}
+    from embedlog.client.settings import Settings
 
 HEARTBEAT_INTERVAL_MS = 3_000
 IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
