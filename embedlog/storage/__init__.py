@@ -5,7 +5,7 @@ What other packages use of it:
     brokers     `data_directories`, `directory.log_manager`, `log.log.Log`, `log_config`,
                 `log.retention.free_below`, `log_values`, `degradation`, `events`, `watched_files`,
                 `validation.origin`, `validation.record_set`, `producers.entry`, `relocation`,
-                `directory.data_directory`, `directory.meta_properties`, `state_files.log_dirs`
+                `directory.preparation`, `directory.meta_properties`, `state_files.log_dirs`
     followers   `replica.append`, `replica.truncation`
     replaying   `log.checked_read`
     commits     `staging.exchange`, `.adopter`, `.replacer`, `.manifest`, `state_files.commit_file`

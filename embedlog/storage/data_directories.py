@@ -4,6 +4,8 @@ Most brokers have one directory; each directory has a `LogManager`. The first di
 metadata log and the coordinators' files. A log lies in one directory; a new log is made in the
 directory with the fewest logs. A directory that fails, or that is missing when the broker is
 opened, is offline: its logs are neither served nor created again in another directory.
+
+The package `directory` handles a single data directory.
 """
 
 from __future__ import annotations

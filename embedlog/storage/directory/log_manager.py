@@ -12,9 +12,9 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.directory.leftovers import Leftovers
 from embedlog.storage.directory.log_checkpoints import LogCheckpoints
-from embedlog.storage.directory.log_directories import mark_newer, why_foreign
 from embedlog.storage.directory.log_opener import LogOpener
 from embedlog.storage.directory.owned_directory import OwnedDirectory
+from embedlog.storage.directory.partition_directories import mark_newer, why_foreign
 from embedlog.storage.directory.pins import Pins
 from embedlog.storage.directory.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, LogTasks
 from embedlog.storage.events import events

@@ -6,7 +6,7 @@ from embedlog import errors
 from embedlog.common import uuid_to_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.log_directories import why_foreign
+from embedlog.storage.directory.partition_directories import why_foreign
 from embedlog.storage.events import events
 from embedlog.storage.log.opening import Opening, create_log
 from embedlog.storage.state_files import partition_metadata

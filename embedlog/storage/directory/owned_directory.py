@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.runtime.files import make_directory
 from embedlog.storage import paths
-from embedlog.storage.directory.log_directories import find_logs
+from embedlog.storage.directory.partition_directories import find_logs
 from embedlog.storage.state_files.clean_shutdown import (
     end_recovery,
     holds_marker,

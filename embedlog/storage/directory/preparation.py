@@ -10,7 +10,7 @@ from __future__ import annotations
 from embedlog.errors import ConfigError, DirectoryLocked
 from embedlog.runtime.files import make_directory
 from embedlog.runtime.pending import Pending
-from embedlog.storage.directory.log_directories import shown, why_foreign
+from embedlog.storage.directory.partition_directories import shown, why_foreign
 from embedlog.storage.paths import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
