@@ -53,10 +53,9 @@ class LogManager:
     ) -> None:
         """Take the directory; make it if it is missing.
 
-        With `is_replicated` other brokers may have these logs as well. Then a log that may have
-        lost records in an unclean stop begins no leader epoch of its own: its next leader begins
-        one. Written records may be uncommitted, so other processes read only up to the published
-        offset.
+        With `is_replicated` other brokers may have these logs as well. Then a log begins no leader
+        epoch after an unclean stop, which may have lost records: its next leader begins one. And
+        other processes read only up to the published offset, as later records may be uncommitted.
 
         Old segments are removed after `retention_first_ms`, then every `retention_interval_ms`.
         Compaction follows `cleaner_settings`, by default Kafka's.

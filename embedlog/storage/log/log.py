@@ -190,8 +190,7 @@ class Log:
         `records` is only read. The batch is not synced: at durability `fsync` the caller syncs.
 
         Raises:
-            KafkaError: the batch breaks a rule of `validation` or `producers`, or the disk refuses
-                it; nothing was appended.
+            KafkaError: a rule of `validation` or `producers` is broken, or the disk refuses.
         """
         batch = ordinary(records, self.config, now_ms)
         if batch is None:

@@ -6,7 +6,7 @@ It is JSON. Kafka writes version and brokerEpoch and ignores other fields:
 
 `synced` is true if everything was synced before the marker was written. If not, the marker is valid
 only until the machine restarts, because a loss of power takes unsynced bytes in the page cache. So
-a stop at durability `os` needs no sync, and can still be told from a loss of power.
+a stop at durability `os` needs no sync, and a loss of power after it is still noticed.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def _checked_records(
 
 
 def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
-    """Whether some record may be bad; then each one is read."""
+    """Whether some record may be bad, so that all records must be read."""
     if facts.first_null_key_index >= 0 and config.compact:
         return True
     return not config.log_append_time and (
