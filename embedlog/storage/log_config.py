@@ -69,12 +69,13 @@ DEFAULTS: dict[str, object] = {name: getattr(_Settings, name) for name in _Setti
 class LogConfig(_Settings):
     """The settings of a log. Immutable by convention: a change of configuration makes a new object.
 
-    Derived: `compact` and `delete` are the policies that `cleanup_policy` lists. With
-    `log_append_time` the broker's clock stamps the records. With `keeps_plain` a plain batch is
-    stored as it was sent. `batch_size_max` is the largest batch that both limits allow,
-    `compressed_count_max` the most records in a compressed batch, `header_count_max` the most
-    headers in any batch. A segment takes appends for `segment_age_ms` at most: compaction leaves
-    the last segment alone, so max.compaction.lag.ms bounds it as well.
+    These attributes are derived from the settings. `compact` and `delete` are the policies that
+    `cleanup_policy` lists. With `log_append_time` the broker's clock stamps the records. With
+    `keeps_plain` a plain batch is stored as it was sent. `batch_size_max` is the smaller of
+    max.message.bytes and segment.bytes, `compressed_count_max` the most records in a compressed
+    batch, `header_count_max` the most headers in any batch. A segment takes appends for
+    `segment_age_ms` at most; on a compacted topic max.compaction.lag.ms bounds this as well,
+    because compaction leaves the last segment alone.
     """
 
     __slots__ = (

@@ -55,7 +55,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEALED_LEADER_EPOCHS = LEADER_EPOCHS + SEALED
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 GAPS = "gaps-below-checkpoint"
-"""This checkpoint has no text form."""
+"""The checkpoint of `log/gaps.py`. It has only a sealed form, no text."""
 PARTITION_METADATA = "partition.metadata"
 PUBLISHED_OFFSET = "published-offset"
 COPIED_HERE = "copied-here"

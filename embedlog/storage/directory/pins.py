@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Pins:
-    """The offsets of `retention_pins` and `archived_offsets` for the loaded logs."""
+    """Reads the offsets that retention must keep in the loaded logs.
+
+    They come from `retention_pins` and, for topics that wait for archives, `archived_offsets`.
+    """
 
     def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
         self._directory = directory

@@ -44,7 +44,7 @@ _MARKERS = {
 """Names that identify a data directory; a new broker of Kafka has the last one."""
 
 _EVERYWHERE = {"lost+found", ".DS_Store", ".gitignore", ".gitkeep"}
-"""Names that may be in a directory that its owner calls empty."""
+"""A directory counts as empty even if it holds files of these names."""
 
 _COMMITTER_MS = 1_000
 _LOOK_MS = 10

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class LogOffsets:
     """The offsets of one log. Change them under the partition lock; reads need no lock.
 
-    The log acts on a changed start offset, or on new gaps, only after the checkpoint has it.
+    A new start offset, or a new limit of gaps, is stored in the checkpoint before it takes effect.
     """
 
     __slots__ = (
@@ -165,7 +165,7 @@ class LogOffsets:
         return True
 
     def allow_gaps_below(self, offset: int) -> None:
-        """Allow gaps below `offset`. The checkpoint has that when the call returns."""
+        """Allow gaps below `offset`, and store that in the checkpoint before any gap is made."""
         former = self.gaps_below
         self.gaps_below = max(former, offset)
         try:

@@ -176,7 +176,7 @@ class VerificationState:
 
 
 class CompletedTransaction(Value):
-    """A transaction that its marker, at `last_offset`, ended."""
+    """A transaction that has ended; its marker is at `last_offset`."""
 
     producer_id: int
     first_offset: int

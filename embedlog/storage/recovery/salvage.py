@@ -37,7 +37,7 @@ class SegmentPlan:
         self.kept: list[tuple[int, int]] = []
         """[begin, end) of each part that stays, in order."""
         self.bytes_lost = 0
-        """Bytes outside of good batches, without zeros at the end."""
+        """Number of bytes that are in no good batch, not counting zeros at the file's end."""
 
     def keep(self, position: int, size: int) -> None:
         if self.kept and self.kept[-1][1] == position:
@@ -49,7 +49,7 @@ class SegmentPlan:
 class SalvagePlan:
     """The plan of a salvage of one log; `apply` carries it out.
 
-    `lost` are offset ranges, [first, last] each, of records that are in no good batch any more.
+    `lost` are the offset ranges [first, last] of records that are in no good batch.
     """
 
     def __init__(

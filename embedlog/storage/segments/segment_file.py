@@ -204,7 +204,7 @@ class SegmentFile(Openable):
     def put_away(self, suffixes: tuple[str, ...] = ALL_FILES) -> list[str]:
         """Rename the files, so that they mean nothing; return the new paths, to be removed later.
 
-        Views stay readable. After an error the call can be repeated.
+        Views of their bytes stay readable. After an error the call can be repeated.
         """
         files = self._open_files.files
         self._open_files.forget(self)
@@ -219,10 +219,10 @@ class SegmentFile(Openable):
         return useless
 
     def remove(self) -> None:
-        """Remove the files. Views stay readable.
+        """Remove the files. Views of their bytes stay readable.
 
-        An error means that the log file is still there. A file beside it that cannot be removed
-        does no harm, and the next open of the directory removes it.
+        An error means that the log file is still there. Another file that cannot be removed does no
+        harm, and the next opening of the directory removes it.
         """
         files = self._open_files.files
         self._open_files.forget(self)
@@ -236,7 +236,7 @@ class SegmentFile(Openable):
                     raise
                 events.debug("%s cannot be removed yet: %s", path, error)
 
-    # The files beside it
+    # The files beside the log file: indexes and snapshot
 
     def sidecar(self, suffix: str) -> str:
         return paths.segment_file(self.directory, self._base_offset, suffix)

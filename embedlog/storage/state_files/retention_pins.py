@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
 
 TIMEOUT_MAX_MS = 86_400_000
-"""A pin that expires later than this from now does not count: the wall clock may be set back."""
+"""A pin that expires in more than this time is ignored: the wall clock was probably set back."""
 
 
 class RetentionPin:

@@ -111,7 +111,7 @@ def _wrong_base_offset(offset: int, topic_partition: object) -> errors.KafkaErro
 def _good_batch(view: memoryview, config: LogConfig) -> RecordBatch | None:
     """Return the batch that fills `view` if it passes the first two parts of the table.
 
-    None means that the single checks must find the error.
+    Return None if the checks must be made one by one, to find the error.
     """
     try:
         batch = RecordBatch(view)
