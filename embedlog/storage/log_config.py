@@ -101,7 +101,7 @@ class LogConfig(_Settings):
         segment_age_ms: int
 
     def __init__(self, **values: object) -> None:
-        """Take the settings by keyword, defaults for the others.
+        """Make the settings from keywords; a setting that is not given has its default.
 
         Raises:
             ConfigError: a setting is unknown, or the durability does not exist.

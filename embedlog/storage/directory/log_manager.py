@@ -292,7 +292,7 @@ class LogManager:
                 try:
                     self.directory.note_addresses(addresses)
                 except OSError:
-                    return  # a hint: a full disk must not prevent listening
+                    return  # the addresses are only a hint: a full disk must not prevent listening
 
     def health(self) -> list[Degradation]:
         """Return the degradations, sorted by kind. Reads every log's directory."""

@@ -41,7 +41,7 @@ _MARKERS = {
     CLEANER_OFFSETS,
     "bootstrap.checkpoint",
 }
-"""Names that identify a data directory; a new broker of Kafka has the last one."""
+"""Names that identify a data directory. The last one is in the directory of a new Kafka broker."""
 
 _EVERYWHERE = {"lost+found", ".DS_Store", ".gitignore", ".gitkeep"}
 """A directory counts as empty even if it holds files of these names."""

@@ -46,12 +46,15 @@ _AFTER_CHANGES = {
     "_checkpoint": CHECKPOINT_INTERVAL_MS,
     "_high_watermarks": HIGH_WATERMARK_INTERVAL_MS,
     "_flush": FLUSH_INTERVAL_MS,
-    "_clean": 0,  # log.cleaner.backoff.ms, which may change
+    "_clean": 0,  # the interval is log.cleaner.backoff.ms, which may change
 }
 
 
 class LogTasks:
-    """A table of recurring work: a duty. An I/O error poisons only the log that it hits."""
+    """A duty that runs recurring work by a table of due times.
+
+    An I/O error poisons only the log that it hits.
+    """
 
     def __init__(
         self,

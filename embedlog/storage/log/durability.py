@@ -107,7 +107,10 @@ class LogDurability:
         self.synced_offset = min(self.synced_offset, offset)
 
     def _sync(self, end: int, segments: tuple[Segment, ...]) -> None:
-        """Sync some segments. Requires: the sync lock, and a check of the log's health under it."""
+        """Sync `segments`, after which everything below offset `end` is synced.
+
+        Requires: the sync lock, and that the log's health was checked under it.
+        """
         self._do_sync(segments, Segment.sync)
         self.synced_offset = max(self.synced_offset, end)
 

@@ -255,7 +255,7 @@ class Log:
         return LogAppendInfo((first, last, append_time, start_offset, True, timestamp, 0))
 
     def check_usable(self) -> None:
-        """Refuse a poisoned log; repair the state after an interrupted append."""
+        """Raise if the log refuses writes; update the state if an append was interrupted."""
         self.health.check()
         if self.transactions.applied_offset != self.log_end_offset:
             offsets = self.offsets

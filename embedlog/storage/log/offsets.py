@@ -93,7 +93,7 @@ class LogOffsets:
         start = self.log_start_offset
         return unstable if unstable > start else start
 
-    # Moving them. Requires: the partition lock
+    # Changing the offsets. Requires: the partition lock
 
     def commit(self, synced_only: bool) -> None:
         """Raise the high watermark to the log's end; with `synced_only` to the synced offset."""

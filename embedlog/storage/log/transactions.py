@@ -86,7 +86,7 @@ class LogTransactions:
         self.applied_offset = batch.next_offset
 
     def forget_below(self, offset: int, high_watermark: int) -> None:
-        """Forget the transactions that ended below `offset`: they hold nothing back any more."""
+        """Forget the transactions that ended below `offset`; update `first_unstable_offset`."""
         self.producers.forget_transactions_below(offset)
         self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
 

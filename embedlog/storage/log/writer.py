@@ -146,7 +146,7 @@ class LogWriter:
         return segment
 
     def _write_failed(self, segment: Segment, error: OSError) -> errors.KafkaError:
-        error.filename = segment.path  # a call on a descriptor names no file
+        error.filename = segment.path  # the error of a call on a descriptor has no file name
         segment.limits.forget()
         try:
             segment.file.cut_to(segment.size)

@@ -1,4 +1,4 @@
-"""Use of the producer state by appends: judging markers, replaying batches, snapshots."""
+"""How a log uses the producer state: check markers, replay batches, store and load snapshots."""
 
 from __future__ import annotations
 

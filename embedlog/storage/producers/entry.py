@@ -170,7 +170,10 @@ class VerificationState:
     ) -> None:
         self.supports_epoch_bump = supports_epoch_bump
         self.entry = entry
-        """The producer's entry, None if unknown. An append or a marker replaces the entry."""
+        """The producer's entry at that time, None if there was none.
+
+        The partition has another entry once an append or a marker has replaced this one.
+        """
         self.is_open = is_open
         """True if the transaction was open here already, so that no verification is needed."""
 

@@ -255,7 +255,7 @@ class ProducerStateManager:
                     f"{coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)"
                 )
         completed = None
-        # A marker without data changes nothing for readers: no index entry, no stable offset.
+        # A marker of a transaction without records concerns no reader, so it completes nothing.
         if entry.current_txn_first_offset != NO_OFFSET:
             completed = CompletedTransaction(
                 producer_id=producer_id,

@@ -176,7 +176,7 @@ class SalvagePlan:
     def apply(self) -> list[str]:
         """Rewrite damaged segments; return the quarantine files of their former content.
 
-        A crash in between leaves each segment either old or new, and the copy.
+        A crash in between leaves each segment whole, either old or new, and the copies.
 
         Raises:
             OSError: the disk refuses; the other segments are unchanged.

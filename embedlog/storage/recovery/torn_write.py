@@ -56,7 +56,10 @@ def content_size(view: memoryview) -> int:
 
 
 def _has_right_checksum(tail: memoryview, content: int) -> bool:
-    """Whether a batch ends with the content, or a few zeros later, whatever its head says."""
+    """Whether the checksum is right for a batch that ends with the content or a few zeros later.
+
+    The length in the batch's head is not used, because the head may have rotted.
+    """
     if content <= ATTRIBUTES_POSITION:
         return False
     stored = int.from_bytes(tail[CRC_POSITION:ATTRIBUTES_POSITION], "big")

@@ -71,7 +71,7 @@ class Segment:
         self.limits = RollLimits(created_ms)
         self.end: SegmentEnd = (base_offset, 0, -1, -1)
         self.modified_ms = created_ms
-        """Wall time of the last append: the age of records without a timestamp."""
+        """Wall time of the last append, from which the age of records without timestamps counts."""
         self.synced_size = 0
         """Published bytes known to be synced."""
         self.trusted_size = EVERYTHING
@@ -115,7 +115,7 @@ class Segment:
         return other
 
     def expect_stored(self, size: int) -> None:
-        """Take an existing file of `size` bytes: the files beside it are read later."""
+        """Use the existing file, of `size` bytes. Its indexes are read when they are needed."""
         self.indexes.expect_stored()
         self.aborted = AbortedTransactions()
         self.trusted_size = 0
@@ -146,7 +146,8 @@ class Segment:
     def sync(self) -> None:
         """Make everything published so far, and the file's name, survive a loss of power.
 
-        Requires: the log's sync lock alone. Raises as `SegmentFile.sync`.
+        Requires: the log's sync lock; the partition lock is not needed. For errors see
+        `SegmentFile`.
         """
         size = self.end[1]
         self.file.sync()

@@ -69,7 +69,10 @@ class SegmentFile(Openable):
         """The file with the same bytes in the directory that the log has moved to."""
 
     def get(self) -> File:
-        """Return the open file; keep the reference while using it."""
+        """Return the file, opened now if necessary.
+
+        Keep the reference while using the file: `OpenFiles` may forget it at any time.
+        """
         opened = self.opened
         if opened is not None:
             self.used = True

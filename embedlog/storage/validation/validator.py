@@ -63,8 +63,8 @@ def validate(
     2) since Produce 3, (0, 2) before. The result holds a view of `records` whenever possible.
 
     Raises:
-        KafkaError: by the table above. `log_start_offset` is set on those marked with a star, -1 on
-            the others; `record_errors` lists the bad records.
+        KafkaError: by the table at the top of this file. `log_start_offset` is set on errors marked
+            with a star, -1 on the others; `record_errors` lists the bad records.
     """
     view = memoryview(bytes(records) if isinstance(records, BuiltBatch) else records)
     batch = _good_batch(view, config)
@@ -141,7 +141,7 @@ def _checked_batch(
             f"Record is corrupt (stored crc = {batch.crc}) in topic partition {topic_partition}."
         )
     if batch.attributes & CODEC_MASK > Codec.ZSTD:
-        # Kafka fails on the unknown id with this code.
+        # Kafka answers an unknown codec id with this code.
         raise errors.UnknownServerError(
             f"Unknown compression type id: {batch.attributes & CODEC_MASK}"
         )
@@ -222,7 +222,7 @@ def _checked_records(
             max_timestamp=now_ms,
             log_append_time_ms=now_ms,
         )
-    # With that bit every record has the batch's timestamp, whatever its delta says.
+    # If sent as LogAppendTime, every record has the batch's timestamp, whatever its delta is.
     latest = batch.max_timestamp if sent_as_log_append_time else facts.max_timestamp
     return of_batch(
         batch,
