@@ -1,4 +1,4 @@
-"""The consumer's configuration: Kafka's keys and defaults, and the rules between them."""
+"""The consumer's configuration: Kafka's keys, their defaults, and how they depend on each other."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 HEARTBEAT_INTERVAL_MS = 3_000
 IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
-"""In process a heartbeat costs next to nothing, and members learn of a rebalance by it."""
+"""Shorter in process: a heartbeat costs next to nothing there, and announces a rebalance."""
 
 _CLASSIC_ONLY = {
     "heartbeat.interval.ms": None,
     "partition.assignment.strategy": ("range", "cooperative-sticky"),
     "session.timeout.ms": 45_000,
 }
-"""Defaults of the classic protocol; in the consumer protocol brokers set these values. The default
-of the heartbeat interval depends on the transport."""
+"""Settings of the classic protocol and their defaults; in the consumer protocol brokers set them.
+The default of the heartbeat interval is None here, because it depends on the transport."""
 
 _OF_GROUPS = (
     "auto.commit.interval.ms",
@@ -31,11 +31,11 @@ _OF_GROUPS = (
     "partition.assignment.strategy",
     "session.timeout.ms",
 )
-"""Settings without effect for a consumer without a group."""
+"""Settings that have no effect if the consumer has no group."""
 
 
 def complete(settings: Settings) -> Settings:
-    """Check the settings against each other and fill in defaults that depend on others.
+    """Check the settings against each other and fill in defaults that depend on other settings.
 
     Raises:
         ConfigError: two settings contradict each other.
@@ -51,7 +51,7 @@ def complete(settings: Settings) -> Settings:
     if settings["enable.auto.commit"] is None:
         settings["enable.auto.commit"] = group_id is not None
     if group_id is not None and not settings["client.id"]:
-        # The broker's member ids begin with it.
+        # Set a telling client.id, because the broker begins the member's id with it.
         names = ("consumer", group_id, settings["group.instance.id"])
         settings["client.id"] = "-".join(name for name in names if name)
     is_classic = settings["group.protocol"] == "classic"
