@@ -66,7 +66,10 @@ def judge_marker(
 def write_snapshot(
     files: Files, directory: str, producers: ProducerStateManager, offset: int
 ) -> None:
-    """Store the producer state at `offset`, the log's end. The file is a hint, and not synced."""
+    """Store the producer state at `offset`, the log's end.
+
+    The file is not synced: `load_producers` can do without it.
+    """
     path = paths.segment_file(directory, offset, paths.SNAPSHOT)
     write_whole(files, path, snapshot.encode(producers), sync=False)
 

@@ -202,7 +202,7 @@ class Duplicate:
 
 
 class ProducerUpdate:
-    """The entry after the batch is written, and the transaction that the batch ends, if any."""
+    """The producer's entry once a batch is written, and the transaction that the batch ends."""
 
     __slots__ = ("completed", "entry")
 

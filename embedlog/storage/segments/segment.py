@@ -155,7 +155,7 @@ class Segment:
         self.file.sync_name()
 
     def finish(self) -> None:
-        """Cut the file to its content, for good; store the indexes beside it as hints, unsynced."""
+        """Cut the file to its content, for good; store the indexes beside it, unsynced."""
         if not self.is_changed:
             return
         _, size, timestamp, offset = self.end

@@ -249,5 +249,5 @@ class SegmentFile(Openable):
         return read_view(self._open_files.files, self.sidecar(suffix))
 
     def write_sidecar(self, suffix: str, content: bytes) -> None:
-        """Replace the file with that suffix. It is a hint, and not synced."""
+        """Replace the file with that suffix. It is not synced: the next opening can rebuild it."""
         write_whole(self._open_files.files, self.sidecar(suffix), content, sync=False)
