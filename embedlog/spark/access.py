@@ -1,7 +1,7 @@
-"""What a read asks of the log, wherever the log is: a directory, or brokers at an address.
+"""How a read looks at a log: a data directory, or brokers at an address.
 
-A `LogAccess` is used by the process that plans; it says what there is. What it hands out to be
-read, a `Slice`, is pickled and read by the process of a task.
+The process that plans a read uses a `LogAccess`. The `Slice`s that it returns are pickled; the
+process of a task reads them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Slice(Protocol):
-    """Some offsets of one partition. Can be pickled."""
+    """A range of offsets of one partition. Can be pickled."""
 
     @property
     def topic(self) -> str: ...
@@ -32,63 +32,67 @@ class Slice(Protocol):
     def end(self) -> int: ...
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
-        """Read it, as the Arrow batches that `chunks` makes; some may be left for its `flush`.
+        """Yield the Arrow batches that `chunks` fills; the last rows may wait for its `flush`.
 
         Raises:
-            OffsetOutOfRange, UnknownTopicOrPartition: it was removed before it was read.
-            CorruptRecord: it is damaged.
+            OffsetOutOfRange, UnknownTopicOrPartition: the records were removed before this read.
+            CorruptRecord: the log is damaged.
         """
 
     def remaining(self, offset: int) -> Slice | None:
-        """What the log still has of it, when it begins behind `offset` by now; None otherwise.
+        """Return the rest of this slice if the log begins after `offset`, or None.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic any more.
+            UnknownTopicOrPartition: the topic no longer exists.
         """
 
 
 class LogAccess(Protocol):
-    """The log as it is at the moment. Used by one thread."""
+    """The log at this moment. For one thread."""
 
     def topics(self) -> list[str]:
-        """The names of all topics but internal ones."""
+        """Return the names of all topics except internal ones."""
 
     def partitions(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; none of a topic that is not there."""
+        """Return the topic's partition numbers; empty if the topic does not exist."""
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """Where each begins and ends for a reader of this isolation level.
+        """Return (first offset, end offset) at this reader's isolation level.
 
-        Those that do not exist are left out.
+        Partitions that do not exist are left out.
         """
 
     def offset_for_timestamp(self, key: TopicPartition, timestamp: int) -> int | None:
-        """The first offset that is not older than `timestamp`, in ms; None when all are older."""
+        """Return the first offset at or after `timestamp` (ms), None if all records are older."""
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """What a group has committed."""
+        """Return the offsets that the group has committed."""
 
     def cuts(self, key: TopicPartition, start: int, end: int, size_max: int) -> list[int]:
-        """Where to cut [start, end) into parts of some bytes; none where that is not known."""
+        """Return offsets that cut [start, end) into parts of about `size_max` bytes.
+
+        Empty if the positions of batches are unknown.
+        """
 
     def pin(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Ask the owner to keep what lies from there on for a while; the last one ends.
+        """Ask the owner to keep the records from `starts` on for a while; ends the last request.
 
-        Best effort: who may only read is not in the way of anybody.
+        Best effort: a reader without write permission reads without a pin.
         """
 
     def slice(self, key: TopicPartition, start: int, end: int) -> Slice:
-        """Those offsets, to be read in a task."""
+        """Return [start, end) as a slice for a task."""
 
     def close(self) -> None:
-        """Give back what it uses."""
+        """Release files and connections."""
 
 
 def open_access(options: SourceOptions) -> LogAccess:
-    """The log that `options` name.
+    """Open the log that `options` name.
 
     Raises:
-        ConfigError: `path` is not a directory. NoBrokersAvailable: nobody answers.
+        ConfigError: `path` is not a directory.
+        NoBrokersAvailable: no broker answers.
     """
     if options.path is not None:
         from embedlog.spark.directory_access import DirectoryAccess

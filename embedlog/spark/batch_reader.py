@@ -1,4 +1,4 @@
-"""The batch reader of `format("embedlog")`: what there is when it is planned, slice by slice."""
+"""The batch reader of `format("embedlog")`: the records that exist when Spark plans the read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BATCH_GROUP_PREFIX = "spark-kafka-relation"
 
 
 class BatchReader(DataSourceReader):
-    """A read of what there is when it is planned: once for each `load()`."""
+    """One batch read, planned once for each `load()`."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -34,7 +34,7 @@ class BatchReader(DataSourceReader):
         self._group = options.group_id or options.group_id_prefix or BATCH_GROUP_PREFIX
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The slices of the read, one a task."""
+        """Return the slices of the read, one for each task."""
         access = open_access(self._options)
         try:
             wanted = subscribed(access, self._options.subscription)
@@ -49,11 +49,11 @@ class BatchReader(DataSourceReader):
             access.close()
 
     def _chosen(self, _access: LogAccess, ranges: Ranges) -> Ranges:
-        """What is to be read of `ranges`."""
+        """Return the part of `ranges` to read. A subclass applies filters here."""
         return ranges
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a slice, as Arrow batches."""
+        """Yield the rows of a slice as Arrow batches."""
         if partition.value is None:
-            return  # Spark asks so for a read without partitions
+            return  # Spark does so for a read without partitions
         yield from read_slice(partition.value, self._schema, self._options, self._group)

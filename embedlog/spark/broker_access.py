@@ -1,4 +1,4 @@
-"""A log behind an address as Spark reads it: with this library's own client."""
+"""A log behind brokers, read by Spark's processes with embedlog's own client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL_MS = 500
 
 @dataclass(frozen=True, slots=True)
 class BrokerSlice:
-    """Offsets of a partition that brokers have."""
+    """A range of offsets that brokers serve. Implements `Slice`."""
 
     bootstrap_servers: str
     settings: dict[str, str] = field(repr=False)
@@ -32,11 +32,7 @@ class BrokerSlice:
     timeout_ms: int
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
-        """See `Slice`.
-
-        Raises:
-            TimedOut: brokers gave nothing for `kafkaConsumer.pollTimeoutMs`.
-        """
+        """Raises TimedOut if no broker returned records for `kafkaConsumer.pollTimeoutMs`."""
         key = TopicPartition(self.topic, self.partition)
         clock = real_runtime().clock
         with embedlog.Consumer(self.bootstrap_servers, self.settings) as consumer:
@@ -60,7 +56,6 @@ class BrokerSlice:
                     )
 
     def remaining(self, offset: int) -> BrokerSlice | None:
-        """See `Slice`."""
         key = TopicPartition(self.topic, self.partition)
         with embedlog.Consumer(self.bootstrap_servers, self.settings) as consumer:
             begin = consumer.beginning_offsets([key])[key]
@@ -68,7 +63,7 @@ class BrokerSlice:
 
 
 class BrokerAccess:
-    """See `LogAccess`."""
+    """Implements `LogAccess` with embedlog's client."""
 
     def __init__(self, options: SourceOptions) -> None:
         assert options.bootstrap_servers is not None, "the options were checked"
@@ -84,27 +79,22 @@ class BrokerAccess:
         self._consumer = embedlog.Consumer(self._servers, self._settings)
 
     def topics(self) -> list[str]:
-        """See `LogAccess`."""
         return sorted(n for n, info in self._consumer.list_topics().items() if not info.is_internal)
 
     def partitions(self, topic: str) -> list[int]:
-        """See `LogAccess`."""
         return sorted(each.partition for each in self._consumer.partitions_for(topic))
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """See `LogAccess`."""
         wanted = [key for key in partitions if key.partition in self.partitions(key.topic)]
         starts = self._consumer.beginning_offsets(wanted)
         ends = self._consumer.end_offsets(wanted)
         return {key: (starts[key], max(starts[key], ends[key])) for key in wanted}
 
     def offset_for_timestamp(self, key: TopicPartition, timestamp: int) -> int | None:
-        """See `LogAccess`."""
         found = self._consumer.offsets_for_times({key: timestamp})[key]
         return None if found is None else found.offset
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """See `LogAccess`."""
         with embedlog.Admin(self._servers) as admin:
             stored = admin.list_group_offsets([group])[group]
         return {
@@ -112,18 +102,16 @@ class BrokerAccess:
         }
 
     def cuts(self, _key: TopicPartition, _start: int, _end: int, _size_max: int) -> list[int]:
-        """Brokers do not say where their batches begin."""
+        """Return nothing: brokers do not tell the positions of their batches."""
         return []
 
     def pin(self, _starts: Mapping[TopicPartition, int]) -> None:
-        """Brokers keep what their settings say."""
+        """Do nothing: the brokers' own retention settings hold."""
 
     def slice(self, key: TopicPartition, start: int, end: int) -> BrokerSlice:
-        """See `LogAccess`."""
         return BrokerSlice(
             self._servers, self._settings, key.topic, key.partition, start, end, self._timeout_ms
         )
 
     def close(self) -> None:
-        """See `LogAccess`."""
         self._consumer.close()

@@ -1,4 +1,4 @@
-"""Committing a query's progress to a consumer group, so that lag tools see it."""
+"""Commit a query's progress to a consumer group, so that lag tools see it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def commit_offsets(options: SourceOptions, offsets: Mapping[TopicPartition, int]) -> None:
     """Store `offsets` for `kafka.group.id`: at `kafka.bootstrap.servers`, or in the directory.
 
-    Of a directory that another process has open, its listener is to be named.
+    If another process has the directory open, its listener's address is needed.
 
     Raises:
         IllegalArgument: no group is named, or the directory is in use and no address is given.
-        KafkaError: the group has members, whose offsets these are.
+        KafkaError: the group has active members, which own its offsets.
     """
     group = options.group_id
     if group is None:

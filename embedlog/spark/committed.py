@@ -1,4 +1,4 @@
-"""Committed offsets as a data directory holds them: the last word of `__consumer_offsets`."""
+"""Committed offsets of a data directory, read from the log of `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CommittedOffset(NamedTuple):
-    """What one group has committed for one partition."""
+    """The offset that one group has committed for one partition."""
 
     group: str
     topic_partition: TopicPartition
@@ -22,16 +22,16 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     timestamp: int
-    """When, in milliseconds."""
+    """Time of the commit in milliseconds."""
 
 
 def committed_offsets(reader: LogDirectoryReader) -> list[CommittedOffset]:
-    """The committed offsets of all groups, in the order of group, topic and partition.
+    """Return the committed offsets of all groups, sorted by group, topic and partition.
 
-    Those of open transactions do not count yet.
+    Offsets of open transactions are left out.
 
     Raises:
-        CorruptRecord: the log of offsets is damaged: nobody knows what was committed.
+        CorruptRecord: the log of `__consumer_offsets` is damaged, so the offsets are unknown.
     """
     found: dict[tuple[str, TopicPartition], CommittedOffset] = {}
     decode = RecordFormat(GROUP_RECORD_TYPES).decode

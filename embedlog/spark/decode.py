@@ -1,8 +1,8 @@
 """Record batches as Arrow batches of the columns that Spark asked for.
 
-A chunk of some megabytes is made at once. Keys and values are not cut out one by one: the bytes of
-a chunk's batches are joined, and over them lies one Arrow array whose elements are, in turns, a
-field and the gap behind it. Arrow's `take` of every second element copies the fields in C++.
+A chunk of some megabytes is decoded at once. Keys and values are not cut out one by one: the bytes
+of the chunk's batches are joined under one Arrow array whose elements are, in turn, a field and the
+gap after it. Arrow's `take` of every second element copies the fields in C++.
 
     offsets   p0  p0+s0  p1  p1+s1 ...     elements   field 0, gap, field 1, gap ...
 """
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 ROW_COUNT_MAX = 65_536
-"""Rows of an Arrow batch; more gain nothing, and Spark holds each as a whole."""
+"""Rows of an Arrow batch. More rows are not faster, and Spark holds a whole batch in memory."""
 
 _RECORDS_A_STEP = 10
-"""So many records with headers take as long, read one by one, as a step."""
+"""Reading this many records with headers one by one takes as long as one step over all batches."""
 _STEP_COUNT_MAX = 1_000
-"""Batches of more records are read alone: see `wire.records.decode.fast.lockstep`."""
+"""Batches with more records are decoded one at a time: see `wire.records.decode.fast.lockstep`."""
 
 
 class ArrowChunks:
-    """Builds the Arrow batches of some offsets, [start, end), of one partition.
+    """Builds the Arrow batches of the offsets [start, end) of one partition.
 
-    `schema` is what Spark expects, in its order. `next_offset` is behind the last record that was
+    `schema` holds the columns in Spark's order. `next_offset` is the offset after the last record
     taken.
     """
 
@@ -64,14 +64,14 @@ class ArrowChunks:
         self._rows_size = 0
 
     def of_batches(self, batches: Iterable[Batch]) -> Iterator[Any]:
-        """Take batches; `pyarrow.RecordBatch`es that are full come back."""
+        """Take record batches; yield each `pyarrow.RecordBatch` that is full."""
         for batch in batches:
             self.next_offset = max(self.next_offset, batch.last_offset + 1)
             if not isinstance(batch, RecordBatch):
                 yield from self._add_records(batch.records(), batch.timestamp_type)
                 continue
             if not batch.record_count:
-                continue  # compaction has emptied it
+                continue  # compaction has emptied this batch
             yield from self._flush_rows()
             if batch.record_count > _STEP_COUNT_MAX:
                 yield from self._read_waiting()
@@ -85,14 +85,15 @@ class ArrowChunks:
                 yield from self._read_waiting()
 
     def _read_waiting(self) -> Iterator[Any]:
-        """Read the batches that wait: in step, where they are many and small."""
+        """Decode the waiting batches: all in step if they are many and small, else one by one."""
         batches = [batch for batch, _ in self._waiting]
         payloads = [payload for _, payload in self._waiting]
         self._waiting.clear()
         self._waiting_size = self._waiting_count = 0
         kinds = {batch.timestamp_type for batch in batches}
         longest = max((batch.record_count for batch in batches), default=0)
-        # A step over all costs about what a batch alone costs, and with headers ten records.
+        # A step over all batches costs about as much as one batch alone, or ten records with
+        # headers.
         least = longest
         width = len(batches)
         if self.has_headers:
@@ -114,7 +115,7 @@ class ArrowChunks:
             yield from self.add_record(record, batch.timestamp_type)
 
     def add_columns(self, columns: Any, timestamp_type: int) -> Iterator[Any]:
-        """Take columns, as a consumer polls them; what is full comes back."""
+        """Take columns, as a consumer polls them; yield each Arrow batch that is full."""
         if len(columns.offsets):
             self.next_offset = max(self.next_offset, int(columns.offsets[-1]) + 1)
         self._columns.add(columns, timestamp_type, self._start, self._end)
@@ -128,7 +129,7 @@ class ArrowChunks:
             yield from self.add_record(record, timestamp_type)
 
     def add_record(self, record: Record | ConsumerRecord, timestamp_type: int) -> Iterator[Any]:
-        """Take one record, with its headers; what is full comes back."""
+        """Take one record with its headers; yield the Arrow batch if it is full."""
         if not self._start <= record.offset < self._end:
             return
         self.next_offset = max(self.next_offset, record.offset + 1)
@@ -138,7 +139,7 @@ class ArrowChunks:
             yield from self._flush_rows()
 
     def flush(self) -> Iterator[Any]:
-        """All that was taken, full or not."""
+        """Yield the remaining rows."""
         yield from self._read_waiting()
         yield from self._flush_rows()
         yield from self._flush_columns()
@@ -184,14 +185,14 @@ _FROM_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType")
 
 
 class _Columns:
-    """The columns of some batches, and the bytes that their positions point into."""
+    """Columns of some batches, and the bytes that their positions point into."""
 
     def __init__(self) -> None:
         self.count = 0
         self._size = 0
         self._buffers: list[Any] = []
         self._parts: list[tuple[Any, slice, int, int]] = []
-        """Columns of a batch, which of its records, its timestamp type, where its bytes begin."""
+        """(columns of a batch, slice of its records, timestamp type, position of its bytes)."""
 
     def is_full(self, size_max: int) -> bool:
         return self._size >= size_max or self.count >= ROW_COUNT_MAX
@@ -234,7 +235,7 @@ class _Columns:
         )
 
     def headers(self) -> Any:
-        """A list of structs of each record; null for one without headers."""
+        """Return one list of structs for each record; null for a record without headers."""
         counts, ranges = [], []
         for each, part, _, at in self._parts:
             ends = each.header_counts.cumsum()
@@ -262,7 +263,7 @@ class _Columns:
         is_null = sizes < 0
         ends = positions + sizes
         if is_null.any():
-            # The position of a null means nothing: it goes where the field before it ended.
+            # A null has no position: place it where the field before it ended.
             ends = np.maximum.accumulate(np.where(is_null, 0, ends))
             positions = np.where(is_null, ends, positions)
         bounds = np.empty(2 * len(positions), np.int32)
@@ -282,7 +283,7 @@ class _Columns:
 
 
 def _text(names: Any) -> Any:
-    """Names of headers; what is not UTF-8 in them as Java shows it."""
+    """Return header names as text; invalid UTF-8 is replaced, as Java does."""
     try:
         return names.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""A log directory as Spark reads it: lock-free, while its owner writes, or nobody."""
+"""A data directory as Spark reads it: without locks, whether a process writes to it or not."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from embedlog.storage.state_files.retention_pins import RetentionPin
 
 INTERNAL_TOPICS = topic_names.INTERNAL_TOPICS | {topic_names.METADATA_TOPIC}
-"""Kafka's own: no pattern means them."""
+"""Kafka's internal topics. Patterns do not match them."""
 PIN_MS = 10 * 60 * 1000
-"""So long retention by size and age leaves alone what a read has planned; see `retention_pins`."""
+"""How long retention by size and age spares the records of a planned read; see `retention_pins`."""
 
 _log = Logger("spark")
 
 
 @dataclass(frozen=True, slots=True)
 class DirectorySlice:
-    """Offsets of a partition's files."""
+    """A range of offsets in a partition's files. Implements `Slice`."""
 
     range: PartitionRange
 
@@ -50,18 +50,16 @@ class DirectorySlice:
         return self.range.end
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
-        """See `Slice`."""
         return chunks.of_batches(self.range.batches())
 
     def remaining(self, offset: int) -> DirectorySlice | None:
-        """See `Slice`."""
         begin = self.range.log_start()
         is_left = offset < begin < self.end
         return DirectorySlice(self.range._replace(start=begin)) if is_left else None
 
 
 class DirectoryAccess:
-    """See `LogAccess`. Looks at what the owner has done when it is asked for bounds."""
+    """Implements `LogAccess`. Each call of `bounds` looks again at the owner's files."""
 
     def __init__(self, path: str, *, read_committed: bool) -> None:
         self._reader = embedlog.open_reader(path)
@@ -71,7 +69,6 @@ class DirectoryAccess:
         self._pin: RetentionPin | None = None
 
     def topics(self) -> list[str]:
-        """See `LogAccess`."""
         return [name for name in self._reader.topics() if name not in INTERNAL_TOPICS]
 
     @property
@@ -80,7 +77,7 @@ class DirectoryAccess:
         return self._reader.path
 
     def all_partitions(self) -> list[TopicPartition]:
-        """Every partition, those of internal topics too."""
+        """Return all partitions, including those of internal topics."""
         return [
             TopicPartition(topic, number)
             for topic in self._reader.topics()
@@ -88,14 +85,13 @@ class DirectoryAccess:
         ]
 
     def partitions(self, topic: str) -> list[int]:
-        """See `LogAccess`."""
         return self._reader.partitions(topic)
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """See `LogAccess`; all as of one moment, so that a commit of staged files is in all.
+        """All bounds are of one moment: a commit of staged files is in all or in none.
 
         Raises:
-            CorruptRecord: nobody knows where one ends, as its last segment is damaged.
+            CorruptRecord: the last segment of a partition is damaged, so its end is unknown.
         """
         wanted = [key for key in partitions if key.partition in self.partitions(key.topic)]
         found = {}
@@ -109,7 +105,7 @@ class DirectoryAccess:
         return found
 
     def part(self, key: TopicPartition) -> PartitionReader:
-        """The partition as it was when its bounds were asked for."""
+        """Return the partition as it was at the last call of `bounds`."""
         if key not in self._known:
             self.bounds([key])
         if key not in self._known:
@@ -117,11 +113,9 @@ class DirectoryAccess:
         return self._known[key]
 
     def offset_for_timestamp(self, key: TopicPartition, timestamp: int) -> int | None:
-        """See `LogAccess`."""
         return self.part(key).offset_for_timestamp(timestamp)
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """See `LogAccess`."""
         return {
             each.topic_partition: each.offset
             for each in self.all_committed()
@@ -129,15 +123,14 @@ class DirectoryAccess:
         }
 
     def all_committed(self) -> list[CommittedOffset]:
-        """What all groups have committed."""
+        """Return the committed offsets of all groups."""
         return committed_offsets(self._reader)
 
     def cuts(self, key: TopicPartition, start: int, end: int, size_max: int) -> list[int]:
-        """See `LogAccess`."""
         return self.part(key).cuts(start, end, size_max)
 
     def pin(self, starts: Mapping[TopicPartition, int]) -> None:
-        """See `LogAccess`. It ends by itself: nobody says when the last task has read."""
+        """A pin expires by itself, because nobody reports that the last task is done."""
         former, self._pin = self._pin, None
         try:
             if starts:
@@ -149,11 +142,9 @@ class DirectoryAccess:
             _log.debug("%s: what is read cannot be pinned: %s", self._reader.path, error)
 
     def slice(self, key: TopicPartition, start: int, end: int) -> DirectorySlice:
-        """See `LogAccess`."""
         return DirectorySlice(
             self.part(key).range(start, end, isolation_level=self._isolation_level)
         )
 
     def close(self) -> None:
-        """See `LogAccess`."""
         self._reader.close()

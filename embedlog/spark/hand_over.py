@@ -1,12 +1,12 @@
-"""The committer's part: have the owner of a data directory adopt a manifest, or be the owner.
+"""How a committer gets a manifest adopted: by the owner of the data directory, or as the owner.
 
-    somebody owns it      the manifest is in the inbox: wait for the answer
-    nobody does           open the directory as a cluster, which takes what is in the inbox
+    the directory has an owner     leave the manifest in the inbox and wait for the answer
+    it has no owner                open the directory as a cluster, which reads its inbox
 
-A lock on the directory says which it is (see `runtime.lock_owner`). It ends with its process, so no
-heartbeat is needed to know whether the owner lives. An owner that lives and gives its duties no
-time (an embedded cluster that nobody calls, without `background=True`) answers nothing: the wait
-ends with an error that names it.
+A lock on the directory tells whether it has an owner (see `runtime.lock_owner`). The lock ends with
+its process, so no heartbeat is needed. An owner that lives but never runs its duties (an embedded
+cluster that nobody calls, without `background=True`) does not answer: the wait ends with an error
+that names it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 60_000
 _LOOK_MS = 10
 _KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
-"""A committer does not know the settings of the program whose directory it opens for a moment: for
-topics without a retention of their own it must not remove what that program would keep."""
+"""The committer does not know the settings of the program whose directory it opens for a moment. It
+must not remove records that this program would keep, in topics without their own retention.
+"""
 _OWN_LOOK_MS = 200
-"""Between attempts to be the owner: each opens the lock file."""
+"""Milliseconds between attempts to become the owner; each attempt opens the lock file."""
 
 
 def commit(
@@ -44,17 +45,18 @@ def commit(
     timeout_ms: int = TIMEOUT_MS,
     runtime: Runtime | None = None,
 ) -> Answer:
-    """Have a manifest adopted; return its ranges of offsets, none if it was done already.
+    """Have a manifest adopted; return its ranges of offsets, or none if it was adopted before.
 
-    What it names is committed when this returns, and nothing of it when it raises; see TimedOut.
+    The files of the manifest are committed when this returns. None of them is when it raises,
+    except for the second case of TimedOut.
 
     Raises:
-        ConfigError: `path` is no directory, or that of several brokers.
-        TimedOut: the owner has not taken it; it was withdrawn. Or it has taken it and not answered:
-            then the message says that the outcome is open, and the same version of the application
-            may be committed again.
-        KafkaError: a log or the disk refuses.
-        StorageFailed: what was staged is damaged.
+        ConfigError: `path` is not a directory, or belongs to a cluster of several brokers.
+        TimedOut: the owner did not take the manifest, which was withdrawn. Or the owner took it and
+            did not answer: then the message says that the outcome is open, and it is safe to commit
+            the same version of the application again.
+        KafkaError: a log or the disk refuses the commit.
+        StorageFailed: a staged file is damaged.
     """
     runtime = runtime or real_runtime()
     files = runtime.files
@@ -63,7 +65,7 @@ def commit(
     try:
         answer = _Waiting(runtime, path, manifest.id).wait(timeout_ms)
     except BaseException:
-        # Nobody will ask for the answer: what was not taken shall not be made later.
+        # Nobody will read the answer: withdraw the manifest, so that it is not adopted later.
         with suppress(OSError):
             exchange.withdraw(files, path, manifest.id)
         raise
@@ -74,7 +76,7 @@ def commit(
 
 
 class _Waiting:
-    """One manifest that was left in the inbox."""
+    """The wait for one manifest in the inbox."""
 
     def __init__(self, runtime: Runtime, path: str, id: str) -> None:
         self._runtime = runtime
@@ -84,7 +86,7 @@ class _Waiting:
         self._owner = "nobody has it open"
 
     def wait(self, timeout_ms: int) -> Answer:
-        """The answer. Raises TimedOut."""
+        """Wait for the answer. Raises TimedOut."""
         clock = self._runtime.clock
         began_ms = own_ms = clock.monotonic_ms()
         is_taken = False
@@ -100,13 +102,13 @@ class _Waiting:
             if now_ms - began_ms >= timeout_ms:
                 if is_taken:
                     raise TimedOut(
-                        f"{self._path}: its owner has taken the commit {self._id} and not answered "
+                        f"{self._path}: the owner took the commit {self._id} and did not answer "
                         f"for {timeout_ms} ms; it may still be made. To commit the same version of "
                         f"the application again is safe. {self._owner}"
                     )
                 if exchange.withdraw(self._files, self._path, self._id):
                     raise TimedOut(
-                        f"{self._path}: nobody has taken the commit {self._id} for {timeout_ms} "
+                        f"{self._path}: nobody took the commit {self._id} for {timeout_ms} "
                         f"ms, and it was withdrawn. The owner must give its duties time: open "
                         f"it with background=True, or let it listen. {self._owner}"
                     )
@@ -114,7 +116,7 @@ class _Waiting:
             self._runtime.scheduler.wait(Pending(), _LOOK_MS)
 
     def _try_to_own(self) -> None:
-        """Where nobody owns the directory do the owner's work; not of one broker of several."""
+        """Adopt the inbox as owner if the directory has none; never for one broker of several."""
         from embedlog.cluster.cluster import Cluster
         from embedlog.cluster.layout import refuse_one_of_several
 
@@ -134,6 +136,6 @@ class _Waiting:
             cluster.close()
 
     def _settings(self) -> dict[str, str]:
-        """Those of a broker that is a guest in the directory."""
+        """Return settings for a broker that opens the directory for a moment only."""
         node_id = node_id_of(self._runtime, self._path)
         return _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}

@@ -1,4 +1,4 @@
-"""Cutting ranges of offsets into the parts that tasks read."""
+"""Cut ranges of offsets into the slices that tasks read."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def plan(
     options: SourceOptions,
     ranges: Mapping[TopicPartition, tuple[int, int]],
 ) -> list[Slice]:
-    """One slice a task, in the order of topic, partition and offset.
+    """Return one slice for each task, in the order of topic, partition and offset.
 
-    Kafka's source makes one of each partition unless `minPartitions` asks for more. Here long ones
-    are cut besides, at batches, into parts of `maxPartitionBytes`.
+    Kafka's source makes one slice of each partition unless `minPartitions` asks for more. This
+    function also cuts long slices, at record batches, into parts of `maxPartitionBytes`.
     """
     whole = [OffsetRange(*key, *ranges[key]) for key in sorted(ranges)]
     parts = split_by_count(whole, options.max_records_per_partition)

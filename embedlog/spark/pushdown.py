@@ -1,8 +1,8 @@
-"""Filters that Spark hands down, and what they spare: partitions, offsets, and old segments.
+"""Filters that Spark pushes down, and the partitions, offsets and old segments that they spare.
 
-What is handled exactly is not checked again by Spark: topic, partition and offset against a
-constant. Timestamps are not in order within a log: they only say what need not be read, so Spark
-filters again.
+Filters of topic, partition and offset against a constant are handled exactly: Spark does not apply
+them again. Timestamps are not in order within a log: such a filter only skips old records, and
+Spark filters again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MAX = 1 << 62
 
 @dataclass(slots=True)
 class Pruning:
-    """What is left to be read."""
+    """The filters of one read, combined."""
 
     topics: set[str] | None = None
     numbers: set[int] | None = None
@@ -49,7 +49,7 @@ class Pruning:
     is_empty: bool = field(default=False)
 
     def take(self, column: str, operation: type[Filter], values: set[Any]) -> bool:
-        """Note a comparison; True when it is handled exactly."""
+        """Add a comparison; True if it is handled exactly."""
         if operation is IsNotNull:
             return column in _NEVER_NULL
         if None in values:
@@ -82,7 +82,7 @@ class Pruning:
             self.end = min(self.end, high + 1)
         elif operation is In:
             self.start, self.end = max(self.start, low), min(self.end, high + 1)
-            return False  # there may be others in between
+            return False  # other offsets may lie between them
         else:
             return False
         return True
@@ -90,7 +90,7 @@ class Pruning:
     def ranges(
         self, access: LogAccess, ranges: dict[TopicPartition, tuple[int, int]]
     ) -> dict[TopicPartition, tuple[int, int]]:
-        """What of `ranges` is left."""
+        """Return the part of `ranges` that the filters leave."""
         left = {}
         for key, (start, end) in ranges.items():
             if self.topics is not None and key.topic not in self.topics:
@@ -99,7 +99,7 @@ class Pruning:
                 continue
             start, end = max(start, self.start), min(end, self.end)
             if self.since_ms is not None and start < end:
-                # All records before the first that is not older are older.
+                # All records before the first that is at least as young are older.
                 first = access.offset_for_timestamp(key, self.since_ms)
                 start = end if first is None else max(start, first)
             if start < end:
@@ -108,14 +108,14 @@ class Pruning:
 
 
 class FilteringBatchReader(BatchReader):
-    """A batch reader to which Spark hands filters; only with `pushdown`, as Spark insists on its
-    own setting then.
+    """A batch reader that takes filters. Used with `pushdown` only: Spark then demands its own
+    setting.
     """
 
     _pruning: Pruning | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take filters; give back those that Spark has to apply."""
+        """Take filters; return those that Spark has to apply."""
         pruning = self._pruning = Pruning()
         return [each for each in filters if not self._take(pruning, each)]
 

@@ -1,4 +1,4 @@
-"""What a task does: read a slice, and say in the connector's words what is not there any more."""
+"""A task's read of one slice, with the connector's errors for records that no longer exist."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _log = Logger("spark")
 def read_slice(
     part: Slice, schema: StructType, options: SourceOptions, group: str
 ) -> Iterator[Any]:
-    """The Arrow batches of `part`, with the columns of `schema`: the next one is made while Spark
-    takes one.
+    """Yield the Arrow batches of `part` with the columns of `schema`.
 
-    Where losses are tolerated it goes on where the log begins by then, as the connector does.
+    A thread makes the next batch while Spark takes one. If losses are tolerated, the read continues
+    where the log begins by then, as the connector does.
 
     Raises:
-        DataLoss: records have gone since it was planned, and that is not to be tolerated.
-        CorruptRecord: the log is damaged there; it names the file and the position.
+        DataLoss: records were removed after the read was planned, and losses are not tolerated.
+        CorruptRecord: the log is damaged; the error names the file and the position.
     """
     return one_ahead(_batches(part, schema, options, group), "embedlog-spark-read")
 

@@ -1,4 +1,4 @@
-"""From options to offsets: which partitions, from where to where."""
+"""From options to offsets: which partitions to read, and from where to where."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ resolution. Possible inputs are:
 
 
 def subscribed(access: LogAccess, subscription: Subscription | None) -> list[TopicPartition]:
-    """The partitions of a subscription, sorted; of all topics for None.
+    """Return the sorted partitions of a subscription; those of all topics for None.
 
     Raises:
-        UnknownTopicOrPartition: a topic that is named is not there.
+        UnknownTopicOrPartition: a topic named by `subscribe` does not exist.
     """
     if isinstance(subscription, Assign):
         return sorted(
@@ -69,11 +69,11 @@ def subscribed(access: LogAccess, subscription: Subscription | None) -> list[Top
 def starting_positions(
     access: LogAccess, options: SourceOptions, bounds: Bounds, wanted: Iterable[TopicPartition]
 ) -> Positions:
-    """Where a read of `wanted` begins; those that do not exist are left out.
+    """Return where a read of `wanted` begins; partitions that do not exist are left out.
 
     Raises:
-        IllegalArgument: offsets are not given for just these partitions, or no record is as young
-            as a timestamp.
+        IllegalArgument: the offsets given are not for exactly these partitions, or all records are
+            older than a timestamp.
     """
     found = _positions(access, options, options.starting, bounds, wanted, is_start=True)
     return {key: found[key] for key in found if key in bounds}
@@ -82,7 +82,7 @@ def starting_positions(
 def ending_positions(
     access: LogAccess, options: SourceOptions, bounds: Bounds, wanted: Iterable[TopicPartition]
 ) -> Positions:
-    """Where a batch read of `wanted` ends; see `starting_positions`."""
+    """Return where a batch read of `wanted` ends; see `starting_positions`."""
     ending = Word("latest") if options.ending is None else options.ending
     found = _positions(access, options, ending, bounds, wanted, is_start=False)
     return {key: found[key] for key in found if key in bounds}
@@ -166,11 +166,11 @@ def _by_time(
 def checked_ranges(
     options: SourceOptions, starts: Positions, ends: Positions, bounds: Bounds, group: str
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """The ranges of a batch read, those that hold nothing left out.
+    """Return the ranges of a batch read without the empty ones.
 
     Raises:
         IllegalArgument: a range ends before it begins.
-        DataLoss: a part of one is not there, and that is not to be tolerated.
+        DataLoss: a part of a range no longer exists, and losses are not tolerated.
     """
     ranges = {}
     for key in sorted(set(starts) & set(ends)):
@@ -193,10 +193,10 @@ def available(
     bounds: tuple[int, int],
     group: str,
 ) -> tuple[int, int]:
-    """The part of `wanted` that the log has.
+    """Return the part of `wanted` that the log has.
 
     Raises:
-        DataLoss: that is less, and it is not to be tolerated.
+        DataLoss: a part is missing, and losses are not tolerated.
     """
     start, end = max(wanted[0], bounds[0]), min(wanted[1], bounds[1])
     if (start, end) != wanted and wanted[0] < wanted[1] and options.fail_on_data_loss:

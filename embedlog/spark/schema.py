@@ -1,4 +1,4 @@
-"""The columns of a read: those of Spark's Kafka source, or a choice of them."""
+"""The columns of a read: those of Spark's Kafka source, or some of them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ COLUMNS = {
     "timestampType": "int",
     "headers": "array<struct<key:string,value:binary>>",
 }
-"""Name -> type, in the order of Spark's Kafka source; `headers` only when asked for."""
+"""Name -> type, in the order of Spark's Kafka source; `headers` only on request."""
 
 
 def records_ddl(*, headers: bool) -> str:
-    """The schema of records as DDL."""
+    """Return the schema of records as DDL."""
     return ", ".join(
         f"{name} {kind}" for name, kind in COLUMNS.items() if headers or name != "headers"
     )
 
 
 def check_records_schema(schema: StructType) -> None:
-    """Refuse a user's schema that is no choice of the columns.
+    """Check that a user's schema has known columns only.
 
     Raises:
         IllegalArgument: a column is unknown, or of another type.
@@ -47,7 +47,7 @@ def check_records_schema(schema: StructType) -> None:
 
 
 def arrow_schema(schema: StructType) -> Any:
-    """The `pyarrow.Schema` that Spark expects of a reader with this schema."""
+    """Return the `pyarrow.Schema` that Spark expects of a reader with this schema."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
