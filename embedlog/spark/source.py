@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 class EmbedlogDataSource(SinkDataSource):
-    """Reads and writes a log directory, or brokers; options as of Spark's Kafka connector."""
+    """Reads and writes a data directory, or topics of brokers, with the options of Spark's Kafka
+    connector.
+    """
 
     def schema(self) -> str:
-        """The columns of a read without a schema of the user's."""
+        """Return the columns of a read for which the user gives no schema."""
         table = (self.options.get("table") or "records").lower()
         if table != "records":
             from embedlog.spark.tables import TABLES

@@ -1,10 +1,10 @@
 """A streaming read: which offsets each micro-batch has.
 
-One process of Spark's keeps this object for the whole query. Spark asks for the initial offset more
-than once, and again after a restart whose first batch was never committed: were "latest" resolved
-anew, records that came between would be in no batch. So it is resolved once, and the first batch of
-a query that begins at "latest", at a time or at a group's offsets ends where it begins: an empty
-one, which pins the start in the checkpoint.
+One of Spark's processes keeps this object for the whole query. Spark asks for the initial offset
+more than once, and again after a restart whose first batch was never committed. If "latest" were
+resolved again each time, the records written in between would be in no batch. So the initial offset
+is resolved once. The first batch of a query that begins at "latest", at a time or at a group's
+offsets is empty: it ends where it begins, which pins the start in the checkpoint.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STREAM_GROUP_PREFIX = "spark-kafka-source"
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """See the module."""
+    """The micro-batches of one query; see the module."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -52,19 +52,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._access: LogAccess | None = None
         self._initial: Positions | None = None
         self._is_pinned = False
-        """Has a batch followed the initial offset?"""
+        """Whether a batch has followed the initial offset."""
         self._target: Positions | None = None
-        """Where a query that reads what is available ends."""
+        """Where a query with the trigger AvailableNow ends."""
         self._last_trigger_ms: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Tasks get a copy: they read slices, and ask nothing.
+        # Tasks get a copy without the log: they only read slices.
         return {**self.__dict__, "_access": None}
 
     # Planning
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a new query begins."""
+        """Return where a new query begins."""
         if self._initial is None:
             access = self._log()
             wanted = subscribed(access, self._options.subscription)
@@ -73,21 +73,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """`maxOffsetsPerTrigger`, or no limit."""
+        """Return `maxOffsetsPerTrigger`, or no limit."""
         rows_max = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """End where the log ends now, whatever comes meanwhile."""
+        """End the query where the log ends at this moment."""
         self._target = self._ends()
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Where the next batch ends.
+        """Return where the next batch ends.
 
         Raises:
-            DataLoss: a partition ends before `start`, and that is not to be tolerated.
+            DataLoss: a partition ends before `start`, and losses are not tolerated.
         """
         begin = from_json(start)
         if not self._is_pinned:
@@ -96,8 +96,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return to_json(begin)
         ends = self._ends() if self._target is None else self._target
         begin.update(self._appeared(begin, ends))
-        # Never back: what was read is read. Partitions that are gone are left out: that makes a
-        # batch, in which `partitions` tells of them.
+        # Never go back: those records were read. Partitions that no longer exist are left out; that
+        # makes a batch, and `partitions` reports them.
         ends = {key: max(end, begin.get(key, end)) for key, end in ends.items()} | self._cut(begin)
         if self._waits_for_more(begin, ends):
             return start
@@ -106,14 +106,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(ends)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where the log ends, for `lastProgress`."""
+        """Return where the log ends, for `lastProgress`."""
         return to_json(self._ends())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The slices of a batch.
+        """Return the slices of a batch.
 
         Raises:
-            DataLoss: a part of it is gone, and that is not to be tolerated.
+            DataLoss: a part of the batch no longer exists, and losses are not tolerated.
         """
         begin, until = from_json(start), from_json(end)
         access = self._log()
@@ -138,7 +138,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in plan(access, self._options, ranges)]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A batch that ended there is done; with `commitOffsets` its group hears of it."""
+        """Note that a batch is done; with `commitOffsets`, commit its end to the group."""
         if self._options.commit_offsets:
             from embedlog.spark.commit import commit_offsets
 
@@ -152,9 +152,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _moves(self) -> bool:
-        """Might the initial offset be another one when it is looked for again?
+        """Whether resolving the initial offset again could give another offset.
 
-        "earliest" moves, too, but past what retention has removed and nobody can read any more.
+        "earliest" can move as well, but only over removed records that nobody can read.
         """
         starting = self._options.starting
         return not isinstance(starting, Offsets) and starting != Word("earliest")
@@ -170,10 +170,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {key: end for key, (_, end) in access.bounds(wanted).items()}
 
     def _cut(self, begin: Positions) -> Positions:
-        """The ends of partitions that end before `begin`: of topics that were made anew.
+        """Return the ends of partitions that end before `begin`: their topics were recreated.
 
         Raises:
-            DataLoss: there are some, and that is not to be tolerated.
+            DataLoss: there are such partitions, and losses are not tolerated.
         """
         cut = {key: end for key, end in self._ends().items() if end < begin.get(key, end)}
         if cut and self._options.fail_on_data_loss:
@@ -182,7 +182,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return cut
 
     def _appeared(self, begin: Positions, ends: Positions) -> Positions:
-        """Partitions that are new begin with their first record."""
+        """Return the first offsets of partitions that are new to the query."""
         new = set(ends) - set(begin)
         return self._first_offsets(new, self._log().bounds(new)) if new else {}
 
@@ -196,7 +196,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return first
 
     def _waits_for_more(self, begin: Positions, ends: Positions) -> bool:
-        """Are there fewer than `minOffsetsPerTrigger`, and not for `maxTriggerDelay` yet?"""
+        """Whether there are fewer than `minOffsetsPerTrigger` offsets, and `maxTriggerDelay` has
+        not passed.
+        """
         count_min = self._options.min_offsets_per_trigger
         if count_min is None or self._target is not None:
             return False

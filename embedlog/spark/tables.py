@@ -1,10 +1,10 @@
-"""`option("table", ...)`: what a log consists of, as rows, without decoding a record.
+"""`option("table", ...)`: the parts of a log as rows, without decoding a record.
 
-batches      one row a record batch, from its header alone
-segments     one row a segment file
-partitions   one row a partition: its offsets and size
-groups       one row a committed offset, with its lag
-findings     one row for whatever is damaged: a scrub, which reads all and checks every rule
+batches      a row for each record batch, from its header alone
+segments     a row for each segment file
+partitions   a row for each partition: its offsets and size
+groups       a row for each committed offset, with its lag
+findings     a row for each damage: a scrub, which reads every file and checks every rule
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 _ROW_COUNT = 10_000
 _NO_PARTITION = TopicPartition("", 0)
-"""Stands for the files of the data directory itself."""
+"""Stands for the files of the data directory itself, which belong to no partition."""
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a table, and its rows for one partition of the log."""
+    """The columns of a table, and a function that yields its rows for one partition."""
 
     ddl: str
     rows: Callable[[DirectoryAccess, TopicPartition], Iterable[Row]]
 
 
 class TableReader(DataSourceReader):
-    """A batch read of a table: a task for each partition of the log."""
+    """A batch read of a table, with a task for each partition of the log."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         if options.path is None:
@@ -62,7 +62,7 @@ class TableReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The partitions of the subscription; of all topics without one."""
+        """Return the partitions of the subscription, or of all topics."""
         access = self._access()
         try:
             if self._options.table == "groups":
@@ -75,7 +75,7 @@ class TableReader(DataSourceReader):
             access.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows, as Arrow batches."""
+        """Yield the rows as Arrow batches."""
         import pyarrow as pa
 
         from embedlog.spark.schema import arrow_schema
@@ -199,7 +199,7 @@ def _findings(access: DirectoryAccess, key: TopicPartition) -> Iterator[Row]:
     def verify(chosen: TopicPartition) -> Iterator[CorruptRecord]:
         return Verification(files, access.path, lambda _: None, chosen.__eq__).findings()
 
-    # Whatever is looked at, the files that all share are looked at first.
+    # Every verification first checks the files that belong to no partition: report them only once.
     shared = set() if key == _NO_PARTITION else {str(each) for each in verify(_NO_PARTITION)}
     for finding in verify(key):
         if str(finding) not in shared:

@@ -1,10 +1,10 @@
-"""Small files of a table become large ones, in one commit: readers see before or after.
+"""Packs the small files of a table into large ones in one commit: readers see before or after.
 
-A stream writes a file for each of its tasks and batches. Here those of one part, partition and
-directory level are packed into files of about `target_bytes`; their rows are copied as they are,
-in the order of the files. A file that another commit took away meanwhile makes the commit fail
-(see `TableConflict`), and the work is planned anew. The old files are deleted an hour later by a
-commit of the table, as its other removed files are; those of Iceberg stay for its snapshots.
+A stream writes a file for each of its tasks and batches. The job packs the files of one part,
+partition and directory level into files of about `target_bytes`; rows are copied as they are, in
+the order of the files. If another commit has removed one of the files, the commit fails (see
+`TableConflict`) and the work is planned again. A later commit of the table deletes the old files
+after an hour, like its other removed files; in an Iceberg table they stay for its snapshots.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 TARGET_BYTES = 256 << 20
 _ATTEMPTS = 5
 _LEVELS_FROM = 2
-"""A path below the table: `data`, the directory of a commit, then levels of partitions."""
+"""Levels of a path below the table: `data`, the directory of a commit, then partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pack:
-    """Files that become one, at `path`."""
+    """Files that become one file at `path`."""
 
     sources: tuple[DataFile, ...]
     path: str
@@ -52,14 +52,14 @@ def compact(
     options: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
-    """Pack the small files of the table at `path`, those below half of `target_bytes`.
+    """Pack the files of the table at `path` that are smaller than half of `target_bytes`.
 
-    `format` is that of the table: "parquet" with a pipeline's manifest, "iceberg" with the
-    `options` of a pipeline's sink, or "delta", which its own library does. `progress` is told of
-    bytes: done, in all. A second run finds nothing to do.
+    `format` is "parquet" for a pipeline's table with a manifest, "iceberg" (with the `options` of a
+    pipeline's sink), or "delta", whose own library does the work. `progress` gets bytes: done,
+    total. A second run finds nothing to do.
 
     Raises:
-        ConfigError: `target_bytes` is not positive, or the format has no such thing.
+        ConfigError: `target_bytes` is not positive, or the format is unknown.
         ProjectError: there is no table at `path`.
         TableConflict: other commits came in between, five times in a row.
     """
@@ -74,7 +74,7 @@ def compact(
         attempt_once = partial(compact_iceberg, spark, table, options or {}, target_bytes, progress)
     elif format == "parquet":
         if ManifestTable(table).state().version < 0:
-            raise ProjectError(f"{path}: no table: it has no commit in _log")
+            raise ProjectError(f"{path}: not a table: there is no commit in _log")
         attempt_once = partial(_try, spark, table, target_bytes, progress)
     else:
         raise ConfigError(f"format={format!r}: expected parquet, iceberg or delta")
@@ -126,7 +126,7 @@ def _try(
 
 
 def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: int) -> list[_Pack]:
-    """Groups of neighbouring small files; one alone stays as it is."""
+    """Return groups of neighbouring small files; a single file stays as it is."""
     groups: dict[tuple[Any, ...], list[DataFile]] = {}
     for file in files:
         if file.size_bytes * 2 < target_bytes:
@@ -140,12 +140,12 @@ def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: i
 
 
 def _levels(path: str, file: DataFile) -> tuple[str, ...]:
-    """The directories between a commit's and the file: a partition, or a bucket."""
+    """Return the directories between a commit's and the file: a partition, or a bucket."""
     return tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
 
 
 def _pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
-    """Copy the rows of some files into one in `stage`, in bounded memory; it is durable."""
+    """Copy the rows of some files into one durable file in `stage`, in bounded memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -164,7 +164,7 @@ def _pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
 
 
 def _as(table: Any, schema: Any) -> Any:
-    """The columns of a schema; those that the table lacks are null."""
+    """Return the columns of a schema; columns that the table lacks are null."""
     import pyarrow as pa
 
     columns = [
@@ -177,7 +177,7 @@ def _as(table: Any, schema: Any) -> Any:
 
 
 def _delta(path: str, target_bytes: int) -> Report:
-    """What Delta's library offers: one commit of its own, tried again by it on a conflict."""
+    """Compact with Delta's own library: one commit, which the library repeats after a conflict."""
     try:
         from deltalake import DeltaTable
     except ImportError:

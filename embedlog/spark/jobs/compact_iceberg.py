@@ -1,8 +1,8 @@
-"""Small files of an Iceberg table become large ones, in one snapshot.
+"""Packs the small files of an Iceberg table into large ones, in one snapshot.
 
-Rows are read as the table's schema has them now, whatever was added or renamed since their file was
-written. A file of an older partition spec, or with rows that another engine has deleted beside it,
-stays as it is. The old files belong to older snapshots, and go with those.
+Rows are read with the table's newest schema, even if columns were added or renamed after their file
+was written. A file of an older partition spec, or with delete files of another engine, stays as it
+is. The old files belong to older snapshots and are deleted with them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Pack:
-    """Files that become one, at `path`, with the columns of that schema of the table."""
+    """Files that become one file at `path`, with the columns of the table's schema `schema_id`."""
 
     table: str
     options: Mapping[str, str]
@@ -50,8 +50,9 @@ def compact_iceberg(
     """Pack the small files of the table at `path` once; see `compact`.
 
     Raises:
-        ConfigError: it is partitioned by more than the values of columns.
-        ProjectError: there is no table. TableConflict: other commits came in between.
+        ConfigError: the table is partitioned by more than the values of columns.
+        ProjectError: there is no table.
+        TableConflict: other commits came in between.
     """
     format = IcebergFormat(path, options)
     table = format.table()
@@ -82,7 +83,7 @@ def compact_iceberg(
         assert have == wanted, (have, wanted)
         if packs:
             if _schema_id(format) != packs[0].schema_id:
-                # Columns that went meanwhile must not come back with our files.
+                # Columns that were dropped meanwhile must not come back with our files.
                 raise TableConflict(f"{path}: another commit changed the schema")
             format.commit(key, adds, removes)
     count = len(format.files())
@@ -100,7 +101,7 @@ def compact_iceberg(
 def packs_of(
     table: Table, path: str, options: Mapping[str, str], key: CommitKey, target_bytes: int
 ) -> list[_Pack]:
-    """Groups of small files of one partition, in the order of their names; one alone stays."""
+    """Return groups of small files of one partition, sorted by name; a single file stays."""
     groups: dict[str, list[DataFile]] = {}
     for task in table.scan().plan_files():
         file = task.file
@@ -127,9 +128,9 @@ def _schema_id(format: IcebergFormat) -> int:
 
 
 def copy_pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
-    """Copy the rows of some files into one in `stage`, a file in memory at a time; it is durable.
+    """Copy the rows of some files into one durable file in `stage`, one file in memory at a time.
 
-    A conflict is returned: raised, Spark would make the attempt again, to no avail.
+    A conflict is returned, not raised: after an exception Spark would repeat the attempt in vain.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -144,7 +145,7 @@ def copy_pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
     gone = [each.path for each in pack.sources if each.path not in tasks]
     if gone:
         return {"conflict": f"another commit took {gone[0]} away"}
-    # Without ids: of files that are added, pyiceberg takes the columns by their names.
+    # Without field ids: pyiceberg finds the columns of added files by name.
     schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
     path = new_file(stage)

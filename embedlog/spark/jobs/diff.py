@@ -1,8 +1,8 @@
-"""An archive against its log, or two logs: checksums that need no order, rows where they differ.
+"""Compares an archive with its log, or two logs: sums of hashes first, then the rows that differ.
 
 A record has a 64-bit hash of its key, value, headers and timestamp, and of which of them are null.
-The hashes of 65,536 offsets of a partition are summed, so that both sides come down to a few
-numbers, wherever their records lie. Records are compared one by one only where sums differ.
+The hashes of 65,536 offsets of a partition are summed, so each side comes down to a few numbers and
+the order of its files does not matter. Records are compared one by one only where sums differ.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PLACE = ("topic", "partition")
 def diff(
     spark: SparkSession, left: Topics | str | Path, right: Topics, *, rows_max: int = ROWS_MAX
 ) -> Report:
-    """Compare the records of `left`, topics or the table of an archive, with those of `right`.
+    """Compare the records of `left`, topics or the table of an archive, with those in `right`.
 
-    What is compared are the offsets that both sides should have: of each partition from where the
-    later one begins, as a log or the commits of an archive say, to where the earlier one ends. The
-    report has the first `rows_max` offsets that differ, and which side lacks them.
+    The job compares the offsets that both sides should have. In each partition they begin where the
+    later side begins and end where the earlier side ends, as the log or the archive's commits say.
+    The report has the first `rows_max` offsets that differ, and the side that lacks them.
 
     Raises:
-        ProjectError: there is no archive.
+        ProjectError: there is no archive at `left`.
         UnknownTopicOrPartition: a topic is not in the log.
     """
     if isinstance(left, Topics):
@@ -68,7 +68,7 @@ def _common(
         starts[key] = max(left[key][0], right[key][0])
         ends[key] = max(starts[key], min(left[key][1], right[key][1]))
     for key, (start, _) in right.items():
-        # Partitions of the topic that the left side does not know: nothing of them is compared.
+        # The left side does not know these partitions of the topic: compare nothing in them.
         starts.setdefault(key, start)
         ends.setdefault(key, start)
     return starts, ends
@@ -128,7 +128,7 @@ def _compare(
 def _hashed(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
-    # A hash passes over nulls, so that which fields are null has to be hashed as well.
+    # The hash skips nulls, so hash also which fields are null.
     headers = f.expr(
         "transform(headers, h -> struct(h.key, h.value IS NULL AS is_null, h.value AS value))"
     )

@@ -1,4 +1,4 @@
-"""What compactions share: which files go together."""
+"""How both compactions choose the files to pack together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def filled(files: Sequence[DataFile], target_bytes: int) -> Iterator[list[DataFile]]:
-    """Neighbours of about so many bytes together, two at least."""
+    """Yield groups of at least two neighbouring files, each of about `target_bytes`."""
     some: list[DataFile] = []
     size = 0
     for file in files:

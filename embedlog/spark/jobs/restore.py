@@ -1,9 +1,10 @@
-"""From a Parquet table of records to topics: the same keys, values, headers, times and partitions.
+"""Writes a Parquet table of records to topics: the same keys, values, headers, times and
+partitions.
 
-The order inside a partition is that of the old offsets; the new ones begin where the topic ends.
-Into a data directory a restore is one commit of the exactly-once sink, of an application that is
-named after the archive, its version and what is chosen of it: doing it twice does nothing. Over
-the wire it is at least once, as brokers without transactions allow no more.
+Records of a partition keep their order; their new offsets begin at the end of the topic. Into a
+data directory a restore is one commit of the exactly-once sink. Its application name is made of the
+archive, the archive's version and the selection, so running it twice does nothing. Over the wire it
+is at least once, because brokers without transactions allow no more.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which records: every condition that is given holds. `where` is SQL over the columns."""
+    """A selection of records: every condition that is given must hold. `where` is SQL over the
+    columns.
+    """
 
     topics: tuple[str, ...] = ()
     where: str = "true"
@@ -54,17 +57,18 @@ def restore(
     append: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> Report:
-    """Write an archive to topics of a data directory, which is made if need be, or of brokers.
+    """Write an archive to topics of a data directory, which may be new, or of brokers.
 
-    `names` gives topics other names. Topics that do not exist are made, with as many partitions as
-    the archive knows, and with `retention.ms=-1`: the records are as old as they were. One that has
-    records already is refused unless `append` is set. `options` are of the sink, such as
-    "kafka.compression.type". In a directory whose owner is running, topics have to be there before.
+    `names` gives topics other names. Missing topics are made, with as many partitions as the
+    archive knows and with `retention.ms=-1`, because the records are old. A topic that has records
+    is refused unless `append` is set. `options` are the sink's, such as "kafka.compression.type".
+    While another process owns the directory, the topics must exist.
 
     Raises:
-        ConfigError: not one of `path` and `bootstrap_servers`; two topics are to become one; or a
-            topic is not there, and the directory's owner is running, who alone may make it.
-        ProjectError: no table, nothing in it, or a topic has records.
+        ConfigError: both or neither of `path` and `bootstrap_servers` are given; two topics would
+            become one; or a topic is missing and another process owns the directory, so that only
+            that process can make it.
+        ProjectError: there is no table, nothing is selected, or a topic has records.
     """
     if (path is None) == (bootstrap_servers is None):
         raise ConfigError("one of path and bootstrap_servers is needed")
@@ -140,7 +144,7 @@ def _application(path: str, chosen: Chosen, names: Mapping[str, str]) -> str:
 
 
 def _targets(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, int]:
-    """The partition counts of the topics to be written."""
+    """Return the names and partition counts of the topics to write."""
     targets = {names.get(name, name): count for name, count in counts.items()}
     if len(targets) < len(counts):
         given = ", ".join(f"{name} as {names.get(name, name)}" for name in sorted(counts))
@@ -151,7 +155,7 @@ def _targets(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, i
 def _prepare(
     targets: Mapping[str, int], path: str | None, servers: str | None, *, append: bool
 ) -> None:
-    """Make the topics that are not there; refuse what has records."""
+    """Make missing topics; refuse topics with records unless `append` is set."""
     if path is None:
         with embedlog.Admin(servers) as admin:
             _make_topics(admin, targets)
@@ -174,7 +178,7 @@ def _make_topics(admin: embedlog.Admin, targets: Mapping[str, int]) -> None:
 
 
 def _sizes(targets: Mapping[str, int], path: str | None, servers: str | None) -> dict[str, int]:
-    """How many offsets each topic holds."""
+    """Return the count of offsets that each topic holds."""
     sizes = dict.fromkeys(targets, 0)
     for key, (start, end) in Topics(tuple(targets), path, servers).bounds().items():
         sizes[key.topic] += end - start

@@ -1,8 +1,8 @@
-"""Every file of a log directory looked at, in parallel: the table `findings` as a job.
+"""Checks every file of a data directory in parallel: the table `findings` as a job.
 
-With a state file closed segments that were sound, and have not changed since, are not read again
-for a while: of a large log a daily scrub reads what is new. What rots in place shows when they are
-read again, after `recheck_ms` at the latest.
+With a state file, closed segments that were sound and have not changed are skipped for a while, so
+a daily scrub of a large log reads only new segments. Data that decays on the disk is found when a
+segment is read again, after `recheck_ms` at the latest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RECHECK_MS = 7 * 86_400_000
 _NO_PARTITION = TopicPartition("", 0)
-"""Stands for the files of the data directory itself."""
+"""Stands for the files of the data directory itself, which belong to no partition."""
 _WAVE = 4
 _MB = 1_000_000
 _RULES = {
@@ -47,15 +47,15 @@ def scrub(
     recheck_ms: int = RECHECK_MS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
-    """Look at every file of `topics`, of the whole directory without any. Nothing is changed.
+    """Check every file of `topics`, or of the whole directory. Changes nothing.
 
-    `rows` of the report are findings: topic, partition, file, position, reason, rule. `state` names
-    a file to remember sound segments in; a damaged one is a finding, and all is read. `progress` is
-    told of bytes: done, in all.
+    The report's `rows` are findings: topic, partition, file, position, reason, rule. `state` names
+    a file that remembers sound segments; if that file is damaged, that is a finding and everything
+    is read. `progress` gets bytes: done, total.
 
     Raises:
-        ConfigError: `path` is no directory, or `recheck_ms` below 0.
-        UnknownTopicOrPartition: there is no such topic.
+        ConfigError: `path` is not a directory, or `recheck_ms` is negative.
+        UnknownTopicOrPartition: a topic does not exist.
     """
     runtime = real_runtime()
     files, clock = runtime.files, runtime.clock
@@ -88,7 +88,7 @@ def scrub(
 
 
 class _Found:
-    """What the tasks have found so far."""
+    """The findings and counts of the tasks."""
 
     def __init__(self) -> None:
         self.verified: dict[str, VerifiedSegment] = {}
@@ -97,7 +97,7 @@ class _Found:
         self._counts: Counter[str] = Counter()
 
     def add(self, key: TopicPartition, part: dict[str, Any]) -> None:
-        """Take what one task says. Files that all partitions share are told of once."""
+        """Add the result of one task. Findings in files of the whole directory count once."""
         for file, position, reason in part["findings"]:
             if (file, position, reason) not in self._seen:
                 self._seen.add((file, position, reason))
@@ -107,7 +107,7 @@ class _Found:
             self.verified[name] = VerifiedSegment.from_json(each)
 
     def tell(self, key: TopicPartition, finding: CorruptRecord) -> None:
-        """Note one finding."""
+        """Add one finding."""
         self._rows.append(
             {
                 "topic": key.topic or None,
@@ -120,7 +120,7 @@ class _Found:
         )
 
     def report(self, elapsed_ms: int) -> Report:
-        """All of it."""
+        """Return the report."""
         counts: dict[str, Any] = {
             name: self._counts[name]
             for name in ("partitions", "segments", "skipped", "batches", "bytes", "torn_bytes")
@@ -170,7 +170,7 @@ def _work(
 
 
 def _partitions(path: str, topics: Sequence[str]) -> list[TopicPartition]:
-    """The files that all share come first: findings in them are of no partition."""
+    """Return the partitions, after an entry for the files that belong to no partition."""
     with embedlog.open_reader(path) as reader:
         found = [_NO_PARTITION]
         for topic in topics or reader.topics():
@@ -205,7 +205,7 @@ def _read_state(path: str, found: _Found) -> dict[str, VerifiedSegment]:
 
 
 def _rule(finding: CorruptRecord) -> str:
-    """Which rule a finding breaks, in few words."""
+    """Return a short name for the rule that a finding breaks."""
     for suffix, name in _RULES.items():
         if finding.path.endswith(suffix):
             return name

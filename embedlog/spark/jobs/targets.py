@@ -1,4 +1,4 @@
-"""The topic that a job writes to: made where it is not there, and whole."""
+"""Makes the topic that a job writes to, with all of its partitions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
 def ensure_topic(
     path: str, topic: str, partitions: int, *, servers: str = "", config: Mapping[str, str]
 ) -> bool:
-    """Make `topic` in the directory at `path`; say whether it was made.
+    """Make `topic` in the directory at `path`; return whether it was missing.
 
-    A process that died while it made the topic has left directories for some of its partitions
-    only, and the sink takes those for all: here the others are made. A directory that another
-    process has open is reached at `servers`.
+    If a process died while making the topic, only some of its partitions have directories, and the
+    sink would count only those: the missing ones are made. If another process has the directory
+    open, the topic is made over the wire at `servers`.
 
     Raises:
-        ConfigError: it is open elsewhere, and `servers` is "".
-        InvalidPartitions: the topic is there, with another number of partitions.
-        KafkaError: it cannot be made.
+        ConfigError: another process has the directory open, and `servers` is "".
+        InvalidPartitions: the topic exists with another number of partitions.
+        KafkaError: the topic cannot be made.
     """
     known = _count(path, topic)
     if known == partitions:

@@ -1,4 +1,4 @@
-"""The topics a job works on, in a data directory or behind an address."""
+"""The topics of a job, in a data directory or at brokers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """`names` of a log: of a data directory at `path`, or of the brokers `bootstrap_servers`.
+    """Topics of a data directory at `path`, or of the brokers at `bootstrap_servers`.
 
     `options` are those of `format("embedlog")`, such as "kafka.isolation.level".
     """
@@ -37,17 +37,17 @@ class Topics:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises ConfigError: no topic, or not one place."""
+        """Raises ConfigError unless there is a topic, and exactly one place."""
         if not self.names:
             raise ConfigError("topics: at least one is needed")
         if (self.path is None) == (self.bootstrap_servers is None):
             raise ConfigError("one of path and bootstrap_servers is needed")
 
     def bounds(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Where each partition begins and ends for a reader, as of one moment.
+        """Return (first offset, end offset) of each partition for a reader, all of one moment.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: a topic does not exist.
         """
         parsed = SourceOptions.parse(self._options(), streaming=False)
         access = open_access(parsed)
@@ -63,10 +63,10 @@ class Topics:
             access.close()
 
     def ids(self) -> dict[str, str]:
-        """The id of each topic: one that is made anew under its name has another.
+        """Return the id of each topic. A topic that was deleted and made again has another id.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: a topic does not exist.
         """
         ids = {}
         try:
@@ -86,12 +86,12 @@ class Topics:
         return ids
 
     def read(self, spark: SparkSession, starts: Positions, ends: Positions) -> DataFrame:
-        """The records of these offsets, with their headers."""
+        """Return the records of these offsets, with their headers."""
         options = {**self._options(), **_ranges(starts, ends), "includeHeaders": "true"}
         return spark.read.format("embedlog").options(**options).load()
 
     def reader(self, starts: Positions, ends: Positions) -> BatchReader:
-        """What reads them without Spark's rows. Requires: there is a session."""
+        """Return a reader of these offsets that makes no Spark rows. Requires: a session exists."""
         from pyspark.sql.types import StructType
 
         from embedlog.spark.batch_reader import BatchReader
@@ -103,13 +103,13 @@ class Topics:
 
     @property
     def isolation(self) -> str:
-        """Kafka's isolation level that they are read with."""
+        """Kafka's isolation level of the reads."""
         is_committed = SourceOptions.parse(self._options(), streaming=False).read_committed
         return "read_committed" if is_committed else "read_uncommitted"
 
     @property
     def place(self) -> str:
-        """Where they are, for messages."""
+        """The directory or address, for messages."""
         return self.path or self.bootstrap_servers or ""
 
     def _options(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Pipelines: one project file from topics to tables, exactly once.
+"""Pipelines: from topics to tables by one project file, exactly once.
 
     import embedlog.spark.pipeline as pipeline
 
@@ -6,7 +6,7 @@
     pipeline.run(spark, project)
     pipeline.read_table("orders/tables/orders").to_arrow()
 
-The command is `embedlog pipeline`. What a project file says: `embedlog.spark.pipeline.project`.
+The command is `embedlog pipeline`. `embedlog.spark.pipeline.project` describes the project file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One batch through the pipeline: decode, judge, transform, write to every sink.
+"""Runs one batch through the pipeline: decode, judge, transform, write to every sink.
 
-The batch's key is (query id, batch id). When a run ended in the middle, Spark gives the same
-records under the same key again, each sink that has the key already says so, and the others are
-written. So every sink has every batch once.
+The batch's key is (query id, batch id). If a run ends in the middle, Spark gives the next run the
+same records with the same key: sinks that have the key skip the batch, and the others write it. So
+every sink gets every batch once.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Reached = Callable[[str], None]
 
 
 class BatchProcessor:
-    """Knows a project, its tables and its state; processes batches one at a time."""
+    """Processes the batches of one project, one at a time."""
 
     def __init__(self, project: Project, reached: Reached = lambda step: None) -> None:
         self.project = project
         self._reached = reached
-        """Told of each step; a test ends the work there."""
+        """Called at each step; a test ends the work there."""
         self._evaluator = Evaluator(project)
         self._watermark = WatermarkFile(project.state)
         self._tables = {
@@ -54,11 +54,11 @@ class BatchProcessor:
     def run(self, records: DataFrame, key: CommitKey, scope: Scope | None = None) -> BatchReport:
         """Process the records of one batch and write to all sinks.
 
-        With `scope` it is a replay: rows and letters of these records are replaced in tables, and
-        other sinks are left alone.
+        With `scope` it is a replay: tables replace the rows and letters of these records, and other
+        sinks do not change.
 
         Raises:
-            QualityFailed: a row broke a rule of the action `fail`; nothing was written.
+            QualityFailed: a row broke a rule with the action `fail`; nothing was written.
         """
         if key.app.startswith(ONE_TIME):
             with at_work(self._all_tables(), key.app):
@@ -67,13 +67,13 @@ class BatchProcessor:
         try:
             return self._run(records, key, scope)
         except BaseException:
-            self._swept.discard(key.app)  # what it staged is swept before the next try
+            self._swept.discard(key.app)  # sweep its staged files before the next try
             raise
 
     def _run(self, records: DataFrame, key: CommitKey, scope: Scope | None) -> BatchReport:
         cached: list[DataFrame] = []
         try:
-            # A replay brings old rows on purpose; none of them is late.
+            # A replay reads old rows on purpose: none of them is late.
             is_marked = self.project.watermark is not None and scope is None
             before_ms = self._watermark.before(key) if is_marked else None
             outcome = self._evaluator.evaluate(records, key, cached, before_ms)
@@ -92,17 +92,17 @@ class BatchProcessor:
                 each.unpersist()
 
     def evaluate(self, records: DataFrame, key: CommitKey, cached: list[DataFrame]) -> Outcome:
-        """Everything but writing. Frames in `cached` are to be unpersisted by the caller."""
+        """Evaluate a batch without writing it. The caller unpersists the frames in `cached`."""
         return self._evaluator.evaluate(records, key, cached)
 
     def _write(self, outcome: Outcome, key: CommitKey, scope: Scope | None) -> None:
         report = outcome.report
         holder = self._holder_of_letters()
-        # A replay may take letters away although it makes none.
+        # A replay may remove letters although it makes none.
         letters = outcome.failed if report.dead or scope is not None else None
         sinks = list(self.project.sinks)
         if scope is not None and holder is not None:
-            # Nobody gives these records again once their letters are gone: they go last.
+            # Remove letters last: once they are gone, nothing gives these records again.
             sinks.sort(key=lambda each: each is holder)
         for sink in sinks:
             rows = outcome.views[transforms.source_of(self.project, sink.source)]
@@ -120,7 +120,7 @@ class BatchProcessor:
         if sink.name in self._tables:
             return write_table(sink, self._tables[sink.name], work, self._reached)
         if work.scope is not None:
-            return 0  # records that are in a topic cannot be replaced
+            return 0  # a topic's records cannot be replaced
         if sink.type == "console":
             write_console(sink, work.rows, work.key)
         else:
@@ -129,7 +129,7 @@ class BatchProcessor:
         return work.rows.count()
 
     def _holder_of_letters(self) -> Sink | None:
-        """The Parquet sink whose commits take the dead letters with them, if there is one."""
+        """Return the Parquet sink whose commits include the dead letters, or None."""
         if self.project.dead_letters.path is not None:
             return None
         return next((each for each in self.project.sinks if each.type == "parquet"), None)
@@ -143,18 +143,18 @@ class BatchProcessor:
 
     @property
     def dead_letter_table(self) -> ManifestTable:
-        """The table that holds the dead letters, as its part `dead_letters`."""
+        """The table whose part `dead_letters` holds the dead letters."""
         return self._letters
 
     def table(self, sink: str) -> TableFormat:
-        """The table of a sink."""
+        """Return the table of a sink."""
         return self._tables[sink]
 
     def _all_tables(self) -> list[TableFormat]:
         return [*self._tables.values(), self._letters]
 
     def _sweep(self, app: str) -> None:
-        """Remove what earlier runs staged and did not commit: of `app`, and of dead replays."""
+        """Remove files that earlier runs of `app`, and dead replays, staged and did not commit."""
         for table in self._all_tables():
             if app not in self._swept:
                 sweep_table(table, app)

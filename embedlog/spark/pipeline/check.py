@@ -1,4 +1,4 @@
-"""Analysing a project's rules and transforms over no rows at all."""
+"""Analyses a project's rules and transforms on an empty frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_frames(project: Project, empty: DataFrame) -> list[str]:
-    """The columns that each sink would get, as `sink: column type, ...`.
+    """Return the columns of each sink as `sink: column type, ...`.
 
     Raises:
         ProjectError: a rule or transform cannot be analysed, or a sink lacks a column.

@@ -1,9 +1,9 @@
-"""Dead letters: what could not be written, with the reason, the record itself and its coordinates.
+"""Dead letters: records that could not be written, each with the reason and its coordinates.
 
-error_stage error_rule error      why
-key value headers                 the record as it came (a rule on the output: the row as JSON)
-topic partition offset timestamp  where it came from
-attempt                           how often it was tried
+error_stage error_rule error      the reason
+key value headers                 the record as it came (for a rule on the output: the row as JSON)
+topic partition offset timestamp  the record's coordinates
+attempt                           count of attempts
 app version                       the query or redrive, and its batch
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def letters(failed: DataFrame, key: CommitKey) -> DataFrame:
-    """The dead letters of rows whose `_error` is set."""
+    """Return the dead letters of rows whose `_error` is set."""
     from pyspark.sql import functions as f
 
     return failed.select(
@@ -39,7 +39,7 @@ def letters(failed: DataFrame, key: CommitKey) -> DataFrame:
 
 
 def as_records(rows: DataFrame) -> DataFrame:
-    """Rows of a transform in the columns that `letters` needs: the row itself is the value.
+    """Give a transform's rows the columns that `letters` needs; the row as JSON is the value.
 
     A column that the transform dropped is null in the letter.
     """

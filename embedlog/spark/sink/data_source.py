@@ -1,4 +1,4 @@
-"""The writing half of the data source `embedlog`."""
+"""The part of the data source `embedlog` that writes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 class SinkDataSource(DataSource):
-    """A data source that can be written to. `format("embedlog")` inherits from it."""
+    """A data source that can be written to: the base class of `EmbedlogDataSource`."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """Return the name for `format`."""
         return "embedlog"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """The writer of a DataFrame. Spark says `overwrite` for that save mode: it is refused."""
+        """Return the writer of a DataFrame. `overwrite` is Spark's save mode, which is refused."""
         from embedlog.spark.sink.writers import BatchWriter
 
         return BatchWriter(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """The writer of a streaming query."""
+        """Return the writer of a streaming query."""
         from embedlog.spark.sink.writers import StreamWriter
 
         return StreamWriter(dict(self.options), schema, overwrite)

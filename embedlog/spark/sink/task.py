@@ -1,4 +1,4 @@
-"""What one task writes: staged files for a directory, or records over the wire."""
+"""How one task writes its rows: to staged files of a data directory, or over the wire."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from embedlog.spark.sink.options import SinkOptions
 
 RECORD_OVERHEAD = 21
-"""At least what a record takes besides its fields; more than any small one does."""
+"""Upper bound of a small record's size without its fields."""
 
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task tells the committer: whose commit it is for, and the files of its rows.
+    """A task's message to the committer: the commit that its files belong to, and the files.
 
     `files` are (topic, partition, path in the staging area, size, count of records).
     """
@@ -42,7 +42,7 @@ class StagedMessage(WriterCommitMessage):
 
 @dataclass
 class SentMessage(WriterCommitMessage):
-    """What a task has sent over the wire; there is nothing left to commit."""
+    """A task's count of records sent over the wire. Nothing is left to commit."""
 
     count: int
 
@@ -62,11 +62,11 @@ class StagingTask:
         self._spreader = Spreader(options.batch_size, self._count_of, runtime.random.below)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> list[StagedFile]:
-        """Stage all rows; they survive loss of power when this returns.
+        """Stage all rows. When this returns, they survive a loss of power.
 
         Raises:
-            UnknownTopicOrPartition: a topic, or a partition, that is not there.
-            ValueError: a row without a topic.
+            UnknownTopicOrPartition: a topic or partition does not exist.
+            ValueError: a row has no topic.
             OSError: the disk refuses.
         """
         for batch in batches:
@@ -131,14 +131,14 @@ class _StagedPartition:
         self._size = 0
 
     def add(self, rows: Rows) -> None:
-        """Add some rows behind the others."""
+        """Add some rows after the others."""
         ends = np.cumsum(rows.sizes + RECORD_OVERHEAD)
         limit = self._options.batch_size
         begin, before, count = 0, 0, len(rows)
         while begin < count:
             end = int(np.searchsorted(ends, before + limit - self._size, side="right"))
             if end == begin and not self._parts:
-                end += 1  # a record larger than a batch is one of its own
+                end += 1  # a record larger than a batch gets its own
             if end > begin:
                 self._parts.append(rows.slice(begin, end))
                 self._size += int(ends[end - 1]) - before
@@ -147,7 +147,7 @@ class _StagedPartition:
                 self._flush()
 
     def finish(self) -> list[StagedFile]:
-        """The files, synced."""
+        """Return the files, synced."""
         if self._parts:
             self._flush()
         return self._writer.finish()
@@ -168,11 +168,11 @@ class SendingTask:
         self._clock = real_runtime().clock
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> int:
-        """Send all rows; return how many, once all are acknowledged.
+        """Send all rows; return their count when all are acknowledged.
 
         Raises:
-            KafkaError: one of them was refused.
-            ValueError: a row without a topic.
+            KafkaError: a row was refused.
+            ValueError: a row has no topic.
         """
         from embedlog.client.producer.producer import Producer
 
@@ -191,7 +191,7 @@ class SendingTask:
 def send_rows(
     send: Callable[..., DeliveryFuture], topic: str, batch: pa.RecordBatch, now_ms: int
 ) -> list[DeliveryFuture]:
-    """Hand rows over to a producer's `send`; those without a timestamp get `now_ms`."""
+    """Pass rows to a producer's `send`; rows without a timestamp get `now_ms`."""
     rows = Rows.of(batch, now_ms)
     count = len(rows)
     partitions = [None] * count
@@ -216,7 +216,7 @@ _FUTURES_MAX = 100_000
 
 
 def _settle(futures: list[DeliveryFuture]) -> int:
-    """Wait for each, and forget them; how many there were."""
+    """Wait for all futures, clear the list, and return their count."""
     for future in futures:
         future.result()
     count = len(futures)

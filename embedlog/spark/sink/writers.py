@@ -1,11 +1,11 @@
 """The writers that Spark calls: `write` in each task, `commit` or `abort` in a process of its own.
 
-what Spark does                                what follows
-the writer is pickled to the tasks             it holds options and a name, nothing else
-a stream's writer is made anew for `commit`    whose commit it is travels in the messages
-an attempt is run again, or lost a race        its files have another name, in no message
-`commit` raises, then `abort` is called        what is decided, or may be, is left alone
-a batch is replayed with its number            the version was committed: nothing is done
+what Spark does                                what follows for the writers
+pickles the writer for the tasks               it holds options and a name only
+makes a new stream writer for `commit`         the messages carry the application and version
+runs an attempt twice                          the loser's files have another name, in no message
+calls `abort` after `commit` raised            files that are, or may be, committed stay
+replays a batch with its number                the version was committed: nothing is done
 """
 
 from __future__ import annotations
@@ -39,25 +39,21 @@ class BatchWriter(DataSourceArrowWriter):
     """Writes one DataFrame, all of it or nothing."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Check options and columns.
-
-        Raises:
-            IllegalArgumentException, AnalysisException: see `options`.
-        """
+        """Raises IllegalArgumentException or AnalysisException: see `options`."""
         self._options = _checked(options, schema, overwrite)
         self._job = _job_name(self._options.application, self._options.version)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage, or send, the rows of one task."""
+        """Stage or send the rows of one task."""
         options = self._options
         return _write(options, self._job, options.application, options.version, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make what the tasks staged part of the log."""
+        """Make the tasks' staged rows part of the log."""
         _commit(self._options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what the tasks staged, unless it may be committed already."""
+        """Remove the tasks' staged files unless they may be committed already."""
         _abort(self._options, {self._job})
 
 
@@ -65,29 +61,23 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a streaming query, each of them once."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Check options and columns; raises as `BatchWriter`.
-
-        `overwrite` is what Spark says for the output mode "complete": refused, too.
-        """
+        """Raises as `BatchWriter`. `overwrite` is Spark's word for the output mode "complete"."""
         self.options = _checked(options, schema, overwrite)
         self.name = real_runtime().random.uuid().hex()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage, or send, the rows of one task of a batch."""
+        """Stage or send one task's rows of a batch."""
         query_id, version = _query()
         job = f"{_digest(query_id)}-{version}-{self.name}"
         return _write(self.options, job, query_id, version, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Make what the tasks of a batch staged part of the log."""
+        """Make a batch's staged rows part of the log."""
         _commit(self.options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Remove what the tasks of a batch staged, unless it may be committed already."""
+        """Remove a batch's staged files unless they may be committed already."""
         _abort(self.options, {path.partition("/")[0] for path in _paths(messages)})
-
-
-# What both do
 
 
 def _checked(options: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
@@ -156,7 +146,7 @@ def _abort(options: SinkOptions, jobs: set[str]) -> None:
 
 
 def _sweep(path: str, application: str, version: int) -> None:
-    """Remove what attempts that were killed have staged for this version and older ones."""
+    """Remove files that killed attempts staged for this version and earlier ones."""
     if not application:
         return
     from embedlog.storage.staging import exchange, staging
@@ -191,7 +181,7 @@ def _digest(application: str) -> str:
 
 
 def _query() -> tuple[str, int]:
-    """The query's id and the batch's number, of the task that runs."""
+    """Return the query id and batch id of the running task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
