@@ -77,7 +77,7 @@ class DirectoryAccess:
         return self._reader.path
 
     def all_partitions(self) -> list[TopicPartition]:
-        """Return all partitions, including those of internal topics."""
+        """Return all partitions, including internal topics."""
         return [
             TopicPartition(topic, number)
             for topic in self._reader.topics()
@@ -139,7 +139,7 @@ class DirectoryAccess:
             if former is not None:
                 former.release()
         except OSError as error:
-            _log.debug("%s: what is read cannot be pinned: %s", self._reader.path, error)
+            _log.debug("%s: cannot pin the records of a read: %s", self._reader.path, error)
 
     def slice(self, key: TopicPartition, start: int, end: int) -> DirectorySlice:
         return DirectorySlice(

@@ -1,4 +1,4 @@
-"""The options of a read: those of Spark's Kafka connector in its words, and some of embedlog.
+"""The options of a read: Spark's Kafka connector's in its words, and some of embedlog's own.
 
 The case of names does not matter. embedlog refuses the options that the connector refuses, and
 warns of options that the connector would silently ignore: a misspelled `startingOffset` would read

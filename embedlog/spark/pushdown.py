@@ -115,7 +115,7 @@ class FilteringBatchReader(BatchReader):
     _pruning: Pruning | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take filters; return those that Spark has to apply."""
+        """Take filters; return the ones that Spark has to apply."""
         pruning = self._pruning = Pruning()
         return [each for each in filters if not self._take(pruning, each)]
 

@@ -38,7 +38,7 @@ resolution. Possible inputs are:
 
 
 def subscribed(access: LogAccess, subscription: Subscription | None) -> list[TopicPartition]:
-    """Return the sorted partitions of a subscription; those of all topics for None.
+    """Return the sorted partitions of a subscription, or of all topics if it is None.
 
     Raises:
         UnknownTopicOrPartition: a topic named by `subscribe` does not exist.

@@ -1,4 +1,4 @@
-"""The columns of a read: those of Spark's Kafka source, or some of them."""
+"""The columns of a read: all columns of Spark's Kafka source, or some of them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ state and no Spark checkpoint. The table's properties:
 `starts` are the first offsets of the archive by partition, `offsets` its end offsets. All runs have
 the same isolation level: with another one, the log may end before the archive does.
 
-The columns are those of Spark's Kafka source with `headers`, and `date`, the UTC day of the
+The table has the columns of Spark's Kafka source with `headers`, and `date`, the UTC day of the
 timestamp. Each file belongs to a topic and a day, and holds records of one partition in the order
 of offsets.
 

@@ -74,7 +74,7 @@ def compact(
         attempt_once = partial(compact_iceberg, spark, table, options or {}, target_bytes, progress)
     elif format == "parquet":
         if ManifestTable(table).state().version < 0:
-            raise ProjectError(f"{path}: not a table: there is no commit in _log")
+            raise ProjectError(f"{path}: no table: there is no commit in _log")
         attempt_once = partial(_try, spark, table, target_bytes, progress)
     else:
         raise ConfigError(f"format={format!r}: expected parquet, iceberg or delta")

@@ -1,8 +1,8 @@
 """Compares an archive with its log, or two logs: sums of hashes first, then the rows that differ.
 
-A record has a 64-bit hash of its key, value, headers and timestamp, and of which of them are null.
-The hashes of 65,536 offsets of a partition are summed, so each side comes down to a few numbers and
-the order of its files does not matter. Records are compared one by one only where sums differ.
+A record has a 64-bit hash of its key, value, headers and timestamp, and of flags for nulls. The
+hashes of 65,536 offsets of a partition are summed, so each side comes down to a few numbers and the
+order of its files does not matter. Records are compared one by one only where sums differ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Describes topics: counts, sizes, rates, keys and disorder, by partition and in total.
 
 With `headers_only` the job decodes no record: it reads the batches' headers, as the table `batches`
-does. Times are then those of batches (their largest timestamp), and the report says nothing about
-keys, values and the compression ratio.
+does. Times are then the largest timestamps of batches, and the report says nothing about keys,
+values and the compression ratio.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ def repartition(
     """Write the committed records of `source` to `target`, which has `partitions` partitions.
 
     A missing target is made with `config`, and without retention by time unless `config` sets it.
-    `key` is an SQL expression over a record's columns for the new key, `where` one that selects the
-    records. Another `version` writes once more: with `startingOffsets` among the `options`, only
-    the records since then. `options` are those of `format("embedlog")`, for both sides.
+    `key` is an SQL expression over a record's columns for the new key, `where` selects the records.
+    Another `version` writes once more: with `startingOffsets` among the `options`, only the records
+    since then. `options` belong to `format("embedlog")`, for both sides.
 
     Raises:
         ConfigError: source and target are the same, a number is not positive, or the target cannot

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Topics:
     """Topics of a data directory at `path`, or of the brokers at `bootstrap_servers`.
 
-    `options` are those of `format("embedlog")`, such as "kafka.isolation.level".
+    `options` belong to `format("embedlog")`, such as "kafka.isolation.level".
     """
 
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What becomes of a batch's records, without writing any of it: rows by view, and dead letters."""
+"""Evaluates a batch without writing it: the rows of each view, and the dead letters."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Outcome(NamedTuple):
     report: BatchReport
     marks: Marks
     keep: list[Callable[[], None]]
-    """What keeps the state of stateful transforms, to be called when all is written."""
+    """Functions that store the state of stateful transforms; call them when all is written."""
 
 
 class Evaluator:
-    """Evaluates batches of one project. Frames that it lists in `cached` are the caller's."""
+    """Evaluates batches of one project."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -53,10 +53,12 @@ class Evaluator:
         cached: list[DataFrame],
         before_ms: int | None = None,
     ) -> Outcome:
-        """Decode, judge and transform; `before_ms` is the event time up to this batch.
+        """Decode, judge and transform; `before_ms` is the greatest event time of earlier batches.
+
+        The caller unpersists the frames that this adds to `cached`.
 
         Raises:
-            QualityFailed: a row broke a rule of the action `fail`.
+            QualityFailed: a row broke a rule with the action `fail`.
             ProjectError: a transform cannot be analysed.
         """
         project = self.project
@@ -82,12 +84,12 @@ class Evaluator:
         return Outcome(views, failed, report, marks, keep)
 
     def judged(self, records: DataFrame, before_ms: int | None = None) -> DataFrame:
-        """The decoded rows, good and bad, with `_error` and the rules that they break."""
+        """Return the decoded rows, good and bad, with `_error` and the rules that they break."""
         from pyspark.sql.types import StructType
 
         project = self.project
         run = decode_function(project.decode, self._maps, self.columns)
-        # A StructType, as the text of one would have to be analysed, which not all may ask for.
+        # A StructType: text would have to be analysed, which declarative pipelines forbid.
         columns = StructType.fromJson(to_json(all_nullable(with_meta(self.columns))))
         decoded = records.mapInArrow(run, columns)
         judged = judge(decoded, self._rules("input"))
@@ -106,7 +108,7 @@ class Evaluator:
         return SessionState(path, found, self.project.watermark)
 
     def _report(self, judged: DataFrame, key: CommitKey) -> tuple[BatchReport, int | None]:
-        """The counts of the input, and its greatest event time where there is a watermark."""
+        """Count the input, and find its greatest event time if there is a watermark."""
         report = BatchReport(key.app, key.version)
         row = _counts(judged, self._rules("input"), self.project.watermark)
         report.read, report.unknown = row["read"], row["unknown"] or 0
@@ -144,7 +146,7 @@ class Evaluator:
 
 
 def _counts(judged: DataFrame, rules: list[Rule], watermark: Watermark | None = None) -> Any:
-    """One row: read, dead, unknown, newest, and `rule <name>` for each rule."""
+    """Return one row: read, dead, unknown, newest, and `rule <name>` for each rule."""
     from pyspark.sql import functions as f
 
     has = set(judged.columns)

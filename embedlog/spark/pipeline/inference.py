@@ -1,8 +1,8 @@
-"""A frozen schema from a sample of JSON rows, and what may become of it later.
+"""Infers a frozen schema from a sample of JSON rows, and widens it later.
 
-A column is nullable when a row of the sample lacks it or says null. Integers and fractions in one
-column make a double; all other mixtures are refused, with the two types, because guessing one
-would send the rows of the other to the dead letters unseen.
+A column is nullable if a row of the sample lacks it or has null. Integers and fractions in one
+column make a double. All other mixtures are refused and both types named: a guess would silently
+turn the rows of one type into dead letters.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _UNKNOWN = Primitive("null")
 
 
 def infer(rows: Iterable[Any]) -> Struct:
-    """The narrowest schema that every row of the sample fits.
+    """Return the narrowest schema that fits every row of the sample.
 
     Raises:
-        ProjectError: no row, a row that is no object, or a column of two types.
+        ProjectError: no row, a row that is not an object, or a column of two types.
     """
     found: Type | None = None
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise ProjectError(f"row {number} of the sample is no object: {row!r}")
+            raise ProjectError(f"row {number} of the sample is not an object: {row!r}")
         kind = _type_of(row)
         found = kind if found is None else widen(found, kind, "")
     if not isinstance(found, Struct) or not found.fields:
@@ -36,7 +36,7 @@ def infer(rows: Iterable[Any]) -> Struct:
 
 
 def widen(old: Type, new: Type, where: str = "") -> Type:
-    """The narrowest type that values of both fit; new columns become nullable ones.
+    """Return the narrowest type that fits values of both types; new columns become nullable.
 
     Raises:
         ProjectError: there is none; names the column and both types.
@@ -102,7 +102,7 @@ def _type_of(value: Any) -> Type:
 
 
 def _settled(kind: Type) -> Type:
-    """Text for what was null in every row of the sample."""
+    """Use text for columns that are null in every row of the sample."""
     match kind:
         case Primitive("null"):
             return Primitive("string")

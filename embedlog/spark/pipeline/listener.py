@@ -1,4 +1,4 @@
-"""Spark's streaming listener: each progress becomes a line of JSON, and metrics."""
+"""Spark's streaming listener: writes each progress as a line of JSON, and as metrics."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class ProgressListener(StreamingQueryListener):
         self._ended: set[str] = set()
 
     def has_ended(self, run_id: str) -> bool:
-        """Whether Spark has told everything of a run: its end comes last."""
+        """Whether Spark has reported everything about a run; the end comes last."""
         return run_id in self._ended
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Its run begins."""
+        """Ignored: the runner notes the start."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """A batch is done."""
@@ -56,8 +56,8 @@ class ProgressListener(StreamingQueryListener):
         self._on_progress(progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing is there to read: no lag, and no new numbers."""
+        """Ignored: an idle query has no new numbers."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Its run is over; the runner says how."""
+        """A run is over; the runner reports how."""
         self._ended.add(str(event.runId))

@@ -1,7 +1,7 @@
-"""How a pipeline is doing: progress as Spark tells it, and Prometheus.
+"""Progress of a pipeline as Spark reports it, and metrics for Prometheus.
 
-Lag in records is what the source has and no batch was given; in seconds it is the age of the
-newest record that was read, as long as there is such lag. Metrics carry the pipeline's name.
+Lag in records is the count of records that no batch has read; lag in seconds is the age of the
+newest record read, while there is lag in records. Metrics carry the pipeline's name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from embedlog.spark.pipeline.report import Totals
 
 
 class Progress(NamedTuple):
-    """One batch as Spark saw it. Times in milliseconds; -1: Spark does not say."""
+    """One batch as Spark saw it. Times are in milliseconds; -1 means unknown."""
 
     batch: int
     rows: int
@@ -29,7 +29,7 @@ class Progress(NamedTuple):
 
 
 def parse_progress(text: str, *, newest_ms: int, now_ms: int) -> Progress:
-    """The progress in Spark's JSON. `newest_ms` is the time of the newest record read."""
+    """Parse the progress in Spark's JSON. `newest_ms` is the time of the newest record read."""
     found = json.loads(text)
     lags = [lag(each.get("endOffset"), each.get("latestOffset")) for each in found["sources"]]
     records = -1 if -1 in lags or not lags else sum(lags)
@@ -51,7 +51,7 @@ def parse_progress(text: str, *, newest_ms: int, now_ms: int) -> Progress:
 
 
 def lag(end: Any, latest: Any) -> int:
-    """Records between two positions, -1 where a source does not say offsets by partition."""
+    """Return the records between two positions, -1 if a source has no offsets by partition."""
     if not isinstance(end, Mapping) or not isinstance(latest, Mapping):
         return -1
     count = 0
@@ -65,7 +65,7 @@ def lag(end: Any, latest: Any) -> int:
 
 
 class Metrics(Protocol):
-    """Where numbers go."""
+    """Receives a pipeline's numbers."""
 
     def progress(self, progress: Progress) -> None:
         """Take the progress of a batch."""
@@ -74,24 +74,24 @@ class Metrics(Protocol):
         """Take the totals."""
 
     def close(self) -> None:
-        """Stop serving them."""
+        """Stop serving the metrics."""
 
 
 class NoMetrics:
-    """For a project without a port."""
+    """Ignores all numbers, for a project without a port."""
 
     def progress(self, progress: Progress) -> None:
-        """Nobody looks."""
+        """Nothing to show."""
 
     def count(self, totals: Totals) -> None:
-        """Nobody looks."""
+        """Nothing to show."""
 
     def close(self) -> None:
         """Nothing is served."""
 
 
 class PrometheusMetrics:
-    """Served on loopback at `port` (0: one that is free) until closed."""
+    """Serves metrics on loopback at `port` (0 for any free port) until closed."""
 
     def __init__(self, name: str, port: int) -> None:
         try:
@@ -125,14 +125,12 @@ class PrometheusMetrics:
         self.port: int = self._server.server_port
 
     def progress(self, progress: Progress) -> None:
-        """Take the progress of a batch."""
         self._lag.labels(self._name).set(progress.lag_records)
         self._lag_seconds.labels(self._name).set(progress.lag_seconds)
         self._rate.labels(self._name).set(progress.rows_per_second)
         self._batch_seconds.labels(self._name).set(progress.batch_ms / 1000)
 
     def count(self, totals: Totals) -> None:
-        """Take the totals, which outlive runs."""
         self._read.labels(self._name).set(totals.read)
         self._batch.labels(self._name).set(totals.last_version)
         for family, counts in (
@@ -144,7 +142,6 @@ class PrometheusMetrics:
                 family.labels(self._name, label).set(count)
 
     def close(self) -> None:
-        """Stop serving them."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(10)
@@ -153,7 +150,7 @@ class PrometheusMetrics:
 
 
 def metrics_for(project: Project) -> Metrics:
-    """What a project asks for."""
+    """Return the metrics that a project asks for."""
     if project.prometheus_port is None:
         return NoMetrics()
     return PrometheusMetrics(project.name, project.prometheus_port)

@@ -1,4 +1,4 @@
-"""How far the stream has come, by its checkpoint; and offset JSON as Spark writes it."""
+"""The stream's position, read from its checkpoint; and offsets in Spark's JSON."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Positions: TypeAlias = dict[tuple[str, int], int]
 
 
 def parse_offsets(text: str) -> Positions:
-    """Offsets in the JSON of `startingOffsets`: {"topic": {"0": 23}}.
+    """Parse offsets in the JSON of `startingOffsets`: {"topic": {"0": 23}}.
 
     Raises:
-        ProjectError: it is none.
+        ProjectError: the text has another form.
     """
     try:
         found = json.loads(text)
@@ -30,7 +30,7 @@ def parse_offsets(text: str) -> Positions:
 
 
 def offsets_json(positions: Positions) -> str:
-    """The JSON of positions."""
+    """Return the JSON of positions."""
     made: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(positions.items()):
         made.setdefault(topic, {})[str(partition)] = offset
@@ -38,10 +38,10 @@ def offsets_json(positions: Positions) -> str:
 
 
 def committed_end(checkpoint: str) -> Positions:
-    """The end of the last batch that is done, by partition; empty before the first one.
+    """Return where the last finished batch ends, by partition; empty before the first batch.
 
     Raises:
-        ProjectError: the checkpoint is not of one source of topics.
+        ProjectError: the checkpoint has more sources than the topics.
     """
     files = real_runtime().files
     commits = f"{checkpoint}/commits"

@@ -1,7 +1,7 @@
-"""The project file: what a pipeline reads, does and writes, checked as a whole before it runs.
+"""The project file of a pipeline, checked as a whole before the pipeline runs.
 
-TOML, or a Python file that assigns `PROJECT`, a dict of the same shape in which functions may
-stand where TOML names them as `file.py:function` or `package.module:function`.
+TOML, or a Python file that assigns a dict of the same shape to `PROJECT`. TOML names functions as
+`file.py:function` or `package.module:function`; a Python file may use the functions themselves.
 
     [pipeline]     name, state directory
     [source]       format ("embedlog" or "kafka"), topics, path, options
@@ -39,7 +39,7 @@ Reference: TypeAlias = str | Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where records come from. `path` is a data directory, for `embedlog` without a server."""
+    """The topics to read. `path` is a data directory, for `embedlog` without a server."""
 
     format: str
     topics: tuple[str, ...]
@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How a record's key becomes columns: `column` for one value, none for an object's members."""
+    """How a record's key becomes columns: one value in `column`, or an object's members."""
 
     format: str
     column: str | None
@@ -83,7 +83,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Rows of a key that are at most `gap_ms` apart make one session."""
+    """Sessions by key: rows at most `gap_ms` apart belong to one session."""
 
     key: tuple[str, ...]
     gap_ms: int
@@ -92,7 +92,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A boolean SQL expression that rows must fulfil; null counts as broken."""
+    """A boolean SQL expression that must be true for a row; null counts as broken."""
 
     name: str
     expect: str
@@ -102,7 +102,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where rows go. `source` is the name of a transform, the last one by default."""
+    """Where rows go. `source` names a transform; the default is the last one."""
 
     name: str
     type: str
@@ -120,7 +120,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Where bad records go, and how often one may be tried. `limit` < 0: any number of them."""
+    """Where bad records go, and how often each may be tried. A negative `limit` means no limit."""
 
     path: str | None
     max_attempts: int
@@ -129,7 +129,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Rows older than the greatest time seen in earlier batches, less `delay_ms`, are late."""
+    """Rows older than the greatest time of earlier batches minus `delay_ms` are late."""
 
     column: str
     delay_ms: int
@@ -137,7 +137,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A pipeline. `directory` is where its file lies; relative paths start there."""
+    """A pipeline. `directory` holds the project file; relative paths start there."""
 
     name: str
     directory: str
@@ -150,7 +150,7 @@ class Project:
     dead_letters: DeadLetters
     watermark: Watermark | None
     every_ms: int | None
-    """Time between batches; None: what is there now, and then it ends."""
+    """Time between batches; None to read the records that exist at the start, and end."""
     prometheus_port: int | None
     max_lag_records: int | None
 
@@ -164,7 +164,7 @@ def load(path: str | Path) -> Project:
     """Read a project file.
 
     Raises:
-        ProjectError: it cannot be read, or something in it is wrong; says where and what.
+        ProjectError: the file cannot be read, or contains an error; says where and what.
     """
     file = Path(path)
     if file.is_dir():
@@ -180,7 +180,7 @@ def load(path: str | Path) -> Project:
 
 
 def parse(table: object, *, directory: str | Path = ".", where: str = "project") -> Project:
-    """The project that `table` describes; relative paths start at `directory`."""
+    """Return the project that `table` describes; relative paths start at `directory`."""
     base = Path(directory).resolve()
     top = Settings(table, where)
     head = top.table("pipeline") or _missing(top, "pipeline")
@@ -208,7 +208,7 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
 
 
 def resolve(reference: Reference, directory: str) -> Callable[..., Any]:
-    """The function a project names.
+    """Return the function that a project names.
 
     Raises:
         ProjectError: there is no such file, module or function.
@@ -236,9 +236,9 @@ def _module(name: str) -> ModuleType:
 
 
 def _file_names(path: str) -> dict[str, Any]:
-    """What a file of the user's defines.
+    """Run a user's file and return its names.
 
-    Its module is one that nobody can import, so its functions travel to the tasks by value.
+    The module cannot be imported by its name, so Spark sends its functions to the tasks by value.
     """
     return runpy.run_path(path, run_name="embedlog_project")
 
@@ -433,7 +433,7 @@ def _metrics(table: Settings | None) -> dict[str, Any]:
 
 
 def _check(project: Project, where: str) -> None:
-    """What holds between the tables."""
+    """Check the rules between several tables."""
     if not project.sinks:
         raise ProjectError(f"{where}: no [[sink]]: the pipeline would write nothing")
     for what, names in (

@@ -1,8 +1,8 @@
-"""Quality rules: what a row must fulfil, counted by rule.
+"""Quality rules: conditions that a row must fulfil, counted by rule.
 
-A rule that is broken warns (the row goes on), drops (the row becomes a dead letter that names the
-rule) or fails (the batch is not written, and the pipeline stops). An expression that is null is
-broken: a rule says what must be true. Rows that say their key is gone have no values to look at.
+A broken rule warns (the row goes on), drops (the row becomes a dead letter with the rule's name) or
+fails (the batch is not written, and the pipeline stops). An expression that is null counts as
+broken. Rows whose key was deleted have no values to check.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BROKEN = "_broken"
 
 
 def judge(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Adds `_broken`, the names of the rules that a row breaks, and `_error` for drop rules."""
+    """Add `_broken`, the names of the rules that a row breaks; set `_error` for drop rules."""
     from pyspark.sql import functions as f
 
     if not rules:

@@ -1,11 +1,11 @@
-"""Replay, backfill and redrive: records once more through the pipeline, into its tables.
+"""Replay, backfill and redrive: runs records through the pipeline again, into its tables.
 
-What is in a table of these records is replaced, in one commit for each table, so doing it twice
-changes nothing. Only records that the stream is done with may be replayed: it would write the
-other ones a second time. Topics and the console are left alone, as they cannot be replaced.
+Each table replaces the rows of these records in one commit, so a second replay changes nothing.
+Only records that the stream has finished may be replayed: the stream would write later ones a
+second time. Topics and the console do not change, because their rows cannot be replaced.
 
-Rows of an upsert table are states, not records. There a replay goes on to the stream's position,
-whatever its end, so that the newest change of each key is among what is applied.
+Rows of an upsert table are states, not records. There a replay always continues to the stream's
+position, so that it applies the newest change of each key.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ ReadBatch = Callable[["SparkSession", Project, dict[str, str]], "DataFrame"]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Which records: every condition that is given must hold. Offsets are JSON as for Spark, ends
-    are exclusive; times are ISO 8601 or milliseconds."""
+    """The records to replay: every condition that is given must hold.
+
+    Offsets are JSON as for Spark, with exclusive ends; times are ISO 8601 or milliseconds.
+    """
 
     from_offsets: str | None = None
     to_offsets: str | None = None
@@ -54,11 +56,11 @@ class Range:
     to_time: str | None = None
     keys: tuple[str, ...] = ()
     archive: str | None = None
-    """A directory of records in Parquet to read in place of the topics."""
+    """A directory of records in Parquet to read instead of the topics."""
 
 
 class Replayer:
-    """Replays for one project. Needs that its stream ran once: its position is the limit."""
+    """Replays for one project, up to the stream's position: the stream must have run before."""
 
     def __init__(
         self,
@@ -80,20 +82,21 @@ class Replayer:
         for transform in project.transforms:
             if transform.sessions is not None:
                 raise ReplayRefused(
-                    f"transform {transform.name!r}: sessions of a part of the records would be "
-                    "others; run the project anew, with other `state` and tables"
+                    f"transform {transform.name!r}: a replay of some records would make other "
+                    "sessions; run the project with another `state` and other tables"
                 )
         if not self._limit:
             raise ReplayRefused(
-                f"{project.state}: the pipeline has not finished a batch; run it first, as a "
-                "replay ends where the stream is"
+                f"{project.state}: the pipeline has not finished a batch. Run it first: a "
+                "replay ends at the stream's position"
             )
 
     def replay(self, wanted: Range) -> BatchReport:
         """Replay the records of a range.
 
         Raises:
-            ReplayRefused: it goes beyond the stream's position, or a table cannot take it.
+            ReplayRefused: the range goes beyond the stream's position, or a table cannot replace
+                rows.
         """
         ends = parse_offsets(wanted.to_offsets) if wanted.to_offsets else {}
         for partition, end in ends.items():
@@ -110,10 +113,11 @@ class Replayer:
         return self._run(records.where(self._condition(wanted, ends)), "replay")
 
     def redrive(self, where: str = "true", limit: int | None = None) -> BatchReport:
-        """Try dead letters again: those that fulfil the SQL expression `where`, the oldest first.
+        """Try dead letters again, the oldest first: those for which the SQL expression `where` is
+        true.
 
-        Letters that were tried `dead_letters.max_attempts` times are left where they are. What
-        fails again comes back as a letter whose attempt is one greater.
+        Letters with `dead_letters.max_attempts` attempts stay. A record that fails again becomes a
+        letter with one attempt more.
         """
         from pyspark.sql import functions as f
 
@@ -126,7 +130,7 @@ class Replayer:
         )
         most = self.project.dead_letters.max_attempts
         chosen = letters.where(f.col("attempt") < most).where(where)
-        # A rule on the output keeps the row, and not the record; there is nothing to decode.
+        # A rule on the output stores the row instead of the record: there is nothing to decode.
         chosen = chosen.where("topic IS NOT NULL AND partition IS NOT NULL AND offset IS NOT NULL")
         chosen = chosen.orderBy("timestamp", "topic", "partition", "offset")
         if limit is not None:
@@ -140,7 +144,7 @@ class Replayer:
         return self._run(records, "redrive")
 
     def _with_later(self, letters: DataFrame) -> DataFrame:
-        """The letters, and what came after them for their keys: a state must not go back."""
+        """Add later records of the letters' keys: a state must not go back."""
         from pyspark.sql import functions as f
 
         found = letters.groupBy("topic", "partition").agg(f.min("offset")).collect()
@@ -174,7 +178,7 @@ class Replayer:
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
         made = {"endingOffsets": offsets_json(self._limit)}
         if starts:
-            # Partitions that are not named are not replayed.
+            # Partitions without a given start are not replayed.
             all_starts = {each: starts.get(each, end) for each, end in self._limit.items()}
             made["startingOffsets"] = offsets_json(all_starts)
         elif wanted.from_time is not None:
@@ -211,12 +215,12 @@ class Replayer:
 
 
 def skipped_sinks(project: Project) -> list[str]:
-    """The sinks that a replay leaves alone."""
+    """Return the sinks that a replay does not change."""
     return [each.name for each in project.sinks if each.type not in TABLE_TYPES]
 
 
 def _elsewhere(project: Project, directory: str) -> Project:
-    """The project with its tables under another directory: a new version, side by side."""
+    """Return the project with its tables in another directory, as a new version side by side."""
     base = Path(directory).resolve()
 
     def moved(sink: Sink) -> Sink:
@@ -234,7 +238,7 @@ def _elsewhere(project: Project, directory: str) -> Project:
 
 
 def _archived(spark: SparkSession, path: str) -> DataFrame:
-    """Records in Parquet: a table of a pipeline whose decode format is `none`, or plain files."""
+    """Read records in Parquet: a pipeline's table whose decode format is `none`, or plain files."""
     from pyspark.sql import functions as f
 
     try:
@@ -251,7 +255,7 @@ def _archived(spark: SparkSession, path: str) -> DataFrame:
     needed = ["key", "value", "topic", "partition", "offset", "timestamp"]
     missing = [name for name in needed if name not in frame.columns]
     if missing:
-        raise ReplayRefused(f"{path}: no archive of records: it lacks {', '.join(missing)}")
+        raise ReplayRefused(f"{path}: not an archive of records: it lacks {', '.join(missing)}")
     return frame.select(*needed, *(["headers"] if "headers" in frame.columns else []))
 
 

@@ -1,4 +1,4 @@
-"""What became of a batch, and of all of them: numbers that are counted once, replays or not."""
+"""Counts of a batch and of all batches; a repeated batch counts once."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ class BatchReport:
     read: int = 0
     dead: int = 0
     unknown: int = 0
-    """Rows that had columns which the schema does not have."""
+    """Rows with columns that the schema lacks."""
     broken: dict[str, int] = field(default_factory=dict)
     """Rule -> rows that broke it."""
     errors: dict[str, int] = field(default_factory=dict)
-    """Stage (decode, schema, map, key, rule, late) -> dead letters of it."""
+    """Stage (decode, schema, map, key, rule, late) -> its dead letters."""
     written: dict[str, int] = field(default_factory=dict)
     """Sink -> rows of this batch in it; for upserts, the changes applied."""
     newest_ms: int = -1
     """The greatest timestamp of a record."""
     repeated: list[str] = field(default_factory=list)
-    """Sinks that had this batch already."""
+    """Sinks that had this batch before."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report as a dict for JSON."""
         return asdict(self)
 
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over batches, in the order of their versions; each batch counts once."""
+    """Sums over batches. Each batch counts once."""
 
     app: str = ""
-    """The query that the last batch was of: another one, with a new checkpoint, begins at 0."""
+    """The query of the last batch. Another query, with a new checkpoint, begins at version 0."""
     last_version: int = -1
     read: int = 0
     dead: int = 0
@@ -49,7 +49,7 @@ class Totals:
     newest_ms: int = -1
 
     def add(self, batch: BatchReport) -> None:
-        """Count a batch, unless it was counted."""
+        """Count a batch unless it was counted before."""
         if batch.app == self.app and batch.version <= self.last_version:
             return
         self.app = batch.app
@@ -67,10 +67,10 @@ class Totals:
         self.newest_ms = max(self.newest_ms, batch.newest_ms)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the totals as a dict for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Totals:
-        """What `as_dict` made."""
+        """Read a dict that `as_dict` made."""
         return cls(**found)

@@ -1,7 +1,7 @@
-"""Running a pipeline as a streaming query, until it has caught up or somebody stops it.
+"""Runs a pipeline as a streaming query, until it has caught up or is stopped.
 
-A stop is graceful: the batch under way is finished and counted, the next one is not begun. What
-it would have read is read by the next run, under the same batch id.
+A stop is graceful: the current batch is finished and counted, and the next one does not begin. The
+next run reads the records of that batch under the same batch id.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Runner:
     def run(self, *, available_now: bool | None = None, stop_timeout_ms: int = 60_000) -> Totals:
         """Run until the source is exhausted (`available_now`), or until `stop`.
 
-        A batch under way when `stop` comes has `stop_timeout_ms` to end; it is then broken off,
-        and done again by the next run.
+        After `stop` the current batch has `stop_timeout_ms` to finish. After that it is
+        interrupted, and the next run repeats it.
 
         Raises:
-            QualityFailed: a row broke a rule of the action `fail`.
+            QualityFailed: a row broke a rule with the action `fail`.
             ProjectError: the project does not fit its data.
             PipelineFailed: the query failed otherwise.
         """
@@ -78,7 +78,7 @@ class Runner:
             try:
                 return self._watch(query, stop_timeout_ms)
             finally:
-                # Spark tells of batches later than it ends; who leaves before misses the last ones.
+                # Spark reports batches after the query's end: wait, to get the last reports.
                 _wait_until(lambda: listener.has_ended(query.runId), _TOLD_MS)
         finally:
             self._spark.streams.removeListener(listener)
@@ -103,7 +103,7 @@ class Runner:
         return self._state.totals()
 
     def stop(self) -> None:
-        """Ask for a graceful stop."""
+        """Request a graceful stop."""
         self._is_stopping = True
 
     def _start(self, available_now: bool | None) -> StreamingQuery:
@@ -139,7 +139,7 @@ class Runner:
         error, self._error = self._error, None
         failure = error if error is not None else query.exception()
         if failure is None or self._is_stopping:
-            return  # a batch that was broken off is done by the next run
+            return  # the next run repeats an interrupted batch
         text = brief(failure)
         self._state.event("failed", {"error": text})
         if isinstance(failure, EmbedlogError):
@@ -152,7 +152,7 @@ class _StoppedError(EmbedlogError):
 
 
 def _ended(query: StreamingQuery) -> bool:
-    """Whether it ended within a short wait; what ended it is asked for later."""
+    """Whether the query ended within a short wait, for any reason."""
     from pyspark.errors import StreamingQueryException
 
     try:
@@ -172,7 +172,7 @@ def check_state(project: Project) -> None:
     """Refuse a state directory that another pipeline uses.
 
     Raises:
-        ProjectError: it belongs to a pipeline of another name.
+        ProjectError: the state belongs to a pipeline of another name.
     """
     found = StateDirectory(project.state).status().get("name")
     if found not in (None, project.name):

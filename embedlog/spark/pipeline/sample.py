@@ -1,4 +1,4 @@
-"""The last records of the project's topics, read without Spark: for `init` and `dry-run`."""
+"""Reads the last records of the project's topics without Spark, for `init` and `dry-run`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ RECORD_DDL = (
     "timestampType int, headers array<struct<key:string,value:binary>>"
 )
 _POLL_MS = 5000
-"""How long the next records of a partition may take over the wire."""
+"""Milliseconds to wait for the next records of a partition over the wire."""
 
 
 class SampleRecord(NamedTuple):
-    """A record, in the order of Spark's columns. `timestamp_ms` is -1 when there is none."""
+    """A record in the order of Spark's columns. `timestamp_ms` is -1 for a record without one."""
 
     key: bytes | None
     value: bytes | None
@@ -34,10 +34,10 @@ class SampleRecord(NamedTuple):
 
 
 def last_records(source: Source, count: int) -> list[SampleRecord]:
-    """The last `count` records of all partitions together, the oldest first.
+    """Return the last `count` records of all partitions together, the oldest first.
 
     Raises:
-        ProjectError: a topic is not there.
+        ProjectError: a topic does not exist.
     """
     if source.path is not None and source.format == "embedlog":
         found = _from_directory(source.path, source.topics, count)
@@ -49,7 +49,7 @@ def last_records(source: Source, count: int) -> list[SampleRecord]:
 
 
 def as_frame(spark: SparkSession, records: Sequence[SampleRecord]) -> DataFrame:
-    """The records with the columns of `format("kafka")`."""
+    """Return the records as a frame with the columns of `format("kafka")`."""
     import pyarrow as pa
 
     times = pa.array([max(r.timestamp_ms, 0) for r in records], pa.timestamp("ms", tz="UTC"))

@@ -1,4 +1,4 @@
-"""The Spark session of a pipeline that brings none."""
+"""Opens a Spark session for a pipeline whose caller has none."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Gives errors of Spark's in one line, as errors of the pipeline.
+    """Turn Spark's errors into errors of the pipeline, each in one line.
 
     Raises:
-        PipelineFailed: Spark raised inside.
+        PipelineFailed: Spark raised an error.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -31,7 +31,7 @@ def spark_errors() -> Iterator[None]:
 
 
 def is_open() -> bool:
-    """Whether this process has a session already."""
+    """Whether this process has a session."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -40,9 +40,9 @@ def is_open() -> bool:
 
 
 def open_session(name: str, *, master: str | None = None, **settings: str) -> SparkSession:
-    """The active session, or a new one with the settings that suit pipelines.
+    """Return the active session, or a new one with settings for pipelines.
 
-    `settings` are of Spark's, and go before those.
+    `settings` are Spark's, and override those.
 
     Raises:
         ProjectError: PySpark is not installed.
@@ -51,8 +51,7 @@ def open_session(name: str, *, master: str | None = None, **settings: str) -> Sp
         from pyspark.sql import SparkSession
     except ImportError:
         raise ProjectError(
-            "PySpark is not installed: pip install 'embedlog[pipeline]'; Java 17 or newer is "
-            "needed, too"
+            "PySpark is not installed: pip install 'embedlog[pipeline]'; it needs Java 17 or newer"
         ) from None
     from embedlog.spark import register
 
@@ -60,7 +59,7 @@ def open_session(name: str, *, master: str | None = None, **settings: str) -> Sp
     if active is not None:
         register(active)
         return active
-    # Spark would start `python3`, whichever that is, and it may lack what this one has.
+    # By default Spark starts some `python3`, which may lack the packages of this Python.
     set_default("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if master is not None:

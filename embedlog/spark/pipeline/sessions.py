@@ -1,11 +1,11 @@
-"""Sessions of keys over event time, with a state of the pipeline's own.
+"""Sessions of keys over event time, with the pipeline's own state.
 
-Rows of a key that are at most the gap apart are one session. It is closed, and given out, once
-the watermark has passed its end and the gap: no row that is not late can belong to it then. The
-rows of open sessions are the state. It is written per batch, and the one before is kept, so a
-batch that comes again begins from the same state.
+Rows of a key belong to one session if they are at most the gap apart. A session is closed, and
+becomes a row, once the watermark has passed its end plus the gap: any later row for it would be
+late. The rows of open sessions are the state. Each batch writes a new state and keeps the previous
+one, so a repeated batch begins from the same state.
 
-    <state>/sessions_<name>   a Parquet table whose part `<query>-<batch>` is the state behind it
+    <state>/sessions_<name>   a Parquet table whose part `<query>-<batch>` is the state after it
 
 Columns: the key, `session_start`, `session_end` (its last row's time), and the aggregates.
 """
@@ -38,7 +38,10 @@ class SessionState:
     def step(
         self, rows: DataFrame, key: CommitKey, marks: Marks, cached: list[DataFrame]
     ) -> tuple[DataFrame, Callable[[], None]]:
-        """The sessions that this batch closes, and what keeps the others once it is written."""
+        """Return the sessions that this batch closes, and a function that stores the open ones.
+
+        Call the function once the batch is written.
+        """
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
@@ -74,7 +77,7 @@ class SessionState:
         return closed, keep
 
     def _version_before(self, key: CommitKey) -> int:
-        """The batch whose state this one begins from; -1 when there is none."""
+        """Return the batch whose state this batch begins from, or -1."""
         noted = self._table.state().properties
         if noted.get("app") != key.app:
             return -1
@@ -83,17 +86,17 @@ class SessionState:
 
 
 def aggregate(rows: DataFrame, sessions: Sessions, watermark: Watermark) -> DataFrame:
-    """All sessions that the rows make."""
+    """Return all sessions of the rows."""
     return _aggregated(_marked(rows, sessions, watermark), sessions)
 
 
 def _marked(rows: DataFrame, sessions: Sessions, watermark: Watermark) -> DataFrame:
-    """Adds the event time and the number of the session of each row."""
+    """Add each row's event time and the number of its session."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     time = f.unix_millis(f.col(watermark.column).cast("timestamp"))
-    # A tombstone has no event time, and is in no session.
+    # A tombstone has no event time and belongs to no session.
     timed = rows.withColumn(_TIME, time).where(f.col(_TIME).isNotNull())
     ordered = Window.partitionBy(*sessions.key).orderBy(_TIME)
     is_first = f.col(_TIME) - f.lag(_TIME).over(ordered) > sessions.gap_ms

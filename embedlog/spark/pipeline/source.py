@@ -1,4 +1,4 @@
-"""Reading the project's topics: the same columns and options with either format."""
+"""Reads the project's topics, with the same columns and options for both formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _START = ("startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp")
 
 
 def read_stream(spark: SparkSession, project: Project) -> DataFrame:
-    """The topics as a stream."""
+    """Read the topics as a stream."""
     # Without a limit the first batch would be the whole backlog.
     options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": BATCH_RECORDS_MAX}
     given = _without(project, _BATCH_ONLY)
@@ -31,7 +31,7 @@ def read_stream(spark: SparkSession, project: Project) -> DataFrame:
 
 
 def read_batch(spark: SparkSession, project: Project, options: Mapping[str, str]) -> DataFrame:
-    """The topics once; `options` say from where to where."""
+    """Read the topics once; `options` give the bounds."""
     given = _without(project, (*_STREAM_ONLY, *_BATCH_ONLY, *_START))
     reader = spark.read.format(project.source.format)
     return reader.options(**_all(project, {**given, **options})).load()

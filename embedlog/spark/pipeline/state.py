@@ -1,9 +1,9 @@
-"""The state directory of a pipeline: what it knows between runs.
+"""The state directory of a pipeline, which keeps its state between runs.
 
 checkpoint/        Spark's: offsets, commits, the query's id
 status.json        totals and the last batch, replaced whole
 events.jsonl       a line for each batch and event; one older file is kept
-dead_letters/      where no Parquet sink takes them
+dead_letters/      dead letters, if no Parquet sink takes them
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.report import BatchReport, Totals
 
 _EVENTS_MAX = 16 * 1024 * 1024
-"""Bytes of events.jsonl after which it becomes the older one."""
+"""Size in bytes at which events.jsonl becomes the older file."""
 
 
 class StateDirectory:
-    """Reads and writes it. Writers: the process that runs the pipeline, and no other."""
+    """Reads and writes a state directory. Only the process that runs the pipeline may write."""
 
     def __init__(self, path: str, runtime: Runtime | None = None) -> None:
         self.path = path
@@ -35,11 +35,11 @@ class StateDirectory:
         return f"{self.path}/checkpoint"
 
     def now_ms(self) -> int:
-        """Wall time."""
+        """Return the wall time."""
         return self._runtime.clock.wall_ms()
 
     def query_id(self) -> str:
-        """The id of the query that the checkpoint belongs to.
+        """Return the id of the checkpoint's query.
 
         Raises:
             ProjectError: there is no checkpoint.
@@ -54,11 +54,10 @@ class StateDirectory:
         return found
 
     def make(self) -> None:
-        """Make the directory."""
         make_directory(self._files, self.path, sync=True)
 
     def status(self) -> dict[str, Any]:
-        """What `write_status` wrote last; empty before the first batch."""
+        """Return the facts of status.json; empty before the first batch."""
         path = f"{self.path}/status.json"
         if self._files.stat(path) is None:
             return {}
@@ -66,7 +65,7 @@ class StateDirectory:
         return found
 
     def totals(self) -> Totals:
-        """The sums up to now."""
+        """Return the totals of all batches."""
         found = self.status().get("totals")
         return Totals.from_dict(found) if found else Totals()
 
@@ -85,7 +84,7 @@ class StateDirectory:
         write_whole(self._files, f"{self.path}/status.json", text, sync=False)
 
     def progress(self) -> dict[str, Any]:
-        """What Spark said last; empty before the first batch."""
+        """Return Spark's last progress; empty before the first batch."""
         path = f"{self.path}/progress.json"
         if self._files.stat(path) is None:
             return {}
@@ -93,7 +92,7 @@ class StateDirectory:
         return found
 
     def note_progress(self, facts: Mapping[str, Any]) -> None:
-        """Keep a progress. Its files are the listener's alone."""
+        """Store a progress. Only the listener writes these files."""
         self.event("progress", facts, name="progress.jsonl")
         text = json.dumps({**facts, "at_ms": self.now_ms()}, default=str).encode()
         write_whole(self._files, f"{self.path}/progress.json", text, sync=False)

@@ -1,4 +1,4 @@
-"""SQL and functions over frames, each a view that the next ones can name."""
+"""SQL and functions over frames. Each makes a view that later transforms can name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ INPUT = "input"
 def apply(
     project: Project, rows: DataFrame, sessions: Callable[[str, DataFrame], DataFrame]
 ) -> dict[str, DataFrame]:
-    """The frames of all transforms by name; `input` is the decoded rows.
+    """Return the frames of all transforms by name; `input` is the decoded rows.
 
-    `sessions` gives the closed sessions of the transform of a name.
+    `sessions(name, rows)` returns the closed sessions of the transform `name`.
 
     Raises:
         ProjectError: a transform cannot be analysed; names it.
@@ -59,7 +59,7 @@ def _one(
 
 
 def source_of(project: Project, name: str | None) -> str:
-    """The view that a sink reads: the one it names, or the last one."""
+    """Return the view that a sink reads; by default the last one."""
     if name is not None:
         return name
     return project.transforms[-1].name if project.transforms else INPUT

@@ -1,4 +1,4 @@
-"""What the verbs do that write nothing to a sink: init, validate, dry-run, status."""
+"""The commands that write to no sink: init, validate, dry-run, status."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ format = "json"
 schema = "schemas/{name_plain}.json"
 envelope = {envelope}
 
-# A transform gives a view of its name; the first one reads `input`.
+# A transform makes a view of its name; the first one reads `input`.
 #[[transform]]
 #name = "cleaned"
 #sql = "SELECT * FROM input"
@@ -61,10 +61,10 @@ available_now = true
 
 
 def infer_schema(records: list[SampleRecord], envelope: str) -> Struct:
-    """The schema of the JSON values of a sample.
+    """Infer the schema of a sample's JSON values.
 
     Raises:
-        ProjectError: a value is no JSON, no change, or does not go with the others.
+        ProjectError: a value is not JSON or not a change, or has another type than the others.
     """
     rows = []
     for record in records:
@@ -83,7 +83,7 @@ def init(directory: str | Path, *, name: str, source: Source, envelope: str, sam
     """Write a project for `source`: pipeline.toml, and a schema frozen from its last records.
 
     Raises:
-        ProjectError: there is a project already, or nothing can be inferred.
+        ProjectError: a project exists, or the schema cannot be inferred.
     """
     base = Path(directory)
     file = base / "pipeline.toml"
@@ -107,10 +107,10 @@ def init(directory: str | Path, *, name: str, source: Source, envelope: str, sam
 
 
 def widen(project: Project, sample: int) -> list[str]:
-    """Let the frozen schema take the columns that newer records have; returns their names.
+    """Add the columns of newer records to the frozen schema; return their names.
 
     Raises:
-        ProjectError: the sample does not go with the schema.
+        ProjectError: the sample does not fit the schema.
     """
     decode = project.decode
     if decode.format != "json" or decode.schema is None:
@@ -128,10 +128,10 @@ def widen(project: Project, sample: int) -> list[str]:
 
 
 def validate(project: Project, spark: SparkSession | None) -> list[str]:
-    """Check a project against its files, and with `spark` its SQL; returns the output's columns.
+    """Check a project against its files, and with `spark` its SQL; return the output's columns.
 
     Raises:
-        ProjectError: something in it cannot work; says what.
+        ProjectError: a part of the project cannot work; says which.
     """
     columns = with_meta(key_columns(project.decode.key, row_schema(project.decode)))
     for reference in project.decode.maps:
@@ -147,7 +147,7 @@ def validate(project: Project, spark: SparkSession | None) -> list[str]:
 
 
 class DryRun(NamedTuple):
-    """What a dry run gives: rows by sink, dead letters, and the report."""
+    """The result of a dry run: rows by sink, dead letters, and the report."""
 
     rows: dict[str, list[dict[str, Any]]]
     dead_letters: list[dict[str, Any]]
@@ -155,11 +155,11 @@ class DryRun(NamedTuple):
 
 
 def dry_run(project: Project, spark: SparkSession, count: int) -> DryRun:
-    """The last `count` records through everything but the sinks."""
+    """Run the last `count` records through all steps except the sinks."""
     from embedlog.spark.pipeline.batch import BatchProcessor
 
     records = last_records(project.source, count)
-    # A rule that fails would hide the rows that show why.
+    # A rule that fails would hide the rows that show the reason.
     lenient = replace(
         project,
         rules=tuple(replace(r, action="warn") if r.action == "fail" else r for r in project.rules),
@@ -178,7 +178,7 @@ def dry_run(project: Project, spark: SparkSession, count: int) -> DryRun:
 
 
 def status(project: Project) -> dict[str, Any]:
-    """What is known of a pipeline without asking Spark."""
+    """Return the status of a pipeline without asking Spark."""
     state = StateDirectory(project.state)
     return {
         "name": project.name,

@@ -1,8 +1,8 @@
-"""The pipeline's own watermark: how far event time has come, kept so that a replay sees the same.
+"""The pipeline's own watermark on event time, stored so that a repeated batch sees the same one.
 
-The watermark of a batch is the greatest event time of the batches before it, less the delay. A
-row that is older is late; it becomes a dead letter, where Spark's own watermark would drop it
-without a word. The file says it for the last two batches, because the last one may come again:
+The watermark of a batch is the greatest event time of earlier batches minus the delay. An older row
+is late and becomes a dead letter, where Spark's own watermark would drop it silently. The file
+holds the marks of the last two batches, because the last one may be repeated:
 
     watermark.json   {"app": ..., "version": 7, "before_ms": ..., "after_ms": ...}
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Marks(NamedTuple):
-    """Event times in milliseconds, None before the first row: before a batch, and with it."""
+    """The greatest event time before and after a batch, in ms; None before the first row."""
 
     before_ms: int | None
     after_ms: int | None
 
 
 class WatermarkFile:
-    """The watermark of a pipeline's state directory."""
+    """The stored watermark of a pipeline's state directory."""
 
     def __init__(self, state: str) -> None:
         self._path = f"{state}/watermark.json"
@@ -37,7 +37,7 @@ class WatermarkFile:
         self._files = real_runtime().files
 
     def before(self, key: CommitKey) -> int | None:
-        """The greatest event time of the batches before this one."""
+        """Return the greatest event time of the batches before this one."""
         if self._files.stat(self._path) is None:
             return None
         found = json.loads(self._files.read(self._path))
@@ -47,14 +47,14 @@ class WatermarkFile:
         return newest
 
     def note(self, key: CommitKey, marks: Marks) -> None:
-        """Keep the marks of a batch, before any of it is written."""
+        """Store the marks of a batch, before any of it is written."""
         make_directory(self._files, self._directory, sync=True)
         document = {"app": key.app, "version": key.version, **marks._asdict()}
         write_whole(self._files, self._path, json.dumps(document).encode(), sync=True)
 
 
 def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) -> DataFrame:
-    """Sets `_error` of rows that are late, or have no event time at all."""
+    """Set `_error` of rows that are late or have no event time."""
     from pyspark.sql import functions as f
 
     time = event_ms(watermark)
@@ -76,7 +76,7 @@ def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) ->
 
 
 def event_ms(watermark: Watermark) -> Column:
-    """The event time of a row, in milliseconds."""
+    """Return the event time of a row in milliseconds."""
     from pyspark.sql import functions as f
 
     return f.unix_millis(f.col(watermark.column).cast("timestamp"))

@@ -1,4 +1,4 @@
-"""The options of a write: those of Spark's Kafka connector, and a few for exactly-once commits."""
+"""The options of a write: Spark's Kafka connector's, and a few for exactly-once commits."""
 
 from __future__ import annotations
 

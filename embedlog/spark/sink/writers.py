@@ -1,11 +1,11 @@
 """The writers that Spark calls: `write` in each task, `commit` or `abort` in a process of its own.
 
-what Spark does                                what follows for the writers
-pickles the writer for the tasks               it holds options and a name only
-makes a new stream writer for `commit`         the messages carry the application and version
-runs an attempt twice                          the loser's files have another name, in no message
-calls `abort` after `commit` raised            files that are, or may be, committed stay
-replays a batch with its number                the version was committed: nothing is done
+Spark                                          so the writers
+pickles the writer for the tasks               hold options and a name only
+makes a new stream writer for `commit`         put application and version into the messages
+runs an attempt twice                          give its files other names, in no message
+calls `abort` after `commit` raised            keep files that are, or may be, committed
+replays a batch with its number                do nothing: the version was committed
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files with schemas that a project names."""
+"""Reading the schema files of a project."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from embedlog.spark.pipeline.errors import ProjectError
 
 
 def read_file(path: str) -> bytes:
-    """The bytes of a file that a project names.
+    """Return the bytes of a file that a project names.
 
     Raises:
-        ProjectError: it cannot be read.
+        ProjectError: the file cannot be read.
     """
     try:
         return real_runtime().files.read(path)

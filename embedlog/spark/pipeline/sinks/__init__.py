@@ -1,1 +1,1 @@
-"""Where rows go: tables whose commits are keyed by (query id, batch id), topics, the console."""
+"""Where rows go: tables with commits keyed by (query id, batch id), topics, and the console."""

@@ -1,7 +1,7 @@
 """Delta Lake without a JAR: the tasks write Parquet, the driver commits with `deltalake`.
 
-The commit carries Delta's own application transaction (query id, batch id), which readers of the
-protocol know; it says whether a batch is in the table already.
+The commit carries Delta's own application transaction (query id, batch id), which other readers of
+the protocol know. It tells whether a batch is in the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DeltaFormat:
-    """A Delta table at `path`. Made by its first commit."""
+    """A Delta table at `path`. Its first commit makes it."""
 
     def __init__(
         self,
@@ -39,19 +39,19 @@ class DeltaFormat:
         self._reached = reached
 
     def version_of(self, app: str) -> int:
-        """The last version that `app` committed, -1 when there is none."""
+        """Return the last version that `app` committed, or -1."""
         table = self._open()
         found = None if table is None else table.transaction_version(app)
         return -1 if found is None else found
 
     def files(self, part: str = ROWS) -> list[DataFile]:
-        """The files of the newest state; Delta has rows only."""
+        """Return the files of the newest state; a Delta table has rows only."""
         table = self._open()
         if table is None or part != ROWS:
             return []
         import pyarrow as pa
 
-        # Not flattened, partition values would be a struct; they are not needed here.
+        # Not flattened: partition values would be a struct. They are not needed here.
         actions = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records"])
         return [
             DataFile(f"{self.path}/{unquote(each['path'])}", each["num_records"] or 0,
@@ -83,7 +83,7 @@ class DeltaFormat:
         from deltalake.transaction import create_table_with_add_actions
 
         if not adds:
-            raise ProjectError(f"{self.path}: a Delta table cannot be made without a row")
+            raise ProjectError(f"{self.path}: a Delta table needs a row to be made")
         create_table_with_add_actions(
             self.path,
             self._schema(adds),
@@ -150,5 +150,5 @@ class DeltaFormat:
                             data_change=True, size=file.size_bytes)  # fmt: skip
 
     def _relative(self, file: DataFile) -> str:
-        # The log holds paths as URIs: a `%` of the directory's name is escaped once more.
+        # The log holds paths as URIs: a `%` in a directory's name is escaped once more.
         return quote(str(Path(file.path).relative_to(self.path)), safe="/=")

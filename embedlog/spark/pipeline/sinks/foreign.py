@@ -1,8 +1,8 @@
-"""Sinks that are no tables: topics, and the console.
+"""Sinks that are not tables: topics and the console.
 
-A topic is written by Spark's writer of the same format as the source. `format("embedlog")` is told
-(query id, batch id) and writes a batch once; `format("kafka")` writes at least once. The dead
-letters of a batch go into the same write, to the topic that `dead_letter_topic` names.
+Spark's writer of the source's format writes a topic. `format("embedlog")` gets (query id, batch id)
+and writes a batch once; `format("kafka")` writes it at least once. The dead letters of a batch go
+into the same write, to the topic `dead_letter_topic`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def write_topic(
 
 
 def as_topic_rows(sink: Sink, rows: DataFrame) -> DataFrame:
-    """key, value, headers and topic of rows; without a column `value` it is the row as JSON."""
+    """Return key, value, headers and topic of rows. The value is the row as JSON unless a column
+    `value` exists.
+    """
     from pyspark.sql import functions as f
 
     own = [name for name in rows.columns if name not in (*INTERNAL, BROKEN)]
@@ -69,7 +71,7 @@ def as_topic_rows(sink: Sink, rows: DataFrame) -> DataFrame:
 
 
 def as_letter_rows(dead: DataFrame, topic: str) -> DataFrame:
-    """Dead letters as records: key and value as they came, all else in headers."""
+    """Return dead letters as records: key and value as they came, all else in headers."""
     from pyspark.sql import functions as f
 
     named = ("error_stage", "error_rule", "error", "topic", "partition", "offset", "attempt")

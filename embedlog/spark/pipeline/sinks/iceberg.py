@@ -1,9 +1,9 @@
 """Iceberg without a JAR: the tasks write Parquet, the driver commits with `pyiceberg`.
 
-One transaction adds files, takes others away, and notes (query id, batch id) as a property of the
-table, which says whether a batch is in it already; the snapshot has it in its summary, too. The
-catalogue is SQLite beside the table unless the sink's options name another one: `table` is its
-name there, and `catalog.<key>` are pyiceberg's settings.
+One transaction adds files, removes others, and stores (query id, batch id) as a property of the
+table, which tells whether a batch is in it; the snapshot's summary has the pair as well. The
+catalogue is SQLite beside the table unless the sink's options name another one: `table` is the
+table's name there, and `catalog.<key>` are pyiceberg's settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ATTEMPTS = 5
 
 
 class IcebergFormat:
-    """An Iceberg table whose files are under `path`. Made by its first commit."""
+    """An Iceberg table whose files are in `path`. Its first commit makes it."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class IcebergFormat:
         self._catalog = load_catalog("embedlog", **given)
 
     def version_of(self, app: str) -> int:
-        """The last version that `app` committed, -1 when there is none."""
+        """Return the last version that `app` committed, or -1."""
         table = self.table()
         return -1 if table is None else int(table.properties.get(_APP + app, -1))
 
     def files(self, part: str = ROWS) -> list[DataFile]:
-        """The files of the newest state; Iceberg has rows only."""
+        """Return the files of the newest state; an Iceberg table has rows only."""
         table = self.table()
         if table is None or part != ROWS:
             return []
@@ -126,7 +126,7 @@ class IcebergFormat:
         self._reached("table: after the commit")
 
     def table(self) -> Table | None:
-        """As its last commit left it; None when there is none yet."""
+        """Return the table after its last commit, or None before the first one."""
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
@@ -136,7 +136,7 @@ class IcebergFormat:
 
     def _create(self, adds: Sequence[DataFile]) -> Table:
         if not adds:
-            raise ProjectError(f"{self.path}: an Iceberg table cannot be made without a row")
+            raise ProjectError(f"{self.path}: an Iceberg table needs a row to be made")
         self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
         try:
             table = self._catalog.create_table_if_not_exists(
@@ -159,5 +159,5 @@ def _schema(adds: Sequence[DataFile]) -> Any:
 
 
 def path_of(uri: str) -> str:
-    """The path of a file that a table names."""
+    """Return the path of a file that a table names."""
     return uri.removeprefix("file://")

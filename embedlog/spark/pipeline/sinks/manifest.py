@@ -1,22 +1,18 @@
-"""A Parquet table with a manifest of its own: which files count is said by numbered commit files.
-
-Spark's file sink keeps one line for every file that ever was, and whoever lists the directory
-sees the files of failed tasks. Here a commit is one small file, a checkpoint sums them up, and
-what is older is deleted.
+"""The pipeline's own Parquet table: numbered commit files list the files that belong to it.
 
     _log/00000000000000000007.json              one commit
     _log/00000000000000000016.checkpoint.json   the whole state after commit 16
     _log/lock                                   held while a commit is made
     data/...                                    Parquet files, see `sinks.table`
 
-A file holds one line of JSON and one with its CRC-32 in hexadecimal. A commit:
+A file of the log holds one line of JSON, and its CRC-32 in hexadecimal. A commit:
 
     {"version": 7, "time_ms": ..., "app": "...", "app_version": 3,
      "add": [{"path": "data/...", "rows": 10, "bytes": 1234, "part": "rows", "partition": [...]}],
      "remove": ["data/..."], "properties": {...}}
 
-Readers need no lock: they take the newest checkpoint and the commits behind it. Removed files are
-deleted an hour later, so that a list of files stays readable for that time.
+Readers need no lock: they read the newest checkpoint and the commits after it. Older log files are
+deleted. Removed data files are deleted an hour later, so a list of files stays readable that long.
 """
 
 from __future__ import annotations
@@ -40,24 +36,24 @@ _LOCK_TIMEOUT_MS = 60_000
 _LOCK_POLL_MS = 20
 _ONE_TIME_APPS_MAX = 256
 ONE_TIME = "once:"
-"""Applications with this beginning commit once; only the last few of them are remembered."""
+"""Applications with this prefix commit once; a table remembers only the last of them."""
 
 
 @dataclass(slots=True)
 class TableState:
-    """The table after `version`; -1: there is none yet."""
+    """The table after commit `version`, or -1 before the first one."""
 
     version: int = -1
     apps: dict[str, int] = field(default_factory=dict)
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
-    """Files that wait for their deletion -> since when, wall time in ms."""
+    """Files that wait for their deletion -> the wall time of their removal in ms."""
     properties: dict[str, Any] = field(default_factory=dict)
 
     def apply(self, commit: Mapping[str, Any]) -> None:
-        """Go on to the state after `commit`."""
+        """Apply `commit` to this state."""
         self.version = commit["version"]
-        self.apps.pop(commit["app"], None)  # the dict's order is that of the last commits
+        self.apps.pop(commit["app"], None)  # keeps the dict in the order of last commits
         self.apps[commit["app"]] = commit["app_version"]
         for path in commit["remove"]:
             del self.files[path]
@@ -70,7 +66,7 @@ class TableState:
 
 
 class ManifestTable:
-    """A Parquet table at `path`. Made by its first commit."""
+    """A Parquet table at `path`. Its first commit makes it."""
 
     def __init__(
         self,
@@ -83,19 +79,19 @@ class ManifestTable:
         self._files = self._runtime.files
         self._log = f"{path}/_log"
         self._reached = reached
-        """Told of each step of a commit; a test ends the work there."""
+        """Called at each step of a commit; a test ends the work there."""
 
     def version_of(self, app: str) -> int:
-        """The last version that `app` committed, -1 when there is none."""
+        """Return the last version that `app` committed, or -1."""
         return self.state().apps.get(app, -1)
 
     def files(self, part: str = ROWS) -> list[DataFile]:
-        """The files of the newest state, oldest first."""
+        """Return the files of the newest state, oldest first."""
         found = self.state().files.values()
         return [self.data_file(each) for each in found if each["part"] == part]
 
     def parts(self) -> list[str]:
-        """The parts that have a file."""
+        """Return the parts that have a file."""
         return sorted({each["part"] for each in self.state().files.values()})
 
     def commit(
@@ -105,7 +101,7 @@ class ManifestTable:
         removes: Sequence[DataFile] = (),
         properties: Mapping[str, Any] | None = None,
     ) -> bool:
-        """See `TableFormat.commit`. `properties` are the table's own, kept beside its files."""
+        """See `TableFormat.commit`. `properties` are the table's own, stored beside its files."""
         if self.version_of(key.app) >= key.version:
             return False
         make_directory(self._files, self._log, sync=True)
@@ -136,7 +132,7 @@ class ManifestTable:
         return True
 
     def state(self) -> TableState:
-        """The newest state, read without a lock.
+        """Read the newest state without a lock.
 
         Raises:
             CorruptRecord: a file of the log is damaged.
@@ -145,7 +141,7 @@ class ManifestTable:
             try:
                 return self._read_state()
             except FileNotFoundError:
-                continue  # a checkpoint overtook the listing, and what is older was deleted
+                continue  # the listing is older than a checkpoint, whose writer deleted these files
         raise TimedOut(f"{self._log}: changes faster than it can be read")
 
     def _read_state(self) -> TableState:
@@ -198,7 +194,7 @@ class ManifestTable:
         )
         self._reached("table: after the checkpoint")
         for name in self._files.list(self._log):
-            # One more checkpoint than is needed stays, for readers that have listed it.
+            # Keep one checkpoint more, for readers that have listed it.
             if name[:20].isdecimal() and int(name[:20]) < state.version - CHECKPOINT_EVERY:
                 self._files.remove(f"{self._log}/{name}")
 
@@ -223,7 +219,7 @@ class ManifestTable:
         }
 
     def data_file(self, entry: Mapping[str, Any]) -> DataFile:
-        """The file that an entry of the state is about."""
+        """Return the file of an entry of the state."""
         return DataFile(
             f"{self.path}/{entry['path']}",
             entry["rows"],
@@ -250,13 +246,13 @@ class ManifestTable:
 
 
 class _Closing:
-    """A lock that is given back at the end of a `with`."""
+    """A lock that the end of a `with` releases."""
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock
 
     def __enter__(self) -> None:
-        """Nothing: it is held."""
+        """Do nothing: the lock is held."""
 
     def __exit__(self, *_: object) -> None:
         self._lock.close()

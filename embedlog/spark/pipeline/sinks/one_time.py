@@ -1,14 +1,14 @@
-"""What a one-time writer of a table staged goes, also when its process is killed.
+"""One-time writers of a table: their staged files are removed even if their process is killed.
 
-A stream sweeps what it staged and did not commit when it starts again, under the same application
-id. The id of a replay, a redrive or a packing of files never comes again. So as long as it is at
-work it owns a file in the table's directory, and the lock on that ends with its process:
+A stream that starts again has the same application id, and removes the files that it staged and did
+not commit. The id of a replay, a redrive or a compaction never comes back. So such a writer owns a
+file in the table's directory while it works. The lock on this file ends with its process:
 
     <table>/_writers/<application, quoted>.lock
 
-Whoever gets the lock of another writer knows that it died, and sweeps what it left. Streams do so
-before each batch, and one-time writers before they begin. A table's manifest remembers the last
-256 one-time commits, so that one that was made is never taken for one that was not.
+A process that gets another writer's lock knows that this writer died, and removes its staged files.
+Streams do so before each batch, one-time writers before they begin. A table's manifest remembers
+the last 256 one-time commits, so that a finished commit is never taken for an unfinished one.
 
 A task that outlives its driver finds its stage closed (see `sinks.stage`).
 """
@@ -36,8 +36,6 @@ _LOCK_POLL_MS = 5
 
 
 class _Table(Protocol):
-    """What is needed of a table of any format."""
-
     path: str
 
     def version_of(self, app: str) -> int:
@@ -46,13 +44,14 @@ class _Table(Protocol):
 
 @contextmanager
 def at_work(tables: Sequence[_Table], app: str) -> Iterator[None]:
-    """Own one-time work in these tables, and leave nothing behind that was not committed.
+    """Own one-time work in these tables, and remove its files at the end unless they were
+    committed.
 
-    First goes what writers left that have died. `app` must be new; of tables at one path, one is
-    enough.
+    Files of dead writers are removed first. `app` must be new. Of several tables at one path, one
+    is enough.
 
     Raises:
-        OSError: a table's directory cannot be written to.
+        OSError: a table's directory cannot be written.
     """
     with ExitStack() as owned:
         for table in {each.path: each for each in tables}.values():
@@ -62,9 +61,9 @@ def at_work(tables: Sequence[_Table], app: str) -> Iterator[None]:
 
 
 def sweep_dead(table: _Table) -> int:
-    """Remove what writers staged that died before their commit; returns how many had died.
+    """Remove the staged files of writers that died before their commit; return the writers' count.
 
-    Those that are at work, in this process or another, are left alone.
+    Living writers, in this process or another, are not affected.
     """
     files = real_runtime().files
     try:
@@ -93,22 +92,23 @@ def _own(path: str, app: str) -> DirectoryLock:
             lock = runtime.files.lock(name)
             if runtime.files.stat(name) is not None:
                 break
-            lock.close()  # who sweeps removed the file between its opening and its lock
+            lock.close()  # a sweeper removed the file between its opening and its locking
         except DirectoryLocked:
-            # Who sweeps found the file between its making and its lock, and has it for a moment.
+            # A sweeper has found the new file before it was locked, and holds the lock for a
+            # moment.
             if runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
                 raise
         Parked().sleep(_LOCK_POLL_MS)
-    # After a loss of power the name must be there if what is staged next is there.
+    # If a staged file survives a loss of power, this name must survive as well.
     runtime.files.sync_directory(directory)
     return lock
 
 
 def _end(table: _Table, app: str, lock: DirectoryLock) -> None:
-    """Sweep for `app`, whose lock is held, and give that back."""
+    """Sweep for `app`, whose lock is held, and release the lock."""
     try:
         sweep(table.path, app, after=table.version_of(app))
-        # Another sweeper may have it already; what cannot be removed is removed by the next one.
+        # Another sweeper may have removed the file; the next sweeper removes it after an error.
         with suppress(OSError):
             real_runtime().files.remove(_name(table.path, app))
     finally:

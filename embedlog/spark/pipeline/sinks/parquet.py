@@ -1,4 +1,4 @@
-"""Reading a Parquet table that a pipeline writes, without Spark."""
+"""Reads a pipeline's Parquet table without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableSnapshot:
-    """A table as it was when it was opened. `files` stay readable for an hour at least.
+    """A table as it was when it was opened. Its `files` stay readable for at least an hour.
 
     Spark: `spark.read.parquet(*snapshot.paths)`. DuckDB: `duckdb.read_parquet(snapshot.paths)`.
     """
@@ -23,7 +23,7 @@ class TableSnapshot:
         self.path = path
         self.version = state.version
         self.app_versions = dict(state.apps)
-        """Application (the query's id) -> the last batch of it that is in here."""
+        """Application (the query's id) -> its last batch in this snapshot."""
         self.files = files
         self.row_count = sum(each.row_count for each in files)
 
@@ -33,7 +33,7 @@ class TableSnapshot:
         return [each.path for each in self.files]
 
     def to_arrow(self) -> pa.Table:
-        """All rows. A column that older files lack is null in their rows."""
+        """Return all rows. A column that older files lack is null in their rows."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -42,7 +42,7 @@ class TableSnapshot:
 
 
 def read_table(path: str | Path, *, dead_letters: bool = False) -> TableSnapshot:
-    """The newest state of a Parquet table of a pipeline, or of the dead letters in it.
+    """Return the newest state of a pipeline's Parquet table, or of the dead letters in it.
 
     Raises:
         ProjectError: there is no table at `path`.
@@ -51,7 +51,7 @@ def read_table(path: str | Path, *, dead_letters: bool = False) -> TableSnapshot
     table = ManifestTable(str(Path(path).resolve()))
     state = table.state()
     if state.version < 0:
-        raise ProjectError(f"{path}: no table: it has no commit in _log")
+        raise ProjectError(f"{path}: no table: there is no commit in _log")
     part = DEAD_LETTERS if dead_letters else ROWS
     files = [table.data_file(each) for each in state.files.values() if each["part"] == part]
     return TableSnapshot(table.path, state, files)

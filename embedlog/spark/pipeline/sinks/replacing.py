@@ -1,8 +1,8 @@
-"""Replaying into a table: the rows of the records that are read again go, the new ones come.
+"""Replays into a table: removes the rows of the records that are read again, and adds new ones.
 
-Which rows are whose is said by their coordinates, so a table that dropped them cannot be replayed
-into. Files that hold none of the records stay as they are; the others are rewritten. All of it is
-one commit, and doing it again changes nothing.
+Coordinates tell which rows belong to which records, so a table without coordinates cannot be
+replayed into. Files without any of the records stay; the others are rewritten. One commit does all
+of it, and a second replay changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Scope(NamedTuple):
 
 
 def scope_of(records: DataFrame) -> Scope:
-    """The scope of what was read."""
+    """Return the scope of records."""
     from pyspark.sql import functions as f
 
     coordinates = records.select("topic", "partition", "offset").distinct()
@@ -45,12 +45,13 @@ def replace(
     part: str = ROWS,
     partition_by: Sequence[str] = (),
 ) -> tuple[list[DataFile], list[DataFile], int]:
-    """Stage what a replay changes: the files to add, to remove, and the count of new rows.
+    """Stage a replay's changes; return the files to add, the files to remove, and the new rows'
+    count.
 
     `names` are the columns of the coordinates in this table.
 
     Raises:
-        ReplayRefused: the table does not have them.
+        ReplayRefused: the table has no such columns.
     """
     missing = [name for name in names if name not in rows.columns]
     if missing:
@@ -74,15 +75,15 @@ def replace(
 
 
 def _may_hold(file: DataFile, names: tuple[str, str, str], scope: Scope) -> bool:
-    """Whether a file's statistics allow a row of the scope. Unknown ones do."""
+    """Whether a file's statistics allow a row of the scope. Unknown statistics do."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(file.path)
     slots = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
     if any(name not in slots for name in names):
         raise ReplayRefused(
-            f"{file.path}: has no {' or no '.join(n for n in names if n not in slots)}: nobody can "
-            "say which rows are of the records; replay into another directory"
+            f"{file.path}: has no {' or no '.join(n for n in names if n not in slots)}: the "
+            "records of its rows are unknown; replay into another directory"
         )
     for group in range(metadata.num_row_groups):
         found = [_bounds(metadata.row_group(group).column(slots[name])) for name in names]

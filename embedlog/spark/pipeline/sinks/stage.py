@@ -1,13 +1,13 @@
-"""Where the tasks of one job write files of a table, and nobody once the job is done.
+"""The directory in which the tasks of one job write a table's files, until the job is done.
 
-An attempt of a task that was made again, or that lost a race against a speculative one, may still
-be writing when the job is done, and its process is killed some time later. So the tasks write to a
-directory that the driver has made. They never make it, and its name ends with the job: a late
-attempt finds no place for a new file, and one that it has open goes with the directory.
+Spark may run an attempt of a task again, or run two at once. The loser may still be writing when
+the job is done; its process is killed some time later. So tasks write to a directory that the
+driver has made, and whose name ends with the job. Tasks never make it: a late attempt finds no
+place for a new file, and the files that it has open disappear with the directory.
 
     <table>/data/<application>-<version>-<random>.staging/<random>.parquet    while the job runs
     <table>/data/<application>-<version>-<random>.closed/...                  until it is cleared
-    <table>/data/<application>-<version>/[column=value/]<random>.parquet      what won
+    <table>/data/<application>-<version>/[column=value/]<random>.parquet      files of the winners
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPEN, _CLOSED = ".staging", ".closed"
 
 
 def open_stage(table: str, name: str) -> str:
-    """Make the directory for the tasks of one job; its path. `name` is that of the commit's own."""
+    """Make the directory for a job's tasks, return its path. `name` is the commit's directory."""
     runtime = real_runtime()
     path = f"{table}/data/{name}-{runtime.random.bytes(6).hex()}{_OPEN}"
     make_directory(runtime.files, path, sync=True)
@@ -33,12 +33,12 @@ def open_stage(table: str, name: str) -> str:
 
 
 def new_file(directory: str) -> str:
-    """A path for a file there that nobody else has: each attempt of a task asks for its own."""
+    """Return an unused path in `directory`. Each attempt of a task needs its own."""
     return f"{directory}/{real_runtime().random.bytes(12).hex()}.parquet"
 
 
 def make_durable(files: Files, path: str) -> int:
-    """In a task: sync a file that was written; returns its bytes. Its name is the driver's."""
+    """Sync a written file and return its size in bytes. In a task; the driver syncs the name."""
     file = files.open(path)
     try:
         file.sync()
@@ -48,9 +48,10 @@ def make_durable(files: Files, path: str) -> int:
 
 
 def close_stage(stage: str, winners: Mapping[str, str]) -> None:
-    """Once the job is done: give `winners` (path in the stage -> path in the table) their places.
+    """After the job, move `winners` (path in the stage -> path in the table) to their places.
 
-    All else goes, also what is still being written. What has a place survives loss of power.
+    All other files of the stage are removed, even if an attempt still writes them. The winners
+    survive a loss of power.
     """
     files = real_runtime().files
     closed = _close(files, stage)
@@ -66,12 +67,12 @@ def close_stage(stage: str, winners: Mapping[str, str]) -> None:
 
 
 def is_stage(name: str) -> bool:
-    """Is this the name of a stage, open or closed?"""
+    """Whether this is the name of a stage, open or closed."""
     return name.endswith((_OPEN, _CLOSED))
 
 
 def clear_stage(files: Files, path: str) -> None:
-    """Remove a stage whose driver has died; its tasks may still be at work."""
+    """Remove a stage whose driver has died; its tasks may still be running."""
     remove_tree(files, path if path.endswith(_CLOSED) else _close(files, path))
 
 

@@ -1,8 +1,8 @@
-"""What tasks do for a table: they write Parquet files that nobody sees yet, and tell their names.
+"""The tasks' part of a write: they write Parquet files that no reader sees, and return the names.
 
-Each attempt of a task writes files with random names, so a retried or speculative one never
-touches another's. Only the names that the driver collects come into a commit, and only their files
-into the table's directories: see `sinks.stage`.
+Each attempt of a task writes files with random names, so a repeated or speculative attempt never
+touches another's files. A commit, and the table's directories, get only files whose names the
+driver collects: see `sinks.stage`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _STAGED = "path string, row_count bigint, size_bytes bigint, partition string"
 _OPEN_MAX = 64
-"""Files that a task has open at a time, when the table is partitioned."""
+"""Files that a task has open at a time, in a partitioned table."""
 
 
 class StagedFile(NamedTuple):
@@ -49,10 +49,10 @@ def stage(
     part: str = ROWS,
     bucket: str | None = None,
 ) -> list[DataFile]:
-    """Write `frame` to files under the table's directory; none of them is visible yet.
+    """Write `frame` to files in the table's directory that no reader sees yet.
 
-    Rows of one partition come into one file, as a shuffle brings them together. `bucket` names a
-    column that is in the names of directories only, for `upserts`.
+    A shuffle brings the rows of one partition together into one file. `bucket` names a column that
+    exists in the names of directories only, for `upserts`.
     """
     partition_by = (bucket,) if bucket is not None else tuple(partition_by)
     if partition_by:
@@ -72,9 +72,9 @@ def give_places(
     part: str = ROWS,
     has_values: bool = True,
 ) -> list[DataFile]:
-    """Close the stage `where`, and move the files that its tasks told of to the table.
+    """Close the stage `where`, and move the files of its winners to the table.
 
-    `has_values`: what the names of their directories say are columns of the table.
+    With `has_values` the values in the directories' names are columns of the table.
     """
     partitions = [parse_partition(file.partition) for file in won]
     places = [
@@ -89,7 +89,7 @@ def give_places(
 
 
 def _levels(partition: Sequence[tuple[str, str | None]]) -> str:
-    """The directories of a partition, as Hive names them."""
+    """Return the directories of a partition, named as Hive does."""
     return "".join(
         f"/{quote(column)}={quote(value or '__null__', safe='')}" for column, value in partition
     )
@@ -113,12 +113,12 @@ def _writer(
 
 
 class TaskFiles:
-    """The files of one attempt of one task, by partition, each with its rows in their order."""
+    """The files of one attempt of a task, by partition, each with its rows in their order."""
 
     def __init__(
         self, where: str, partition_by: tuple[str, ...], *, is_dropping: bool = False
     ) -> None:
-        """`is_dropping`: what it is partitioned by is in the names of directories only."""
+        """With `is_dropping` the partition's columns exist in the names of directories only."""
         self._where = where
         self._partition_by = partition_by
         self._dropped = partition_by if is_dropping else ()
@@ -166,7 +166,7 @@ class TaskFiles:
 def _split(
     batch: pa.RecordBatch, columns: tuple[str, ...]
 ) -> Iterator[tuple[tuple[tuple[str, str | None], ...], pa.RecordBatch]]:
-    """The rows of each combination of values; text of a value as Hive writes it."""
+    """Yield the rows of each combination of values; values become text as Hive writes it."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,9 +1,9 @@
-"""What the three table formats have in common: files come and go in one commit, once.
+"""The common part of the three table formats: one commit adds and removes files, exactly once.
 
-A commit has a key: an application id (the query's id) and a version (the batch's id). What tasks
-write that win comes into a directory of that key (see `sinks.stage`), and nobody sees it; the
-driver's one commit makes all of it visible and takes other files away. A commit whose version is
-not greater than the last one of its application has been made already, and is not made again.
+A commit has a key: an application id (the query's id) and a version (the batch's id). The files of
+the winning tasks are moved to a directory of that key (see `sinks.stage`), where readers do not see
+them; then one commit of the driver shows them and removes other files. A commit whose version is
+not greater than its application's last one was made before, and is skipped.
 
     <table>/data/<application>-<version>/[column=value/]<random>.parquet
 """
@@ -25,21 +25,20 @@ DEAD_LETTERS = "dead_letters"
 
 
 class CommitKey(NamedTuple):
-    """What makes a commit happen once."""
+    """The key that makes a commit happen once."""
 
     app: str
     version: int
 
     @property
     def directory(self) -> str:
-        """The name of the directory of its files."""
+        """The name of the directory of the commit's files."""
         return f"{prefix(self.app)}{self.version:012d}"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A Parquet file of a table. `path` is absolute; `part` says which list of the table it is
-    in: its rows, or its dead letters."""
+    """A Parquet file of a table. `path` is absolute; `part` is ROWS or DEAD_LETTERS."""
 
     path: str
     row_count: int
@@ -49,34 +48,34 @@ class DataFile:
 
 
 class TableFormat(Protocol):
-    """A table of one format at a directory. One thread uses it at a time."""
+    """A table of one format in a directory. For one thread at a time."""
 
     path: str
 
     def version_of(self, app: str) -> int:
-        """The last version that `app` committed, -1 when there is none."""
+        """Return the last version that `app` committed, or -1."""
 
     def files(self, part: str = ROWS) -> list[DataFile]:
-        """The files of the newest state."""
+        """Return the files of the newest state."""
 
     def commit(self, key: CommitKey, adds: Sequence[DataFile], removes: Sequence[DataFile]) -> bool:
-        """Make `adds` visible and take `removes` away, in one step. False: it was made before.
+        """Show `adds` and remove `removes` in one step. False if this commit was made before.
 
         Raises:
-            TableConflict: a file of `removes` is not there any more.
+            TableConflict: another commit removed a file of `removes`.
         """
 
 
 def prefix(app: str) -> str:
-    """The beginning of the names of an application's directories."""
+    """Return the beginning of the names of an application's directories."""
     return hashlib.sha256(app.encode()).hexdigest()[:16] + "-"
 
 
 def sweep(path: str, app: str, *, after: int, files: Files | None = None) -> int:
-    """Remove what `app` staged for versions greater than `after` and never committed.
+    """Remove files that `app` staged for versions after `after` and never committed.
 
-    Its own files only: other applications may be at work. Tasks of its own that have outlived their
-    driver find their stage closed. Returns how many directories went.
+    Files of other applications stay, because those may be running. Tasks of `app` that outlived
+    their driver find their stage closed. Return the count of removed directories.
     """
     files = files or real_runtime().files
     data, begin, count = f"{path}/data", prefix(app), 0
@@ -97,10 +96,10 @@ def sweep(path: str, app: str, *, after: int, files: Files | None = None) -> int
 
 
 def partition_text(partition: Sequence[tuple[str, str | None]]) -> str:
-    """A partition as the tasks report it."""
+    """Return a partition in the form that tasks report."""
     return json.dumps([list(each) for each in partition])
 
 
 def parse_partition(text: str) -> tuple[tuple[str, str | None], ...]:
-    """What `partition_text` made."""
+    """Read a text that `partition_text` made."""
     return tuple((str(name), value) for name, value in json.loads(text))

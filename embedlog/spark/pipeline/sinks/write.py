@@ -1,4 +1,4 @@
-"""Writing one batch to one table, once."""
+"""Writes one batch to one table, once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LETTER_COORDINATES = ("topic", "partition", "offset")
 
 
 class Work(NamedTuple):
-    """What is written: the rows, the commit's key, and with `scope` a replay that replaces."""
+    """The rows to write and the commit's key; with `scope`, a replay that replaces rows."""
 
     rows: DataFrame
     key: CommitKey
@@ -39,7 +39,7 @@ class Work(NamedTuple):
 
 
 def open_table(sink: Sink, reached: Reached = lambda step: None) -> TableFormat:
-    """The table of a sink of a table type.
+    """Open the table of a sink with a table type.
 
     Raises:
         ProjectError: the library of its format is missing.
@@ -57,7 +57,7 @@ def open_table(sink: Sink, reached: Reached = lambda step: None) -> TableFormat:
 
 
 def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) -> int:
-    """Write to a table; returns how many rows, -1 when the batch was in the table before."""
+    """Write to a table; return the count of rows, or -1 if the table had the batch before."""
     if table.version_of(work.key.app) >= work.key.version:
         return -1
     adds, removes, count = _stage_rows(sink, table, work)
@@ -72,7 +72,7 @@ def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) ->
 
 
 def write_letters(table: ManifestTable, work: Work, reached: Reached) -> None:
-    """Write dead letters to the table that holds nothing else."""
+    """Write dead letters to a table that holds nothing else."""
     if table.version_of(work.key.app) < work.key.version:
         adds, removes = _stage_letters(table, work)
         reached("dead letters: staged")
@@ -90,7 +90,7 @@ def _stage_rows(
     for name in sink.partition_by:
         if name not in kept.columns:
             raise ProjectError(
-                f"sink {sink.name!r}: partition_by {name!r}, which is no column of its rows: "
+                f"sink {sink.name!r}: partition_by {name!r} is not a column of its rows: "
                 f"{', '.join(kept.columns)}"
             )
     if work.scope is not None:
@@ -112,7 +112,7 @@ def _stage_letters(table: TableFormat, work: Work) -> tuple[list[DataFile], list
 
 
 def rows_to_keep(rows: DataFrame, sink: Sink) -> DataFrame:
-    """The columns of a table: the rows' own, and the coordinates that the transform kept."""
+    """Return a table's columns: the rows' own, and the coordinates that the transform kept."""
     if not sink.tombstones and "_tombstone" in rows.columns:
         rows = rows.where("NOT _tombstone")
     hidden = {*INTERNAL, BROKEN} - set(KEPT)
@@ -120,5 +120,5 @@ def rows_to_keep(rows: DataFrame, sink: Sink) -> DataFrame:
 
 
 def sweep_table(table: TableFormat, app: str) -> None:
-    """Remove what an earlier run staged and did not commit."""
+    """Remove files that an earlier run staged and did not commit."""
     sweep(table.path, app, after=table.version_of(app))
