@@ -113,7 +113,9 @@ def _run() -> click.Command:
         params=[
             _PROJECT,
             _MASTER,
-            click.Option(["--once"], is_flag=True, help="ignore the trigger: write present records, end"),
+            click.Option(
+                ["--once"], is_flag=True, help="ignore the trigger: write present records and end"
+            ),
             _JSON,
         ],
     )
@@ -159,7 +161,8 @@ def _redrive() -> click.Command:
             _MASTER,
             click.Option(["--where"], default="true", help="SQL over the columns of the letters, "
                          "such as \"error_stage = 'schema'\""),
-            click.Option(["--limit"], type=click.IntRange(min=1), help="at most so many, oldest first"),
+            click.Option(["--limit"], type=click.IntRange(min=1),
+                         help="at most this many, the oldest first"),
         ],
     )  # fmt: skip
 
