@@ -375,7 +375,7 @@ def test_only_the_command_prints() -> None:
     """What a user should learn is a warning, an error, or a line for `logging`."""
     allowed = {
         "embedlog/runtime/lock_order.py",  # a check for tests; its error may never be looked at
-        "embedlog/spark/pipeline/sinks/foreign.py",  # the sink that prints rows
+        "embedlog/spark/pipeline/sinks/topics.py",  # the sink that prints rows
         "wire/logs.py",  # a warning, when `logging` itself cannot be loaded
     }
     printing = {"print", "print_exc", "print_exception", "print_stack"}

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from embedlog.spark.pipeline.metrics import Progress
+    from embedlog.spark.pipeline.batch.report import BatchReport, Totals
     from embedlog.spark.pipeline.project import Project
-    from embedlog.spark.pipeline.report import BatchReport, Totals
-    from embedlog.spark.pipeline.runner import Runner
+    from embedlog.spark.pipeline.running.metrics import Progress
+    from embedlog.spark.pipeline.running.runner import Runner
 
 EXIT_ALERT = 1
 EXIT_QUERY = 3
@@ -179,7 +179,8 @@ def init(
     widen: bool,
 ) -> int:
     """Write a project, or widen its schema."""
-    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
     from embedlog.spark.pipeline.project import Source
 
     if widen:
@@ -199,7 +200,8 @@ def init(
 
 def validate(project: str, master: str | None, no_spark: bool) -> int:
     """Check a project."""
-    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
     with nullcontext() if no_spark else _session(loaded, master) as spark:
@@ -210,7 +212,8 @@ def validate(project: str, master: str | None, no_spark: bool) -> int:
 
 def dry_run(project: str, master: str | None, count: int) -> int:
     """Print rows and rejects."""
-    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
     with _session(loaded, master) as spark:
@@ -227,7 +230,7 @@ def dry_run(project: str, master: str | None, count: int) -> int:
 def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
     """Run a pipeline."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.runner import Runner, check_state
+    from embedlog.spark.pipeline.running.runner import Runner, check_state
 
     loaded = load(project)
     check_state(loaded)
@@ -255,8 +258,9 @@ def _exit_status(project: Project, runner: Runner, *, once: bool, as_json: bool)
 
 def status(project: str, as_json: bool) -> int:
     """Print the state of a pipeline."""
-    from embedlog.spark.pipeline import load, verbs
-    from embedlog.spark.pipeline.report import Totals
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.batch.report import Totals
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
     found = verbs.status(loaded)
@@ -279,7 +283,7 @@ def status(project: str, as_json: bool) -> int:
 def replay(project: str, master: str | None, into: str | None, **wanted: Any) -> int:
     """Replay or backfill a range."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.replay import Range, Replayer, skipped_sinks
+    from embedlog.spark.pipeline.running.replay import Range, Replayer, skipped_sinks
 
     loaded = load(project)
     with _session(loaded, master) as spark:
@@ -293,7 +297,7 @@ def replay(project: str, master: str | None, into: str | None, **wanted: Any) ->
 def redrive(project: str, master: str | None, where: str, limit: int | None) -> int:
     """Redrive dead letters."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.replay import Replayer
+    from embedlog.spark.pipeline.running.replay import Replayer
 
     loaded = load(project)
     with _session(loaded, master) as spark:
@@ -305,7 +309,7 @@ def redrive(project: str, master: str | None, where: str, limit: int | None) -> 
 @contextmanager
 def _session(project: Project, master: str | None) -> Iterator[Any]:
     """Yield a Spark session. A session that was open before stays open."""
-    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
+    from embedlog.spark.pipeline.running.spark_session import is_open, open_session, spark_errors
 
     is_new = not is_open()
     session = open_session(project.name, master=master)

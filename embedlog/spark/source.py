@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader
 
-from embedlog.spark.batch_reader import BatchReader
 from embedlog.spark.options import SourceOptions
-from embedlog.spark.schema import check_records_schema, records_ddl
+from embedlog.spark.reading.batch_reader import BatchReader
+from embedlog.spark.reading.columns import check_records_schema, records_ddl
 from embedlog.spark.sink.data_source import SinkDataSource
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class EmbedlogDataSource(SinkDataSource):
         """Return the columns of a read for which the user gives no schema."""
         table = (self.options.get("table") or "records").lower()
         if table != "records":
-            from embedlog.spark.tables import TABLES
+            from embedlog.spark.reading.log_tables import TABLES
 
             if table in TABLES:
                 return TABLES[table].ddl
@@ -36,19 +36,19 @@ class EmbedlogDataSource(SinkDataSource):
         """A batch read."""
         options = SourceOptions.parse(self.options, streaming=False)
         if options.table != "records":
-            from embedlog.spark.tables import TableReader
+            from embedlog.spark.reading.log_tables import TableReader
 
             return TableReader(options, schema)
         check_records_schema(schema)
         if options.pushdown:
-            from embedlog.spark.pushdown import FilteringBatchReader
+            from embedlog.spark.reading.pushdown import FilteringBatchReader
 
             return FilteringBatchReader(options, schema)
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A streaming read."""
-        from embedlog.spark.stream import StreamReader
+        from embedlog.spark.reading.stream_reader import StreamReader
 
         options = SourceOptions.parse(self.options, streaming=True)
         check_records_schema(schema)

@@ -14,7 +14,7 @@ from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, TimedOut
 from embedlog.reader.reader import LogDirectoryReader
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage.staging.replacement_manifest import Replacement
 from embedlog.storage.staging.staging import StagedWriter
 from embedlog.storage.state_files.staged_manifest import Manifest

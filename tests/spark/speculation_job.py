@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedlog.spark.pipeline.session import open_session
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.running.spark_session import open_session
 from embedlog.spark.pipeline.sinks.write import Work, open_table, write_table
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.support import project
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedlog.spark.decode import ArrowChunks
+from embedlog.spark.access.arrow_chunks import ArrowChunks
 from wire.records import RecordBatch, build_batch
 from wire.records.decode.fast.lockstep import columns_of_batches
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import embedlog
 from embedlog.common import TopicPartition
-from embedlog.spark.directory_access import DirectoryAccess
+from embedlog.spark.access.directory import DirectoryAccess
 from tests.spark.logs import add
 
 KEY = TopicPartition("t", 0)

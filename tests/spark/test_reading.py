@@ -20,12 +20,12 @@ from pyspark.sql.types import (
 )
 
 from embedlog.common import TopicPartition
-from embedlog.spark.broker_access import BrokerAccess
-from embedlog.spark.decode import ArrowChunks
-from embedlog.spark.directory_access import DirectoryAccess, DirectorySlice
+from embedlog.spark.access.arrow_chunks import ArrowChunks
+from embedlog.spark.access.brokers import BrokerAccess
+from embedlog.spark.access.directory import DirectoryAccess, DirectorySlice
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.options import SourceOptions
-from embedlog.spark.reading import read_slice
+from embedlog.spark.reading.slices import read_slice
 from tests.spark.logs import filled
 
 COUNT = 400

@@ -1,6 +1,6 @@
 """Copies topics to a Parquet table: every record once, however often the job runs or is killed.
 
-The table has a manifest (`sinks.manifest`). Each commit adds the files of a range of offsets and
+The table has a manifest (`tables.manifest`). Each commit adds the files of a range of offsets and
 stores the offsets that the archive has reached, where the next run continues. There is no other
 state and no Spark checkpoint. The table's properties:
 
@@ -42,18 +42,18 @@ from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.offsets import limited
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable, TableState
-from embedlog.spark.pipeline.sinks.stage import open_stage
-from embedlog.spark.pipeline.sinks.staging import StagedFile, TaskFiles, give_places
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
+from embedlog.spark.pipeline.tables.stage import open_stage
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.task_files import StagedFile, TaskFiles, give_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import InputPartition
 
-    from embedlog.spark.batch_reader import BatchReader
     from embedlog.spark.offsets import Positions
+    from embedlog.spark.reading.batch_reader import BatchReader
 
 APP = "archive"
 PROPERTY = "archive"

@@ -21,10 +21,10 @@ from embedlog.spark.jobs.packing import filled
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.sinks.manifest import ONE_TIME, ManifestTable
-from embedlog.spark.pipeline.sinks.one_time import at_work
-from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
+from embedlog.spark.pipeline.tables.manifest import ONE_TIME, ManifestTable
+from embedlog.spark.pipeline.tables.one_time import at_work
+from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

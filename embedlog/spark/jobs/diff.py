@@ -16,8 +16,8 @@ from embedlog.spark.jobs.archive import archive_starts, archived_offsets
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import ROWS
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from embedlog.spark.pipeline.sinks.table import DataFile
+    from embedlog.spark.pipeline.tables.table import DataFile
 
 
 def filled(files: Sequence[DataFile], target_bytes: int) -> Iterator[list[DataFile]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import embedlog
 from embedlog.errors import ConfigError, UnknownTopicOrPartition
-from embedlog.spark.directory_access import INTERNAL_TOPICS
+from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.jobs.report import Report
 
 if TYPE_CHECKING:

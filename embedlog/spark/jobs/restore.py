@@ -25,8 +25,8 @@ from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import ROWS
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import ROWS
 from embedlog.storage.state_files.commit_file import CommitFile
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
-from embedlog.spark.directory_access import INTERNAL_TOPICS
+from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.sink.options import CODECS
@@ -192,7 +192,7 @@ class _Job:
             counts[name] += count
 
     def _commit(self, replacement: Replacement) -> None:
-        from embedlog.spark.hand_over import commit
+        from embedlog.spark.committer import commit
 
         commit(self._path, replacement, timeout_ms=self._timeout_ms, runtime=self._runtime)
 

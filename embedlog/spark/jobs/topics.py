@@ -11,17 +11,17 @@ from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.access import open_access
+from embedlog.spark.access.log_access import open_access
 from embedlog.spark.options import SourceOptions
-from embedlog.spark.schema import records_ddl
+from embedlog.spark.reading.columns import records_ddl
 from embedlog.storage import paths
 from embedlog.storage.state_files import partition_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from embedlog.spark.batch_reader import BatchReader
     from embedlog.spark.offsets import Positions
+    from embedlog.spark.reading.batch_reader import BatchReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Topics:
         """Return a reader of these offsets that makes no Spark rows. Requires: a session exists."""
         from pyspark.sql.types import StructType
 
-        from embedlog.spark.batch_reader import BatchReader
+        from embedlog.spark.reading.batch_reader import BatchReader
 
         options = {**self._options(), **_ranges(starts, ends)}
         schema = StructType.fromDDL(records_ddl(headers=True))
@@ -121,7 +121,7 @@ class Topics:
 
 
 def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:
-    from embedlog.spark.pipeline.positions import offsets_json
+    from embedlog.spark.pipeline.running.positions import offsets_json
 
     return {
         "startingOffsets": offsets_json({(k.topic, k.partition): v for k, v in starts.items()}),

@@ -14,18 +14,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from embedlog.spark.pipeline.project import Project, load, parse
-from embedlog.spark.pipeline.sinks.parquet import TableSnapshot, read_table
+from embedlog.spark.pipeline.tables.parquet import TableSnapshot, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from embedlog.spark.pipeline.report import Totals
+    from embedlog.spark.pipeline.batch.report import Totals
 
 __all__ = ["Project", "TableSnapshot", "load", "parse", "read_table", "run"]
 
 
 def run(spark: SparkSession, project: Project, **arguments: Any) -> Totals:
     """Run a pipeline once; see `runner.Runner.run` for `arguments` and errors."""
-    from embedlog.spark.pipeline.runner import Runner
+    from embedlog.spark.pipeline.running.runner import Runner
 
     return Runner(spark, project).run(**arguments)

@@ -41,6 +41,8 @@ META = Struct(
 STAGES = ("key", "decode", "map", "schema", "rule", "late")
 """The steps at which a row may become a dead letter."""
 COORDINATES = ("_topic", "_partition", "_offset")
+BROKEN = "_broken"
+"""The column that `rules.judge` adds: the names of the rules that a row breaks."""
 KEPT = (*COORDINATES, "_timestamp")
 """Columns of `SELECT *` that a table keeps; the other ones would repeat decoded columns."""
 INTERNAL = tuple(each.name for each in META.fields)

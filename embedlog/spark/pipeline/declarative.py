@@ -27,12 +27,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from embedlog.spark.pipeline.batch.dead_letters import letters
+from embedlog.spark.pipeline.batch.evaluate import Evaluator
 from embedlog.spark.pipeline.columns import KEPT
-from embedlog.spark.pipeline.dead_letters import letters
-from embedlog.spark.pipeline.evaluate import Evaluator
 from embedlog.spark.pipeline.project import Project, load
-from embedlog.spark.pipeline.sinks.table import CommitKey
-from embedlog.spark.pipeline.source import read_stream
+from embedlog.spark.pipeline.running.topics import read_stream
+from embedlog.spark.pipeline.tables.table import CommitKey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,13 +26,13 @@ import pytest
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
+from embedlog.spark.pipeline.batch.report import Totals
+from embedlog.spark.pipeline.commands.sample import RECORD_DDL, SampleRecord, as_frame
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project, load
-from embedlog.spark.pipeline.report import Totals
-from embedlog.spark.pipeline.runner import Runner
-from embedlog.spark.pipeline.sample import RECORD_DDL, SampleRecord, as_frame
-from embedlog.spark.pipeline.session import open_session
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.parquet import read_table
+from embedlog.spark.pipeline.running.runner import Runner
+from embedlog.spark.pipeline.running.spark_session import open_session
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.parquet import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

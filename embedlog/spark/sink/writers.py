@@ -123,7 +123,7 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
     ]
     if not files:
         return
-    from embedlog.spark.hand_over import commit
+    from embedlog.spark.committer import commit
 
     application, version = staged[0].application, staged[0].version
     runtime = real_runtime()

@@ -13,7 +13,7 @@ import sys
 
 from embedlog.spark.jobs.archive import archive
 from embedlog.spark.jobs.topics import Topics
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.spark_session import open_session
 
 STATUS = 70
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import embedlog
 from embedlog.common import TopicPartition
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage.staging.replacement_manifest import Replacement
 from tests.spark.logs import add
 from tests.support.commits import expect_commits

@@ -20,8 +20,8 @@ from embedlog.spark.jobs.restore import Chosen, restore
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import CommitKey
 from embedlog.storage.state_files.archived_offsets import read_archived
 from tests.spark.logs import FIRST_MS, add, add_transaction, filled
 

@@ -24,7 +24,7 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.archive import archive, archived_offsets
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline import read_table
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.storage.state_files.archived_offsets import read_archived
 from tests.spark.conftest import need_spark
 from tests.spark.jobs.archiver_process import STATUS

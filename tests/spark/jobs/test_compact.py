@@ -16,9 +16,9 @@ from embedlog.cli import main
 from embedlog.errors import ConfigError
 from embedlog.spark.jobs.compact import compact
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.parquet import read_table
-from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, ROWS, CommitKey, DataFile
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.parquet import read_table
+from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, ROWS, CommitKey, DataFile
 
 
 def _file(path: Path, key: CommitKey, day: str, name: str, part: str, **columns: list) -> DataFile:

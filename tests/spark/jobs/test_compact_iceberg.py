@@ -18,8 +18,8 @@ from embedlog.errors import ConfigError
 from embedlog.spark.jobs.compact import compact
 from embedlog.spark.jobs.compact_iceberg import copy_pack, packs_of
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
+from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 
 def _file(path: Path, key: CommitKey, name: str, **columns: list[Any]) -> DataFile:

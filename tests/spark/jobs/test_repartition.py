@@ -122,7 +122,7 @@ _PROGRAM = """
 import sys
 from embedlog.spark.jobs.repartition import repartition
 from embedlog.spark.jobs.targets import ensure_topic
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.spark_session import open_session
 spark = open_session("killed", master="local[2]", **{"spark.driver.bindAddress": "127.0.0.1"})
 spark.range(1).count()
 print("ready", flush=True)

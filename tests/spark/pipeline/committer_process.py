@@ -14,10 +14,10 @@ from secrets import token_hex
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embedlog.spark.pipeline.sinks.delta import DeltaFormat
-from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat, sweep
+from embedlog.spark.pipeline.tables.delta import DeltaFormat
+from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat, sweep
 
 APP = "query"
 REPLACED_EVERY = 4

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from embedlog.spark.pipeline.commands.sample import RECORD_DDL, SampleRecord, as_frame
 from embedlog.spark.pipeline.project import Project, parse
-from embedlog.spark.pipeline.sample import RECORD_DDL, SampleRecord, as_frame
 
 START_MS = int(datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC).timestamp() * 1000)
 ORDER = {

@@ -11,8 +11,8 @@ import pytest
 import embedlog
 from embedlog.cli import main
 from embedlog.spark.pipeline import load
-from embedlog.spark.pipeline.report import BatchReport
-from embedlog.spark.pipeline.state import StateDirectory
+from embedlog.spark.pipeline.batch.report import BatchReport
+from embedlog.spark.pipeline.running.state import StateDirectory
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 import embedlog
 from embedlog.cli import main
 from embedlog.spark.pipeline import load
+from embedlog.spark.pipeline.commands.sample import SampleRecord, last_records
 from embedlog.spark.pipeline.kit import PipelineKit
-from embedlog.spark.pipeline.sample import SampleRecord, last_records
 from tests.spark.pipeline.support import plain
 
 pytestmark = pytest.mark.slow

@@ -17,8 +17,8 @@ import pytest
 import embedlog
 from embedlog.spark.pipeline import load, read_table
 from embedlog.spark.pipeline.project import Project
-from embedlog.spark.pipeline.replay import Range, Replayer
-from embedlog.spark.pipeline.runner import Runner
+from embedlog.spark.pipeline.running.replay import Range, Replayer
+from embedlog.spark.pipeline.running.runner import Runner
 from tests.spark.pipeline.support import plain, project
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 
 from embedlog.errors import CorruptRecord
 from embedlog.spark.pipeline.errors import TableConflict
-from embedlog.spark.pipeline.sinks.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
-from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
+from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, CommitKey, DataFile, sweep
 from embedlog.testing import sim_runtime
 from embedlog.testing.sim_files import SimulatedCrash
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from embedlog.runtime import real_runtime
-from embedlog.spark.pipeline.batch import BatchProcessor
+from embedlog.spark.pipeline.batch.processor import BatchProcessor
+from embedlog.spark.pipeline.commands.sample import as_frame
 from embedlog.spark.pipeline.kit import table_rows
-from embedlog.spark.pipeline.sample import as_frame
-from embedlog.spark.pipeline.sinks.manifest import ONE_TIME
-from embedlog.spark.pipeline.sinks.one_time import at_work, sweep_dead
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.tables.manifest import ONE_TIME
+from embedlog.spark.pipeline.tables.one_time import at_work, sweep_dead
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.committer_process import open_table, stage
 from tests.spark.pipeline.support import plain, project, record
 
@@ -28,8 +28,8 @@ KEY = CommitKey(f"{ONE_TIME}replay:0123456789abcdef", 0)
 
 _WRITER = f"""
 import sys
-from embedlog.spark.pipeline.sinks.one_time import at_work
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.tables.one_time import at_work
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.committer_process import open_table, stage
 kind, path, does_commit = sys.argv[1:]
 table, key = open_table(kind, path), CommitKey({KEY.app!r}, 0)
@@ -126,8 +126,8 @@ _REPLAY = """
 import os, signal, sys
 from pathlib import Path
 from embedlog.spark.pipeline.kit import session_for_tests
-from embedlog.spark.pipeline.replay import Range, Replayer
-from embedlog.spark.pipeline.sample import as_frame
+from embedlog.spark.pipeline.running.replay import Range, Replayer
+from embedlog.spark.pipeline.commands.sample import as_frame
 from tests.spark.pipeline.support import project, record
 
 def reached(step):

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedlog.spark.pipeline import schema
+from embedlog.spark.pipeline.commands.inference import infer, widen
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.inference import infer, widen
 from embedlog.spark.pipeline.schema import Field, Gate, Primitive, Struct
 
 

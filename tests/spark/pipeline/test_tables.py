@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from embedlog.spark.pipeline import read_table
-from embedlog.spark.pipeline.batch import BatchProcessor
+from embedlog.spark.pipeline.batch.processor import BatchProcessor
+from embedlog.spark.pipeline.commands.sample import SampleRecord, as_frame
 from embedlog.spark.pipeline.errors import ReplayRefused
 from embedlog.spark.pipeline.project import Project
-from embedlog.spark.pipeline.replay import Range, Replayer
-from embedlog.spark.pipeline.sample import SampleRecord, as_frame
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.running.replay import Range, Replayer
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.support import START_MS, plain, project, record
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql.functions import udf
 
 from embedlog.spark import register
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.spark_session import open_session
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Where rows go: tables with commits keyed by (query id, batch id), topics, and the console."""
+"""How rows of a batch are written: to tables, topics and the console."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.spark.pipeline.errors import ReplayRefused
-from embedlog.spark.pipeline.sinks.staging import stage
-from embedlog.spark.pipeline.sinks.table import ROWS, CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.task_files import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

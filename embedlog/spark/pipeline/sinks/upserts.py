@@ -19,12 +19,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from embedlog.spark.pipeline.columns import COORDINATES, INTERNAL, KEPT
+from embedlog.spark.pipeline.columns import BROKEN, COORDINATES, INTERNAL, KEPT
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
-from embedlog.spark.pipeline.quality import BROKEN
-from embedlog.spark.pipeline.sinks.staging import stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.task_files import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from embedlog.spark.pipeline.columns import COORDINATES, INTERNAL, KEPT
+from embedlog.spark.pipeline.columns import BROKEN, COORDINATES, INTERNAL, KEPT
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
-from embedlog.spark.pipeline.quality import BROKEN
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
 from embedlog.spark.pipeline.sinks.replacing import Scope, replace
-from embedlog.spark.pipeline.sinks.staging import stage
-from embedlog.spark.pipeline.sinks.table import (
+from embedlog.spark.pipeline.sinks.upserts import upsert
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import (
     DEAD_LETTERS,
     CommitKey,
     DataFile,
     TableFormat,
     sweep,
 )
-from embedlog.spark.pipeline.sinks.upserts import upsert
+from embedlog.spark.pipeline.tables.task_files import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,11 +45,11 @@ def open_table(sink: Sink, reached: Reached = lambda step: None) -> TableFormat:
     """
     assert sink.path is not None, sink
     if sink.type == "delta":
-        from embedlog.spark.pipeline.sinks.delta import DeltaFormat
+        from embedlog.spark.pipeline.tables.delta import DeltaFormat
 
         return DeltaFormat(sink.path, sink.partition_by, reached)
     if sink.type == "iceberg":
-        from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat
+        from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
 
         return IcebergFormat(sink.path, sink.options, sink.partition_by, reached)
     return ManifestTable(sink.path, reached=reached)
