@@ -14,19 +14,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 from embedlog.errors import ConfigError, DirectoryLocked, TimedOut
-from embedlog.runtime import real_runtime
+from embedlog.runtime import Runtime, real_runtime
 from embedlog.runtime.pending import Pending
 from embedlog.storage.directory.data_path import existing_directory
 from embedlog.storage.directory.meta_properties import node_id_of
 from embedlog.storage.staging import exchange
+from embedlog.storage.staging.exchange import Answer
+from embedlog.storage.staging.replacement_manifest import Replacement
 from embedlog.storage.staging.staging import tidy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime import Runtime
-    from embedlog.storage.staging.exchange import Answer
-    from embedlog.storage.staging.replacement_manifest import Replacement
-    from embedlog.storage.state_files.staged_manifest import Manifest
+from embedlog.storage.state_files.staged_manifest import Manifest
 
 TIMEOUT_MS = 60_000
 _LOOK_MS = 10

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from embedlog.common import TopicPartition
 
 
 class IllegalArgument(EmbedlogError, ValueError):

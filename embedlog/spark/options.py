@@ -8,9 +8,10 @@ everything.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.offsets import (
@@ -18,17 +19,13 @@ from embedlog.spark.offsets import (
     LATEST,
     OFFSET_MAX,
     PARTITION_MAX,
+    ByTopic,
     check_timestamp,
     parse_offsets,
     parse_partitions,
     parse_timestamps,
 )
 from embedlog.user_warnings import warn_user
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from embedlog.spark.offsets import ByTopic
 
 
 @dataclass(frozen=True, slots=True)

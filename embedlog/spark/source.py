@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql.datasource import DataSourceReader
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
 
 from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.batch_reader import BatchReader
 from embedlog.spark.reading.columns import check_records_schema, records_ddl
 from embedlog.spark.sink.data_source import SinkDataSource
-
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamReader
-    from pyspark.sql.types import StructType
 
 
 class EmbedlogDataSource(SinkDataSource):

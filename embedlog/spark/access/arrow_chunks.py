@@ -9,20 +9,18 @@ gap after it. Arrow's `take` of every second element copies the fields in C++.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from embedlog import ConsumerRecord
 from wire.records.batch import RecordBatch
 from wire.records.decode.fast.lockstep import columns_of_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from embedlog import ConsumerRecord
     from wire.records.legacy import LegacyBatch
     from wire.records.record import Buffer, Record
 

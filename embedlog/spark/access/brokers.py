@@ -11,10 +11,10 @@ from embedlog import OffsetAndMetadata
 from embedlog.common import TopicPartition
 from embedlog.errors import TimedOut
 from embedlog.runtime import real_runtime
+from embedlog.spark.options import SourceOptions
 
 if TYPE_CHECKING:
     from embedlog.spark.access.arrow_chunks import ArrowChunks
-    from embedlog.spark.options import SourceOptions
 
 _POLL_MS = 500
 

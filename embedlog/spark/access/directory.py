@@ -10,13 +10,12 @@ import embedlog
 from embedlog import errors, topic_names
 from embedlog.common import TopicPartition
 from embedlog.logger import Logger
-from embedlog.spark.access.committed import committed_offsets
+from embedlog.spark.access.committed import CommittedOffset, committed_offsets
 
 if TYPE_CHECKING:
     from embedlog.reader.partition_range import PartitionRange
     from embedlog.reader.reader import PartitionReader
     from embedlog.spark.access.arrow_chunks import ArrowChunks
-    from embedlog.spark.access.committed import CommittedOffset
     from embedlog.storage.state_files.retention_pins import RetentionPin
 
 INTERNAL_TOPICS = topic_names.INTERNAL_TOPICS | {topic_names.METADATA_TOPIC}

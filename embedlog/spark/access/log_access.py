@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from embedlog.common import TopicPartition
+from embedlog.spark.options import SourceOptions
 
 if TYPE_CHECKING:
     from embedlog.spark.access.arrow_chunks import ArrowChunks
-    from embedlog.spark.options import SourceOptions
 
 
 class Slice(Protocol):

@@ -40,7 +40,7 @@ from embedlog.spark.errors import DataLoss
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import Topics
-from embedlog.spark.offsets import limited
+from embedlog.spark.offsets import Positions, limited
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
 from embedlog.spark.pipeline.tables.stage import open_stage
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import InputPartition
 
-    from embedlog.spark.offsets import Positions
     from embedlog.spark.reading.batch_reader import BatchReader
 
 APP = "archive"

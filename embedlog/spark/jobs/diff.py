@@ -15,14 +15,13 @@ from embedlog.common import TopicPartition
 from embedlog.spark.jobs.archive import archive_starts, archived_offsets
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.offsets import Positions
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-    from embedlog.spark.offsets import Positions
 
 ROWS_MAX = 1_000
 _BUCKET = 65_536

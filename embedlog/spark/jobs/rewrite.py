@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 import embedlog
 from embedlog import errors
@@ -28,9 +30,6 @@ from embedlog.spark.sink.options import CODECS
 from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
 from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
 from wire.records.errors import RecordsError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _ATTEMPTS = 3
 _SEGMENTS_MAX = 16

@@ -12,6 +12,7 @@ from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.spark.access.log_access import open_access
+from embedlog.spark.offsets import Positions
 from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.columns import records_ddl
 from embedlog.storage import paths
@@ -20,7 +21,6 @@ from embedlog.storage.state_files import partition_metadata
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from embedlog.spark.offsets import Positions
     from embedlog.spark.reading.batch_reader import BatchReader
 
 

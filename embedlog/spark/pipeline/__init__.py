@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from embedlog.spark.pipeline.batch.report import Totals
 from embedlog.spark.pipeline.project import Project, load, parse
 from embedlog.spark.pipeline.tables.parquet import TableSnapshot, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from embedlog.spark.pipeline.batch.report import Totals
 
 __all__ = ["Project", "TableSnapshot", "load", "parse", "read_table", "run"]
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
-from embedlog.spark.access.log_access import open_access
+from embedlog.common import TopicPartition
+from embedlog.spark.access.log_access import LogAccess, open_access
+from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.planning import (
     checked_ranges,
     ending_positions,
@@ -16,16 +20,7 @@ from embedlog.spark.reading.planning import (
 )
 from embedlog.spark.reading.slices import read_slice
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyspark.sql.types import StructType
-
-    from embedlog.common import TopicPartition
-    from embedlog.spark.access.log_access import LogAccess
-    from embedlog.spark.options import SourceOptions
-
-    Ranges = dict[TopicPartition, tuple[int, int]]
+Ranges = dict[TopicPartition, tuple[int, int]]
 
 BATCH_GROUP_PREFIX = "spark-kafka-relation"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import embedlog
+from embedlog.common import TopicPartition
 from embedlog.errors import DirectoryLocked
 from embedlog.spark.errors import IllegalArgument
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from embedlog.common import TopicPartition
-    from embedlog.spark.options import SourceOptions
+from embedlog.spark.options import SourceOptions
 
 
 def commit_offsets(options: SourceOptions, offsets: Mapping[TopicPartition, int]) -> None:

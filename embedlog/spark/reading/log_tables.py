@@ -9,28 +9,25 @@ findings     a row for each damage: a scrub, which reads every file and checks e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
+from embedlog.errors import CorruptRecord
 from embedlog.runtime import real_runtime
 from embedlog.spark.errors import IllegalArgument
+from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.planning import subscribed
 from embedlog.storage.verification.directory import Verification
 from wire.records.batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql.types import StructType
-
-    from embedlog.errors import CorruptRecord
     from embedlog.spark.access.directory import DirectoryAccess
-    from embedlog.spark.options import SourceOptions
     from wire.records.legacy import LegacyBatch
 
     Row = dict[str, Any]

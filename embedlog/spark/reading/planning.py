@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from embedlog.common import TopicPartition
 from embedlog.errors import UnknownTopicOrPartition
+from embedlog.spark.access.log_access import LogAccess, Slice
 from embedlog.spark.errors import IllegalArgument, could_not_read
 from embedlog.spark.offsets import (
     EARLIEST,
@@ -17,22 +18,20 @@ from embedlog.spark.offsets import (
 )
 from embedlog.spark.options import (
     Assign,
+    Bound,
     Committed,
     Offsets,
+    SourceOptions,
     Subscribe,
+    Subscription,
     Timestamp,
     Timestamps,
     Word,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+Positions = dict[TopicPartition, int]
 
-    from embedlog.spark.access.log_access import LogAccess, Slice
-    from embedlog.spark.options import Bound, SourceOptions, Subscription
-
-    Positions = dict[TopicPartition, int]
-    Bounds = Mapping[TopicPartition, tuple[int, int]]
+Bounds = Mapping[TopicPartition, tuple[int, int]]
 
 _INVESTIGATE = """Please investigate in this order:
 1. Check whether start offset is set beyond the end offset or the latest available offset after \

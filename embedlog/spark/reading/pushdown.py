@@ -7,13 +7,15 @@ Spark filters again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql.datasource import (
     EqualNullSafe,
     EqualTo,
+    Filter,
     GreaterThan,
     GreaterThanOrEqual,
     In,
@@ -22,15 +24,9 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from embedlog.common import TopicPartition
+from embedlog.spark.access.log_access import LogAccess
 from embedlog.spark.reading.batch_reader import BatchReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql.datasource import Filter
-
-    from embedlog.common import TopicPartition
-    from embedlog.spark.access.log_access import LogAccess
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from embedlog.common import TopicPartition
 from embedlog.errors import OffsetOutOfRange, UnknownTopicOrPartition
 from embedlog.logger import Logger
 from embedlog.runtime.ahead import one_ahead
+from embedlog.spark.access.log_access import Slice
 from embedlog.spark.errors import could_not_read
+from embedlog.spark.options import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
     from pyspark.sql.types import StructType
-
-    from embedlog.spark.access.log_access import Slice
-    from embedlog.spark.options import SourceOptions
 
 _log = Logger("spark")
 

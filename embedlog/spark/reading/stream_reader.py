@@ -9,34 +9,28 @@ offsets is empty: it ends where it begins, which pins the start in the checkpoin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
+    ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.access.log_access import open_access
+from embedlog.spark.access.log_access import LogAccess, open_access
 from embedlog.spark.errors import added_late, offset_changed, partitions_deleted
 from embedlog.spark.offsets import from_json, limited, to_json
-from embedlog.spark.options import Offsets, Word
+from embedlog.spark.options import Offsets, SourceOptions, Word
 from embedlog.spark.reading.planning import available, plan, starting_positions, subscribed
 from embedlog.spark.reading.slices import read_slice
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyspark.sql.streaming.datasource import ReadLimit
-    from pyspark.sql.types import StructType
-
-    from embedlog.spark.access.log_access import LogAccess
-    from embedlog.spark.options import SourceOptions
-
-    Positions = dict[TopicPartition, int]
+Positions = dict[TopicPartition, int]
 
 STREAM_GROUP_PREFIX = "spark-kafka-source"
 

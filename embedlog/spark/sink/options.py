@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.sql.types import DataType, StructType
 
 from embedlog.spark.options import warn_of_unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql.types import DataType, StructType
 
 BATCH_SIZE = 512 << 10
 """Size in bytes of a staged batch without `kafka.batch.size`; max.message.bytes is 1 MiB."""

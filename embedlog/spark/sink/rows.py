@@ -6,20 +6,18 @@ Columns are found by name; others are ignored, as the connector does. The connec
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from embedlog.errors import UnknownTopicOrPartition
 from embedlog.spark.sink.murmur2 import murmur2, partitions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     from embedlog.spark.sink.options import SinkOptions
 
 NULL_TOPIC = "null topic present in the data. Use the topic option for setting a topic."

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from embedlog.common import TopicPartition
 from embedlog.errors import UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.encode import encode_batch
+from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.rows import Rows, Spreader, by_topic
 from embedlog.storage.staging.staging import StagedWriter
 from embedlog.storage.state_files.staged_manifest import StagedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import pyarrow as pa
-
     from embedlog.client.producer.batch import DeliveryFuture
-    from embedlog.spark.sink.options import SinkOptions
 
 RECORD_OVERHEAD = 21
 """Upper bound of a small record's size without its fields."""

@@ -20,8 +20,8 @@ written again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
@@ -32,14 +32,9 @@ from embedlog.client.producer.producer import Producer
 from embedlog.client.settings import ADMIN
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.sink.options import COLUMNS
+from embedlog.spark.sink.options import COLUMNS, SinkOptions
 from embedlog.spark.sink.rows import by_topic
 from embedlog.spark.sink.task import send_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from embedlog.spark.sink.options import SinkOptions
 
 
 @dataclass

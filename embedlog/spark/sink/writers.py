@@ -10,25 +10,22 @@ replays a batch with its number                do nothing: the version was commi
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.sink.options import check_schema, parse, refuse_overwrite
+from embedlog.spark.sink.options import SinkOptions, check_schema, parse, refuse_overwrite
 from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
 from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
-    from pyspark.sql.datasource import WriterCommitMessage
-    from pyspark.sql.types import StructType
-
-    from embedlog.spark.sink.options import SinkOptions
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"

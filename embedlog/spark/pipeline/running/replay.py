@@ -21,7 +21,7 @@ from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport
 from embedlog.spark.pipeline.columns import COORDINATES
 from embedlog.spark.pipeline.errors import ProjectError, ReplayRefused
-from embedlog.spark.pipeline.project import TABLE_TYPES, Project
+from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
 from embedlog.spark.pipeline.running.positions import (
     Positions,
     committed_end,
@@ -37,8 +37,6 @@ from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, CommitKey
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-    from embedlog.spark.pipeline.project import Sink
 
 ReadBatch = Callable[["SparkSession", Project, dict[str, str]], "DataFrame"]
 

@@ -17,17 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import quote, unquote
 
 from embedlog.errors import DirectoryLocked
 from embedlog.runtime import real_runtime
-from embedlog.runtime.files import make_directory
+from embedlog.runtime.files import DirectoryLock, make_directory
 from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.tables.table import sweep
-
-if TYPE_CHECKING:
-    from embedlog.runtime.files import DirectoryLock
 
 _DIRECTORY = "_writers"
 _SUFFIX = ".lock"

@@ -13,13 +13,9 @@ place for a new file, and the files that it has open disappear with the director
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from embedlog.runtime import real_runtime
-from embedlog.runtime.files import make_directory, parent, remove_tree
-
-if TYPE_CHECKING:
-    from embedlog.runtime.files import Files
+from embedlog.runtime.files import Files, make_directory, parent, remove_tree
 
 _OPEN, _CLOSED = ".staging", ".closed"
 
