@@ -27,9 +27,6 @@ from embedlog.storage.state_files.staged_manifest import Manifest
 TIMEOUT_MS = 60_000
 _LOOK_MS = 10
 _KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
-"""The committer does not know the settings of the program whose directory it opens for a moment. It
-must not remove records that this program would keep, in topics without their own retention.
-"""
 _OWN_LOOK_MS = 200
 """Milliseconds between attempts to become the owner; each attempt opens the lock file."""
 
@@ -122,7 +119,9 @@ class _Waiting:
             self._owner = str(error)
             return
         try:
-            cluster = Cluster(self._path, self._settings(), waits_for_committer=False)
+            cluster = Cluster(
+                self._path, guest_settings(self._runtime, self._path), waits_for_committer=False
+            )
         except DirectoryLocked as error:
             self._owner = str(error)
             return
@@ -131,7 +130,12 @@ class _Waiting:
         finally:
             cluster.close()
 
-    def _settings(self) -> dict[str, str]:
-        """Return settings for a broker that opens the directory for a moment only."""
-        node_id = node_id_of(self._runtime, self._path)
-        return _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}
+
+def guest_settings(runtime: Runtime, path: str) -> dict[str, str]:
+    """Return settings for a broker that opens another program's directory for a moment.
+
+    Its retention is off: the guest does not know that program's settings, and must not remove
+    records that the program would keep in topics without their own retention.
+    """
+    node_id = node_id_of(runtime, path)
+    return _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.batch_reader import BatchReader
 from embedlog.spark.reading.columns import check_records_schema, records_ddl
-from embedlog.spark.sink.data_source import SinkDataSource
 
 
-class EmbedlogDataSource(SinkDataSource):
-    """Reads and writes a data directory, or topics of brokers, with the options of Spark's Kafka
-    connector.
-    """
+class EmbedlogDataSource(DataSource):
+    """Reads and writes topics of a data directory or of brokers; see `options` and `sink.options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "embedlog"
 
     def schema(self) -> str:
         """Return the columns of a read for which the user gives no schema."""
@@ -28,7 +35,6 @@ class EmbedlogDataSource(SinkDataSource):
         return records_ddl(headers=wants_headers == "true")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read."""
         options = SourceOptions.parse(self.options, streaming=False)
         if options.table != "records":
             from embedlog.spark.reading.log_tables import TableReader
@@ -42,9 +48,19 @@ class EmbedlogDataSource(SinkDataSource):
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """A streaming read."""
         from embedlog.spark.reading.stream_reader import StreamReader
 
         options = SourceOptions.parse(self.options, streaming=True)
         check_records_schema(schema)
         return StreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a DataFrame. `overwrite` is Spark's save mode, which is refused."""
+        from embedlog.spark.sink.writers import BatchWriter
+
+        return BatchWriter(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from embedlog.spark.sink.writers import StreamWriter
+
+        return StreamWriter(dict(self.options), schema, overwrite)

@@ -8,10 +8,7 @@ from contextlib import suppress
 import embedlog
 from embedlog.errors import ConfigError, DirectoryLocked, InvalidPartitions, TopicAlreadyExists
 from embedlog.runtime import real_runtime
-from embedlog.storage.directory.meta_properties import node_id_of
-
-_KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
-"""The job does not know the settings of the program whose directory it opens for a moment."""
+from embedlog.spark.committer import guest_settings
 
 
 def ensure_topic(
@@ -50,9 +47,7 @@ def ensure_topic(
 
 
 def _make(path: str, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-    node_id = node_id_of(real_runtime(), path)
-    settings = _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}
-    with embedlog.open(path, config=settings) as cluster:
+    with embedlog.open(path, config=guest_settings(real_runtime(), path)) as cluster:
         with suppress(TopicAlreadyExists):
             cluster.create_topic(topic, partitions, config=config)
         broker = cluster.broker().core

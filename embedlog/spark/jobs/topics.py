@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.spark.access.log_access import open_access
-from embedlog.spark.offsets import Positions
+from embedlog.spark.offsets import Positions, to_json
 from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.columns import records_ddl
 from embedlog.storage import paths
@@ -121,9 +122,7 @@ class Topics:
 
 
 def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:
-    from embedlog.spark.pipeline.running.positions import offsets_json
-
     return {
-        "startingOffsets": offsets_json({(k.topic, k.partition): v for k, v in starts.items()}),
-        "endingOffsets": offsets_json({(k.topic, k.partition): v for k, v in ends.items()}),
+        "startingOffsets": json.dumps(to_json(starts)),
+        "endingOffsets": json.dumps(to_json(ends)),
     }

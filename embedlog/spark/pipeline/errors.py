@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from embedlog.errors import ConfigError, EmbedlogError
 
-__all__ = [
-    "DecodeError",
-    "PipelineFailed",
-    "ProjectError",
-    "QualityFailed",
-    "ReplayRefused",
-    "TableConflict",
-    "brief",
-]
-
 
 class ProjectError(ConfigError):
     """A project file, or a file that it names, cannot be used. Says where, what and why."""

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.settings import Settings
 
@@ -173,7 +174,7 @@ def load(path: str | Path) -> Project:
         if file.suffix == ".py":
             table = _python_table(file)
         else:
-            table = tomllib.loads(file.read_text("utf-8"))
+            table = tomllib.loads(read_file(str(file)).decode())
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProjectError(f"{file}: {error}") from None
     return parse(table, directory=file.parent, where=str(file))
@@ -205,6 +206,18 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
     top.finish()
     _check(project, where)
     return project
+
+
+def read_file(path: str) -> bytes:
+    """Return the bytes of a project's file.
+
+    Raises:
+        ProjectError: the file cannot be read.
+    """
+    try:
+        return real_runtime().files.read(path)
+    except OSError as error:
+        raise ProjectError(f"{path}: {error.strerror or error}") from None
 
 
 def resolve(reference: Reference, directory: str) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.errors import ProjectError, brief
 from embedlog.spark.pipeline.project import Project, Transform, resolve
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def _one(
         assert transform.function is not None, transform
         made = resolve(transform.function, project.directory)(last)
     except (AnalysisException, ParseException) as error:
-        text = " ".join(str(error).split("\n\nJVM")[0].split())
-        raise ProjectError(f"transform {transform.name!r}: {text}") from error
+        raise ProjectError(f"transform {transform.name!r}: {brief(error)}") from error
     if not isinstance(made, DataFrame):
         raise ProjectError(f"transform {transform.name!r}: gave {made!r}, a DataFrame is needed")
     return made

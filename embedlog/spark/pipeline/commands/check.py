@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.batch.sessions import aggregate
-from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.errors import ProjectError, brief
 from embedlog.spark.pipeline.project import Project, Rule
 from embedlog.spark.pipeline.sinks.write import rows_to_keep
 
@@ -69,7 +69,6 @@ def _check_rule(rule: Rule, rows: DataFrame) -> None:
     try:
         kind = rows.selectExpr(rule.expect).schema.fields[0].dataType.simpleString()
     except (AnalysisException, ParseException) as error:
-        text = " ".join(str(error).split("\n\nJVM")[0].split())
-        raise ProjectError(f"rule {rule.name!r}: {text}") from error
+        raise ProjectError(f"rule {rule.name!r}: {brief(error)}") from error
     if kind != "boolean":
         raise ProjectError(f"rule {rule.name!r}: {rule.expect}: is {kind}, a boolean is needed")

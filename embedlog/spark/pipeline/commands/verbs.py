@@ -88,7 +88,8 @@ def init(directory: str | Path, *, name: str, source: Source, envelope: str, sam
     """
     base = Path(directory)
     file = base / "pipeline.toml"
-    if file.exists():
+    files = real_runtime().files
+    if files.stat(str(file)) is not None:
         raise ProjectError(f"{file}: is there already; `--widen` updates its schema")
     schema = infer_schema(last_records(source, sample), envelope)
     place = f"path = {json.dumps(str(Path(source.path).resolve()))}" if source.path else ""
@@ -102,7 +103,6 @@ def init(directory: str | Path, *, name: str, source: Source, envelope: str, sam
         envelope=json.dumps(envelope),
     )
     _write_schema(str(base / "schemas" / f"{name}.json"), schema)
-    files = real_runtime().files
     write_whole(files, str(file), text.encode(), sync=True)
     return file
 

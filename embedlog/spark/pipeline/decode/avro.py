@@ -17,9 +17,8 @@ from embedlog.spark.pipeline.decode.confluent import (
     row_of_envelope,
     split,
 )
-from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
 
 _PRIMITIVES = {

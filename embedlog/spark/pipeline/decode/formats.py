@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.decode.json_text import JsonDecoder
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Field, Primitive, Struct, load
 
 RAW = Struct((Field("value", Primitive("binary")),))

@@ -16,10 +16,9 @@ from embedlog.spark.pipeline.decode.confluent import (
     row_of_envelope,
     split,
 )
-from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
 
 _SIMPLE = {"string": "string", "integer": "long", "number": "double", "boolean": "boolean"}

@@ -22,9 +22,8 @@ from embedlog.spark.pipeline.decode.confluent import (
     split,
     split_message_indexes,
 )
-from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
 
 _TIMESTAMP = "google.protobuf.Timestamp"

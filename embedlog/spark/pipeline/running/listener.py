@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from embedlog.spark.pipeline.project import Project
-from embedlog.spark.pipeline.running.metrics import Metrics, Progress, parse_progress
+from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics, parse_progress
 from embedlog.spark.pipeline.running.state import StateDirectory
 
 
@@ -24,7 +24,7 @@ class ProgressListener(StreamingQueryListener):
         self,
         project: Project,
         state: StateDirectory,
-        metrics: Metrics,
+        metrics: PrometheusMetrics | None,
         on_progress: Callable[[Progress], None],
     ) -> None:
         super().__init__()
@@ -49,7 +49,8 @@ class ProgressListener(StreamingQueryListener):
         now_ms = self._state.now_ms()
         progress = parse_progress(event.progress.json, newest_ms=newest_ms, now_ms=now_ms)
         self._state.note_progress(progress._asdict())
-        self._metrics.progress(progress)
+        if self._metrics is not None:
+            self._metrics.progress(progress)
         self._on_progress(progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802

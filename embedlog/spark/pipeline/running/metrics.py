@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from embedlog.errors import TimedOut
 from embedlog.spark.pipeline.batch.report import Totals
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.project import Project
 
 
 class Progress(NamedTuple):
@@ -62,32 +61,6 @@ def lag(end: Any, latest: Any) -> int:
         for partition, offset in partitions.items():
             count += max(0, int(offset) - int(done.get(partition, 0)))
     return count
-
-
-class Metrics(Protocol):
-    """Receives a pipeline's numbers."""
-
-    def progress(self, progress: Progress) -> None:
-        """Take the progress of a batch."""
-
-    def count(self, totals: Totals) -> None:
-        """Take the totals."""
-
-    def close(self) -> None:
-        """Stop serving the metrics."""
-
-
-class NoMetrics:
-    """Ignores all numbers, for a project without a port."""
-
-    def progress(self, progress: Progress) -> None:
-        """Nothing to show."""
-
-    def count(self, totals: Totals) -> None:
-        """Nothing to show."""
-
-    def close(self) -> None:
-        """Nothing is served."""
 
 
 class PrometheusMetrics:
@@ -147,10 +120,3 @@ class PrometheusMetrics:
         self._thread.join(10)
         if self._thread.is_alive():
             raise TimedOut("the server of the metrics does not end")
-
-
-def metrics_for(project: Project) -> Metrics:
-    """Return the metrics that a project asks for."""
-    if project.prometheus_port is None:
-        return NoMetrics()
-    return PrometheusMetrics(project.name, project.prometheus_port)

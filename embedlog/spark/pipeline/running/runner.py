@@ -16,7 +16,7 @@ from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport, Totals
 from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
 from embedlog.spark.pipeline.project import Project
-from embedlog.spark.pipeline.running.metrics import Progress, metrics_for
+from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics
 from embedlog.spark.pipeline.running.state import StateDirectory
 from embedlog.spark.pipeline.running.topics import read_stream
 from embedlog.spark.pipeline.tables.table import CommitKey
@@ -50,7 +50,8 @@ class Runner:
         self._reached = reached
         self._on_batch = on_batch
         self._on_progress = on_progress
-        self._metrics = metrics_for(project)
+        port = project.prometheus_port
+        self._metrics = None if port is None else PrometheusMetrics(project.name, port)
         self._read = read
         self._is_stopping = False
         self._is_in_batch = False
@@ -82,7 +83,8 @@ class Runner:
                 _wait_until(lambda: listener.has_ended(query.runId), _TOLD_MS)
         finally:
             self._spark.streams.removeListener(listener)
-            self._metrics.close()
+            if self._metrics is not None:
+                self._metrics.close()
 
     def _watch(self, query: StreamingQuery, stop_timeout_ms: int) -> Totals:
         clock = real_runtime().clock
@@ -126,7 +128,8 @@ class Runner:
             report = self._processor.run(records, key)
             self._reached("before the count")
             totals = self._state.count(report)
-            self._metrics.count(totals)
+            if self._metrics is not None:
+                self._metrics.count(totals)
             self._state.event("batch", report.as_dict())
             self._on_batch(report)
         except BaseException as error:

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Protocol
 from urllib.parse import quote, unquote
 
 from embedlog.errors import DirectoryLocked
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import DirectoryLock, make_directory
 from embedlog.runtime.threads import Parked
-from embedlog.spark.pipeline.tables.table import sweep
+from embedlog.spark.pipeline.tables.table import TableFormat, sweep
 
 _DIRECTORY = "_writers"
 _SUFFIX = ".lock"
@@ -32,17 +31,9 @@ _LOCK_TIMEOUT_MS = 10_000
 _LOCK_POLL_MS = 5
 
 
-class _Table(Protocol):
-    path: str
-
-    def version_of(self, app: str) -> int:
-        """The last version that `app` committed, -1 when there is none."""
-
-
 @contextmanager
-def at_work(tables: Sequence[_Table], app: str) -> Iterator[None]:
-    """Own one-time work in these tables, and remove its files at the end unless they were
-    committed.
+def at_work(tables: Sequence[TableFormat], app: str) -> Iterator[None]:
+    """Own one-time work in these tables; at the end, remove its files that are not committed.
 
     Files of dead writers are removed first. `app` must be new. Of several tables at one path, one
     is enough.
@@ -57,7 +48,7 @@ def at_work(tables: Sequence[_Table], app: str) -> Iterator[None]:
         yield
 
 
-def sweep_dead(table: _Table) -> int:
+def sweep_dead(table: TableFormat) -> int:
     """Remove the staged files of writers that died before their commit; return the writers' count.
 
     Living writers, in this process or another, are not affected.
@@ -101,7 +92,7 @@ def _own(path: str, app: str) -> DirectoryLock:
     return lock
 
 
-def _end(table: _Table, app: str, lock: DirectoryLock) -> None:
+def _end(table: TableFormat, app: str, lock: DirectoryLock) -> None:
     """Sweep for `app`, whose lock is held, and release the lock."""
     try:
         sweep(table.path, app, after=table.version_of(app))
