@@ -100,22 +100,13 @@ def archive(
         lock.close()
 
 
-def archived_offsets(state: TableState) -> Positions:
-    """Return the end offsets of the archive by partition."""
+def archived_ranges(state: TableState) -> dict[TopicPartition, tuple[int, int]]:
+    """Return (first offset, end offset) of the archive by partition."""
     known = state.properties.get(PROPERTY, {"topics": {}})["topics"]
-    return _by_partition(known, "offsets")
-
-
-def archive_starts(state: TableState) -> Positions:
-    """Return the first offsets of the archive by partition."""
-    return _by_partition(state.properties.get(PROPERTY, {"topics": {}})["topics"], "starts")
-
-
-def _by_partition(topics: Mapping[str, Any], what: str) -> Positions:
     return {
-        TopicPartition(topic, int(number)): offset
-        for topic, each in topics.items()
-        for number, offset in each[what].items()
+        TopicPartition(topic, int(number)): (each["starts"][number], end)
+        for topic, each in known.items()
+        for number, end in each["offsets"].items()
     }
 
 
@@ -192,7 +183,7 @@ class _Run:
             }
             offsets = {
                 (key.topic, key.partition): offset
-                for key, offset in archived_offsets(self._state).items()
+                for key, (_, offset) in archived_ranges(self._state).items()
                 if (key.topic, key.partition) in there
             }
             ids = {name: each["id"] for name, each in known["topics"].items()}
@@ -201,10 +192,10 @@ class _Run:
     def _starts(
         self, bounds: Mapping[TopicPartition, tuple[int, int]], allow_loss: bool
     ) -> Positions:
-        known = archived_offsets(self._state)
+        known = archived_ranges(self._state)
         starts = {}
         for key, (start, end) in bounds.items():
-            archived = known.get(key, start)
+            _, archived = known.get(key, (start, start))
             if archived > end:
                 raise DataLoss(f"{key} ends at {end}, and is archived up to {archived}")
             if archived < start and not allow_loss:

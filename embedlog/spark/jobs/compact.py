@@ -10,20 +10,18 @@ after an hour, like its other removed files; in an Iceberg table they stay for i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.packing import filled
+from embedlog.spark.jobs.packing import filled, new_key, pack_files
 from embedlog.spark.jobs.report import Report
-from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.tables.manifest import ONE_TIME, ManifestTable
-from embedlog.spark.pipeline.tables.one_time import at_work
-from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.stage import make_durable, new_file
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
@@ -90,39 +88,13 @@ def compact(
 def _try(
     spark: SparkSession, path: str, target_bytes: int, progress: Callable[[int, int], None]
 ) -> Report:
-    table = ManifestTable(path)
-    key = CommitKey(f"{ONE_TIME}compact-{real_runtime().random.uuid().hex()}", 0)
+    table, key = ManifestTable(path), new_key()
     files = [file for part in table.parts() for file in table.files(part)]
     packs = _packs(path, key, files, target_bytes)
-    total = sum(file.size_bytes for pack in packs for file in pack.sources)
-    removes = [file for pack in packs for file in pack.sources]
-    adds: list[DataFile] = []
-    winners: dict[str, str] = {}
-    with at_work([table], key.app):
-        stage = open_stage(path, key.directory)
-        done = 0
-        for slot, found in run_tasks(spark, partial(_pack, stage), packs):
-            pack = packs[slot]
-            first, winners[found["path"]] = pack.sources[0], pack.path
-            adds.append(
-                DataFile(pack.path, found["rows"], found["bytes"], first.part, first.partition)
-            )
-            done += sum(file.size_bytes for file in pack.sources)
-            progress(done, total)
-        close_stage(stage, winners)
-        wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
-        assert have == wanted, (have, wanted)
-        if packs:
-            table.commit(key, adds, removes)
-    counts = {
-        "files_before": len(files),
-        "files_after": len(files) - len(removes) + len(adds),
-        "packed": len(removes),
-        "rows": wanted,
-        "bytes_before": total,
-        "bytes_after": sum(file.size_bytes for file in adds),
-    }
-    return Report("compact", counts, tuple({"file": file.path} for file in adds))
+    report = pack_files(spark, table, key, packs, _pack, progress=progress)
+    after = len(files) - report.counts["packed"] + len(packs)
+    counts = {"files_before": len(files), "files_after": after, **report.counts}
+    return replace(report, counts=counts)
 
 
 def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: int) -> list[_Pack]:

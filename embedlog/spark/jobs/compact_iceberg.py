@@ -8,20 +8,16 @@ is. The old files belong to older snapshots and are deleted with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.packing import filled
+from embedlog.spark.jobs.packing import filled, new_key, pack_files
 from embedlog.spark.jobs.report import Report
-from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.tables.iceberg import IcebergFormat, path_of
-from embedlog.spark.pipeline.tables.manifest import ONE_TIME
-from embedlog.spark.pipeline.tables.one_time import at_work
-from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
+from embedlog.spark.pipeline.tables.stage import make_durable, new_file
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
@@ -61,41 +57,18 @@ def compact_iceberg(
     for field in table.spec().fields:
         if str(field.transform) != "identity":
             raise ConfigError(f"{path}: partitioned by {field}: only identity can be compacted")
-    key = CommitKey(f"{ONE_TIME}compact-{real_runtime().random.uuid().hex()}", 0)
+    key = new_key()
     packs = packs_of(table, path, options, key, target_bytes)
-    removes = [file for pack in packs for file in pack.sources]
-    total = sum(file.size_bytes for file in removes)
-    adds: list[DataFile] = []
-    winners: dict[str, str] = {}
-    with at_work([format], key.app):
-        stage = open_stage(path, key.directory)
-        done = 0
-        for slot, found in run_tasks(spark, partial(copy_pack, stage), packs):
-            if "conflict" in found:
-                raise TableConflict(f"{path}: {found['conflict']}")
-            pack = packs[slot]
-            winners[found["path"]] = pack.path
-            adds.append(DataFile(pack.path, found["rows"], found["bytes"]))
-            done += sum(file.size_bytes for file in pack.sources)
-            progress(done, total)
-        close_stage(stage, winners)
-        wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
-        assert have == wanted, (have, wanted)
-        if packs:
-            if _schema_id(format) != packs[0].schema_id:
-                # Columns that were dropped meanwhile must not come back with our files.
-                raise TableConflict(f"{path}: another commit changed the schema")
-            format.commit(key, adds, removes)
+
+    def check() -> None:
+        if _schema_id(format) != packs[0].schema_id:
+            # Columns that were dropped meanwhile must not come back with our files.
+            raise TableConflict(f"{path}: another commit changed the schema")
+
+    report = pack_files(spark, format, key, packs, copy_pack, progress=progress, check=check)
     count = len(format.files())
-    counts = {
-        "files_before": count + len(removes) - len(adds),
-        "files_after": count,
-        "packed": len(removes),
-        "rows": wanted,
-        "bytes_before": total,
-        "bytes_after": sum(file.size_bytes for file in adds),
-    }
-    return Report("compact", counts, tuple({"file": file.path} for file in adds))
+    before = count + report.counts["packed"] - len(packs)
+    return replace(report, counts={"files_before": before, "files_after": count, **report.counts})
 
 
 def packs_of(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.common import TopicPartition
-from embedlog.spark.jobs.archive import archive_starts, archived_offsets
+from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.offsets import Positions
@@ -46,14 +46,11 @@ def diff(
         ours = left.read(spark, starts, ends)
     else:
         table = ManifestTable(str(Path(left).resolve()))
-        state = table.state()
         files = [each.path for each in table.files(ROWS)]
         if not files:
             raise ProjectError(f"{left}: no archive, or an empty one")
         ours = spark.read.option("mergeSchema", "true").parquet(*files)
-        begins = archive_starts(state)
-        archived = {key: (begins[key], end) for key, end in archived_offsets(state).items()}
-        starts, ends = _common(archived, right.bounds())
+        starts, ends = _common(archived_ranges(table.state()), right.bounds())
         ours = ours.where(_within(starts, ends))
     theirs = right.read(spark, starts, ends)
     return _compare(ours, theirs, starts, ends, rows_max)

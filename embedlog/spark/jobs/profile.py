@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import embedlog
-from embedlog.errors import ConfigError, UnknownTopicOrPartition
-from embedlog.spark.access.directory import INTERNAL_TOPICS
+from embedlog.errors import ConfigError
 from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.topics import partitions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,26 +41,22 @@ def profile(
         ConfigError: the directory has no topic.
         UnknownTopicOrPartition: a topic does not exist.
     """
-    with embedlog.open_reader(path) as reader:
-        names = list(topics) or [each for each in reader.topics() if each not in INTERNAL_TOPICS]
-        for name in names:
-            if not reader.partitions(name):
-                raise UnknownTopicOrPartition(f"{path} has no topic {name!r}")
-        found: dict[tuple[str, int], dict[str, Any]] = {
-            (name, number): {"topic": name, "partition": number, "records": 0, "stored_bytes": 0}
-            for name in names
-            for number in reader.partitions(name)
-        }
-    if not names:
+    partitions = partitions_of(path, topics, internal=False)
+    if not partitions:
         raise ConfigError(f"{path} has no topic to describe")
+    names = ",".join(dict.fromkeys(key.topic for key in partitions))
+    found: dict[tuple[str, int], dict[str, Any]] = {
+        key: {"topic": key.topic, "partition": key.partition, "records": 0, "stored_bytes": 0}
+        for key in partitions
+    }
     source = spark.read.format("embedlog").option("path", path)
-    source = source.option("subscribe", ",".join(names))
+    source = source.option("subscribe", names)
     batches = source.option("table", "batches").load()
     for frame in _of_batches(batches, with_times=headers_only):
         _merge(found, frame)
     if not headers_only:
         reading = spark.read.format("embedlog").option("path", path)
-        records = reading.option("subscribe", ",".join(names)).load()
+        records = reading.option("subscribe", names).load()
         for frame in _of_records(records):
             _merge(found, frame)
     rows = [found[key] for key in sorted(found)]

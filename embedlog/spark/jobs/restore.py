@@ -20,7 +20,7 @@ import embedlog
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
-from embedlog.spark.jobs.archive import archived_offsets
+from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
 from embedlog.spark.jobs.topics import Topics
@@ -87,7 +87,7 @@ def restore(
         return Report("restore", {"records": 0, "repeated": 1})
     frame = _records(spark, [each.path for each in files], chosen)
     counts = _partition_counts(frame)
-    for key in archived_offsets(state):
+    for key in archived_ranges(state):
         if key.topic in counts:
             counts[key.topic] = max(counts[key.topic], key.partition + 1)
     targets = _targets(counts, names)

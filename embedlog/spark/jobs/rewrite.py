@@ -26,6 +26,7 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.spark.jobs.topics import partitions_of
 from embedlog.spark.sink.options import CODECS
 from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
 from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
@@ -88,7 +89,10 @@ def rewrite(
     codec = None if compression is None else CODECS[compression]
     rules = Rules(erased=erased, codec=codec, level=level, batch_size=batch_size)
     job = _Job(spark, path, rules, compact=compact, timeout_ms=timeout_ms)
-    partitions = _partitions(path, topics)
+    for topic in topics:
+        if topic in INTERNAL_TOPICS:
+            raise ConfigError(f"{topic} is written by its coordinator only")
+    partitions = partitions_of(path, topics, internal=False)
     if roll:
         for key in partitions:
             job.roll(key)
@@ -210,20 +214,6 @@ _NOTHING = {
 }
 _OF_ATTEMPT = ("segments", "records", "bytes_before", "bytes_after")
 """Counts that begin at 0 again when a partition with refused segments is rewritten as a whole."""
-
-
-def _partitions(path: str, topics: Sequence[str]) -> list[TopicPartition]:
-    with embedlog.open_reader(path) as reader:
-        wanted = topics or [each for each in reader.topics() if each not in INTERNAL_TOPICS]
-        found = []
-        for topic in wanted:
-            if topic in INTERNAL_TOPICS:
-                raise ConfigError(f"{topic} is written by its coordinator only")
-            numbers = reader.partitions(topic)
-            if not numbers:
-                raise errors.UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
-            found += [TopicPartition(topic, number) for number in numbers]
-        return found
 
 
 def _shares(path: str, key: TopicPartition, is_whole: bool) -> Iterator[_Share]:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import embedlog
 from embedlog.common import TopicPartition
-from embedlog.errors import ConfigError, CorruptRecord, UnknownTopicOrPartition
+from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.spark.jobs.topics import partitions_of
 from embedlog.storage import paths
 from embedlog.storage.verification.directory import Verification
 from embedlog.storage.verification.verified_segments import VerifiedSegment, read_state, write_state
@@ -64,7 +64,8 @@ def scrub(
         raise ConfigError(f"{path}: not a directory")
     if recheck_ms < 0:
         raise ConfigError(f"recheck_ms={recheck_ms}: expected 0 or more")
-    partitions = _partitions(path, topics)
+    # Findings in the files of the whole directory belong to no partition.
+    partitions = [_NO_PARTITION, *partitions_of(path, topics, internal=True)]
     now_ms, began_ms = clock.wall_ms(), clock.monotonic_ms()
     found = _Found()
     known = {} if state is None else _read_state(str(state), found)
@@ -167,18 +168,6 @@ def _work(
         }
 
     return work
-
-
-def _partitions(path: str, topics: Sequence[str]) -> list[TopicPartition]:
-    """Return the partitions, after an entry for the files that belong to no partition."""
-    with embedlog.open_reader(path) as reader:
-        found = [_NO_PARTITION]
-        for topic in topics or reader.topics():
-            numbers = reader.partitions(topic)
-            if not numbers:
-                raise UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
-            found += [TopicPartition(topic, number) for number in numbers]
-        return found
 
 
 def _size(path: str, key: TopicPartition) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
+from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.access.log_access import open_access
 from embedlog.spark.offsets import Positions, to_json
 from embedlog.spark.options import SourceOptions
@@ -119,6 +120,25 @@ class Topics:
             return {**options, "path": self.path}
         assert self.bootstrap_servers is not None, "checked when it was made"
         return {**options, "kafka.bootstrap.servers": self.bootstrap_servers}
+
+
+def partitions_of(path: str, topics: Sequence[str], *, internal: bool) -> list[TopicPartition]:
+    """Return the partitions of `topics` in a data directory; by default of all topics.
+
+    Without `internal`, internal topics are not among the default.
+
+    Raises:
+        UnknownTopicOrPartition: a topic does not exist.
+    """
+    found = []
+    with embedlog.open_reader(path) as reader:
+        all_topics = [name for name in reader.topics() if internal or name not in INTERNAL_TOPICS]
+        for topic in topics or all_topics:
+            numbers = reader.partitions(topic)
+            if not numbers:
+                raise errors.UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
+            found += [TopicPartition(topic, number) for number in numbers]
+    return found
 
 
 def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:

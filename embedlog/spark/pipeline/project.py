@@ -155,11 +155,6 @@ class Project:
     prometheus_port: int | None
     max_lag_records: int | None
 
-    @property
-    def checkpoint(self) -> str:
-        """Spark's checkpoint directory."""
-        return f"{self.state}/checkpoint"
-
 
 def load(path: str | Path) -> Project:
     """Read a project file.

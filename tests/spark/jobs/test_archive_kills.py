@@ -21,7 +21,7 @@ pytest.importorskip("pyspark")
 import embedlog
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.archive import archive, archived_offsets
+from embedlog.spark.jobs.archive import archive, archived_ranges
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
@@ -127,7 +127,7 @@ class _Archive:
     def check(self, *, is_whole: bool = False) -> None:
         """What the table says is archived is there once, and retention is told no more."""
         state = ManifestTable(str(self._table)).state()
-        ends = archived_offsets(state)
+        ends = {key: end for key, (_, end) in archived_ranges(state).items()}
         found: dict[TopicPartition, list[int]] = {}
         if state.version >= 0:
             for row in read_table(self._table).to_arrow().to_pylist():

@@ -83,18 +83,7 @@ def _from_directory(path: str, topics: Sequence[str], count: int) -> list[Sample
             for number in numbers:
                 part = reader.partition(topic, number)
                 start = max(part.log_start_offset, part.high_watermark - count)
-                for record in part.records(start):
-                    found.append(
-                        SampleRecord(
-                            _bytes(record.key),
-                            _bytes(record.value),
-                            topic,
-                            number,
-                            record.offset,
-                            record.timestamp,
-                            _headers(record.headers),
-                        )
-                    )
+                found += [_sample(record, topic, number) for record in part.records(start)]
     return found
 
 
@@ -116,25 +105,19 @@ def _from_server(servers: str, topics: Sequence[str], count: int) -> list[Sample
                     polled = list(consumer.poll(_POLL_MS))
                     if not polled:
                         break  # the last offsets are markers of transactions
-                    found.extend(
-                        SampleRecord(
-                            _bytes(record.key),
-                            _bytes(record.value),
-                            record.topic,
-                            record.partition,
-                            record.offset,
-                            record.timestamp,
-                            _headers(record.headers),
-                        )
+                    found += [
+                        _sample(record, *partition)
                         for record in polled
                         if record.offset < ends[partition]
-                    )
+                    ]
     return found
+
+
+def _sample(record: Any, topic: str, partition: int) -> SampleRecord:
+    headers = tuple((str(name), _bytes(value)) for name, value in record.headers)
+    key, value = _bytes(record.key), _bytes(record.value)
+    return SampleRecord(key, value, topic, partition, record.offset, record.timestamp, headers)
 
 
 def _bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
-
-
-def _headers(pairs: Any) -> tuple[tuple[str, bytes | None], ...]:
-    return tuple((str(name), _bytes(value)) for name, value in pairs)

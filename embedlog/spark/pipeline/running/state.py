@@ -58,11 +58,7 @@ class StateDirectory:
 
     def status(self) -> dict[str, Any]:
         """Return the facts of status.json; empty before the first batch."""
-        path = f"{self.path}/status.json"
-        if self._files.stat(path) is None:
-            return {}
-        found: dict[str, Any] = json.loads(self._files.read(path))
-        return found
+        return self._facts("status.json")
 
     def totals(self) -> Totals:
         """Return the totals of all batches."""
@@ -85,11 +81,7 @@ class StateDirectory:
 
     def progress(self) -> dict[str, Any]:
         """Return Spark's last progress; empty before the first batch."""
-        path = f"{self.path}/progress.json"
-        if self._files.stat(path) is None:
-            return {}
-        found: dict[str, Any] = json.loads(self._files.read(path))
-        return found
+        return self._facts("progress.json")
 
     def note_progress(self, facts: Mapping[str, Any]) -> None:
         """Store a progress. Only the listener writes these files."""
@@ -108,3 +100,10 @@ class StateDirectory:
         file.close()
         if size > _EVENTS_MAX:
             self._files.rename(path, path + ".1")
+
+    def _facts(self, name: str) -> dict[str, Any]:
+        path = f"{self.path}/{name}"
+        if self._files.stat(path) is None:
+            return {}
+        found: dict[str, Any] = json.loads(self._files.read(path))
+        return found
