@@ -181,7 +181,7 @@ def init(
     """Write a project, or widen its schema."""
     from embedlog.spark.pipeline import load
     from embedlog.spark.pipeline.commands import verbs
-    from embedlog.spark.pipeline.project import Source
+    from embedlog.spark.pipeline.project import PipelineSource
 
     if widen:
         changed = verbs.widen(load(directory), sample)
@@ -190,7 +190,7 @@ def init(
     if not topics or (path is None) == (bootstrap_servers is None):
         raise click.UsageError("--topic, and one of --path and --bootstrap-servers, are needed")
     options = {"kafka.bootstrap.servers": bootstrap_servers} if bootstrap_servers else {}
-    source = Source("embedlog", topics, path, options)
+    source = PipelineSource("embedlog", topics, path, options)
     file = verbs.init(
         directory, name=name or topics[0], source=source, envelope=envelope, sample=sample
     )
@@ -283,11 +283,11 @@ def status(project: str, as_json: bool) -> int:
 def replay(project: str, master: str | None, into: str | None, **wanted: Any) -> int:
     """Replay or backfill a range."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.running.replay import Range, Replayer, skipped_sinks
+    from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange, skipped_sinks
 
     loaded = load(project)
     with _session(loaded, master) as spark:
-        report = Replayer(spark, loaded, into=into).replay(Range(**wanted))
+        report = Replayer(spark, loaded, into=into).replay(ReplayRange(**wanted))
     for name in skipped_sinks(loaded):
         click.echo(f"left alone: {name}", err=True)
     click.echo(json.dumps(report.as_dict()))

@@ -88,7 +88,7 @@ Subscription = Assign | Subscribe | SubscribePattern
 Bound = Word | Offsets | Timestamps | Timestamp | Committed
 Strategy = Literal["error", "latest"]
 Choice = TypeVar("Choice", bound=str)
-Table = Literal["records", "batches", "segments", "partitions", "groups", "findings"]
+TableName = Literal["records", "batches", "segments", "partitions", "groups", "findings"]
 
 POLL_TIMEOUT_MS = 120_000
 MAX_TRIGGER_DELAY_MS = 15 * 60_000
@@ -169,7 +169,7 @@ class SourceOptions:
     group_id_prefix: str
     """Empty if not given."""
     commit_offsets: bool
-    table: Table
+    table: TableName
     max_partition_bytes: int
     max_batch_bytes: int
     verify_crc: bool
@@ -197,7 +197,7 @@ class SourceOptions:
         ending = None if streaming else _bound(given, "ending", Word("latest"))
         if check and ending is not None:
             _check_bounds(starting, ending)
-        table: Table = given.choice("table", "records", get_args(Table))
+        table: TableName = given.choice("table", "records", get_args(TableName))
         subscription = _subscription(given, is_required=table == "records")
         _check_kafka(given.kafka)
         made = cls(

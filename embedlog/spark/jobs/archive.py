@@ -39,7 +39,7 @@ from embedlog.runtime.files import make_directory
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.offsets import Positions, limited
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
@@ -65,7 +65,7 @@ _PARTITIONED_BY = ("topic", "date")
 
 def archive(
     spark: SparkSession,
-    topics: Topics,
+    topics: JobTopics,
     table: str | Path,
     *,
     commit_records: int = COMMIT_RECORDS,
@@ -113,7 +113,7 @@ def archived_ranges(state: TableState) -> dict[TopicPartition, tuple[int, int]]:
 class _Run:
     """One run under the lock."""
 
-    def __init__(self, spark: SparkSession, topics: Topics, table: ManifestTable) -> None:
+    def __init__(self, spark: SparkSession, topics: JobTopics, table: ManifestTable) -> None:
         self._spark = spark
         self._topics = topics
         self._table = table

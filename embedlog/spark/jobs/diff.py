@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from embedlog.common import TopicPartition
 from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.offsets import Positions
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
@@ -29,7 +29,7 @@ _PLACE = ("topic", "partition")
 
 
 def diff(
-    spark: SparkSession, left: Topics | str | Path, right: Topics, *, rows_max: int = ROWS_MAX
+    spark: SparkSession, left: JobTopics | str | Path, right: JobTopics, *, rows_max: int = ROWS_MAX
 ) -> Report:
     """Compare the records of `left`, topics or the table of an archive, with those in `right`.
 
@@ -41,7 +41,7 @@ def diff(
         ProjectError: there is no archive at `left`.
         UnknownTopicOrPartition: a topic is not in the log.
     """
-    if isinstance(left, Topics):
+    if isinstance(left, JobTopics):
         starts, ends = _common(left.bounds(), right.bounds())
         ours = left.read(spark, starts, ends)
     else:

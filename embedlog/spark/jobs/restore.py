@@ -23,7 +23,7 @@ from embedlog.runtime.files import make_directory
 from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import ROWS
@@ -37,7 +37,7 @@ _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """A selection of records: every condition that is given must hold. `where` is SQL over the
     columns.
     """
@@ -52,7 +52,7 @@ def restore(
     *,
     path: str | None = None,
     bootstrap_servers: str | None = None,
-    chosen: Chosen | None = None,
+    chosen: Selection | None = None,
     names: Mapping[str, str] | None = None,
     append: bool = False,
     options: Mapping[str, str] | None = None,
@@ -72,7 +72,7 @@ def restore(
     """
     if (path is None) == (bootstrap_servers is None):
         raise ConfigError("one of path and bootstrap_servers is needed")
-    chosen, names = chosen or Chosen(), names or {}
+    chosen, names = chosen or Selection(), names or {}
     manifest = ManifestTable(str(Path(table).resolve()))
     state = manifest.state()
     files = manifest.files(ROWS)
@@ -107,7 +107,7 @@ def restore(
     return Report("restore", {"records": sum(r["records"] for r in rows), "repeated": 0}, rows)
 
 
-def _records(spark: SparkSession, paths: list[str], chosen: Chosen) -> DataFrame:
+def _records(spark: SparkSession, paths: list[str], chosen: Selection) -> DataFrame:
     from pyspark.sql import functions as f
 
     frame = spark.read.option("mergeSchema", "true").parquet(*paths)
@@ -138,7 +138,7 @@ def _renamed(frame: DataFrame, names: Mapping[str, str]) -> DataFrame:
     return frame.withColumn("topic", new)
 
 
-def _application(path: str, chosen: Chosen, names: Mapping[str, str]) -> str:
+def _application(path: str, chosen: Selection, names: Mapping[str, str]) -> str:
     what = json.dumps([path, sorted(chosen.topics), chosen.where, sorted(names.items())])
     return f"restore:{hashlib.sha256(what.encode()).hexdigest()[:24]}"
 
@@ -180,6 +180,6 @@ def _make_topics(admin: embedlog.Admin, targets: Mapping[str, int]) -> None:
 def _sizes(targets: Mapping[str, int], path: str | None, servers: str | None) -> dict[str, int]:
     """Return the count of offsets that each topic holds."""
     sizes = dict.fromkeys(targets, 0)
-    for key, (start, end) in Topics(tuple(targets), path, servers).bounds().items():
+    for key, (start, end) in JobTopics(tuple(targets), path, servers).bounds().items():
         sizes[key.topic] += end - start
     return sizes

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class JobTopics:
     """Topics of a data directory at `path`, or of the brokers at `bootstrap_servers`.
 
     `options` belong to `format("embedlog")`, such as "kafka.isolation.level".

@@ -39,7 +39,7 @@ Reference: TypeAlias = str | Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PipelineSource:
     """The topics to read. `path` is a data directory, for `embedlog` without a server."""
 
     format: str
@@ -79,11 +79,11 @@ class Transform:
     name: str
     sql: str | None = None
     function: Reference | None = None
-    sessions: Sessions | None = None
+    sessions: SessionSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
+class SessionSettings:
     """Sessions by key: rows at most `gap_ms` apart belong to one session."""
 
     key: tuple[str, ...]
@@ -143,7 +143,7 @@ class Project:
     name: str
     directory: str
     state: str
-    source: Source
+    source: PipelineSource
     decode: Decode
     transforms: tuple[Transform, ...]
     rules: tuple[Rule, ...]
@@ -272,11 +272,11 @@ def _path(base: Path, text: str) -> str:
     return str(base / Path(text).expanduser())
 
 
-def _source(table: Settings, base: Path) -> Source:
+def _source(table: Settings, base: Path) -> PipelineSource:
     kind = table.choice("format", ("embedlog", "kafka"), "embedlog")
     path = table.text("path", "")
     options = table.options("options")
-    made = Source(kind, table.texts("topics"), _path(base, path) if path else None, options)
+    made = PipelineSource(kind, table.texts("topics"), _path(base, path) if path else None, options)
     table.finish()
     servers = "kafka.bootstrap.servers" in {key.lower() for key in options}
     if kind == "kafka" and not servers:
@@ -351,7 +351,7 @@ def _transform(table: Settings) -> Transform:
         raise table.wrong("name", name, "a name for SQL, not `input`,")
     if sessions is None:
         return Transform(name, sql or None, function)
-    made = Sessions(
+    made = SessionSettings(
         sessions.texts("key"), sessions.duration_ms("gap"), sessions.options("aggregates")
     )
     sessions.finish()

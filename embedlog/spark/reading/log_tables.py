@@ -39,7 +39,7 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LogTable:
     """The columns of a table, and a function that yields its rows for one partition."""
 
     ddl: str
@@ -210,27 +210,27 @@ def _findings(access: DirectoryAccess, key: TopicPartition) -> Iterator[Row]:
 
 
 TABLES = {
-    "findings": Table(
+    "findings": LogTable(
         "topic string, partition int, file string, position bigint, reason string", _findings
     ),
-    "partitions": Table(
+    "partitions": LogTable(
         "topic string, partition int, logStartOffset bigint, highWatermark bigint, "
         "lastStableOffset bigint, segments int, sizeBytes bigint",
         _partitions,
     ),
-    "segments": Table(
+    "segments": LogTable(
         "topic string, partition int, baseOffset bigint, nextOffset bigint, isActive boolean, "
         "sizeBytes bigint, path string",
         _segments,
     ),
-    "batches": Table(
+    "batches": LogTable(
         "topic string, partition int, baseOffset bigint, lastOffset bigint, records int, "
         "sizeBytes int, magic int, compression string, timestampType int, maxTimestamp timestamp, "
         "leaderEpoch int, producerId bigint, producerEpoch int, baseSequence int, "
         "isTransactional boolean, isControl boolean",
         _batches,
     ),
-    "groups": Table(
+    "groups": LogTable(
         "group string, topic string, partition int, offset bigint, leaderEpoch int, "
         "metadata string, committed timestamp, endOffset bigint, lag bigint",
         _groups,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from embedlog.spark.sink.rows import Rows, field_sizes
+from embedlog.spark.sink.rows import TopicRows, field_sizes
 from wire.records.compression import compress
 from wire.records.encode.builder import build_batch, seal
 from wire.records.format import CHECKED_HEAD
@@ -26,7 +26,7 @@ Flags = NDArray[np.bool_]
 _NO_PRODUCER = (-1, -1, -1)
 
 
-def encode_batch(rows: Rows, *, codec: int, level: int | None) -> bytes:
+def encode_batch(rows: TopicRows, *, codec: int, level: int | None) -> bytes:
     """Return the batch of one or more rows, with offsets from 0."""
     if rows.headers is not None:
         return build_batch(
@@ -46,7 +46,7 @@ def encode_batch(rows: Rows, *, codec: int, level: int | None) -> bytes:
     return seal(0, -1, checked, [b"", section])
 
 
-def _records(rows: Rows, base_timestamp: int) -> memoryview:
+def _records(rows: TopicRows, base_timestamp: int) -> memoryview:
     """Return the records section, uncompressed."""
     count = len(rows)
     nothing = np.full(count, -1, dtype=np.int64)

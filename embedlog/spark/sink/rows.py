@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NULL_TOPIC = "null topic present in the data. Use the topic option for setting a topic."
 
 
-class Rows:
+class TopicRows:
     """Rows for one topic, as columns.
 
     `keys` and `values` are Arrow arrays of binary, `timestamps` are milliseconds. `keys` and
@@ -45,7 +45,7 @@ class Rows:
         self.headers = headers
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, now_ms: int) -> Rows:
+    def of(cls, batch: pa.RecordBatch, now_ms: int) -> TopicRows:
         """Return the rows of a batch; rows without a timestamp get `now_ms`."""
         keys = _binary(batch.column("key")) if "key" in batch.schema.names else None
         return cls(
@@ -56,7 +56,7 @@ class Rows:
         )
 
     @classmethod
-    def joined(cls, parts: list[Rows]) -> Rows:
+    def joined(cls, parts: list[TopicRows]) -> TopicRows:
         """Return all rows of some parts, in that order."""
         if len(parts) == 1:
             return parts[0]
@@ -87,20 +87,20 @@ class Rows:
             sizes = sizes + np.fromiter(map(_headers_size, self.headers), np.int64, len(sizes))
         return sizes
 
-    def take(self, slots: NDArray[np.int64]) -> Rows:
+    def take(self, slots: NDArray[np.int64]) -> TopicRows:
         """Return the rows at `slots`, in that order."""
         indexes = pa.array(slots)
         headers = self.headers
-        return Rows(
+        return TopicRows(
             self.values.take(indexes),
             None if self.keys is None else self.keys.take(indexes),
             self.timestamps[slots],
             None if headers is None else [headers[slot] for slot in slots.tolist()],
         )
 
-    def slice(self, begin: int, end: int) -> Rows:
+    def slice(self, begin: int, end: int) -> TopicRows:
         """Return the rows [begin, end)."""
-        return Rows(
+        return TopicRows(
             self.values.slice(begin, end - begin),
             None if self.keys is None else self.keys.slice(begin, end - begin),
             self.timestamps[begin:end],
@@ -126,7 +126,7 @@ class Spreader:
         self._sticky: dict[str, tuple[int, int]] = {}
         """Topic -> the partition for rows without a key, and the bytes that it got so far."""
 
-    def partitions(self, topic: str, batch: pa.RecordBatch, rows: Rows) -> NDArray[np.int64]:
+    def partitions(self, topic: str, batch: pa.RecordBatch, rows: TopicRows) -> NDArray[np.int64]:
         """Return the partition of each row.
 
         Raises:

@@ -15,7 +15,7 @@ from embedlog.errors import UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.encode import encode_batch
 from embedlog.spark.sink.options import SinkOptions
-from embedlog.spark.sink.rows import Rows, Spreader, by_topic
+from embedlog.spark.sink.rows import Spreader, TopicRows, by_topic
 from embedlog.storage.staging.staging import StagedWriter
 from embedlog.storage.state_files.staged_manifest import StagedFile
 
@@ -77,7 +77,7 @@ class StagingTask:
         return found
 
     def _add(self, topic: str, batch: pa.RecordBatch) -> None:
-        rows = Rows.of(batch, self._clock.wall_ms())
+        rows = TopicRows.of(batch, self._clock.wall_ms())
         partitions = self._spreader.partitions(topic, batch, rows)
         first = int(partitions[0])
         if (partitions == first).all():
@@ -125,10 +125,10 @@ class _StagedPartition:
     def __init__(self, writer: StagedWriter, options: SinkOptions) -> None:
         self._writer = writer
         self._options = options
-        self._parts: list[Rows] = []
+        self._parts: list[TopicRows] = []
         self._size = 0
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: TopicRows) -> None:
         """Add some rows after the others."""
         ends = np.cumsum(rows.sizes + RECORD_OVERHEAD)
         limit = self._options.batch_size
@@ -152,7 +152,7 @@ class _StagedPartition:
 
     def _flush(self) -> None:
         options = self._options
-        rows = Rows.joined(self._parts)
+        rows = TopicRows.joined(self._parts)
         self._writer.write(encode_batch(rows, codec=options.codec, level=options.level))
         self._parts = []
         self._size = 0
@@ -190,7 +190,7 @@ def send_rows(
     send: Callable[..., DeliveryFuture], topic: str, batch: pa.RecordBatch, now_ms: int
 ) -> list[DeliveryFuture]:
     """Pass rows to a producer's `send`; rows without a timestamp get `now_ms`."""
-    rows = Rows.of(batch, now_ms)
+    rows = TopicRows.of(batch, now_ms)
     count = len(rows)
     partitions = [None] * count
     if "partition" in batch.schema.names:

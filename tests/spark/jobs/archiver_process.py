@@ -12,7 +12,7 @@ import os
 import sys
 
 from embedlog.spark.jobs.archive import archive
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.pipeline.running.spark_session import open_session
 
 STATUS = 70
@@ -41,7 +41,7 @@ def main(log: str, table: str, commit_records: str, step: str = "", nth: str = "
         if reached == step and left == 0:
             os._exit(STATUS)
 
-    archive(spark, Topics(("t",), log), table, commit_records=int(commit_records), reached=die)
+    archive(spark, JobTopics(("t",), log), table, commit_records=int(commit_records), reached=die)
     print("done", flush=True)
     spark.stop()
 

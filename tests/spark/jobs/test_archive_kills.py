@@ -22,7 +22,7 @@ import embedlog
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.archive import archive, archived_ranges
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.storage.state_files.archived_offsets import read_archived
@@ -121,7 +121,7 @@ class _Archive:
 
     def finish(self, spark: Any) -> None:
         """Archive what is left, in a session of this process."""
-        topics = Topics(("t",), str(self._log))
+        topics = JobTopics(("t",), str(self._log))
         archive(spark, topics, self._table, commit_records=COMMIT_RECORDS)
 
     def check(self, *, is_whole: bool = False) -> None:

@@ -17,7 +17,7 @@ import pytest
 import embedlog
 from embedlog.spark.pipeline import load, read_table
 from embedlog.spark.pipeline.project import Project
-from embedlog.spark.pipeline.running.replay import Range, Replayer
+from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange
 from embedlog.spark.pipeline.running.runner import Runner
 from tests.spark.pipeline.support import plain, project
 
@@ -94,7 +94,9 @@ def test_a_project_moves_to_the_wire_with_its_state(spark: Any, tmp_path: Path) 
             assert ids(tmp_path / "tables/orders") == good(0, first)
         for made in (here, there):
             report = Replayer(spark, made).replay(
-                Range(from_offsets='{"orders":{"0":5,"1":5}}', to_offsets='{"orders":{"0":10}}')
+                ReplayRange(
+                    from_offsets='{"orders":{"0":5,"1":5}}', to_offsets='{"orders":{"0":10}}'
+                )
             )
             assert report.read == 5 + 25
             assert ids(tmp_path / "tables/orders") == good(0, 60)

@@ -126,7 +126,7 @@ _REPLAY = """
 import os, signal, sys
 from pathlib import Path
 from embedlog.spark.pipeline.kit import session_for_tests
-from embedlog.spark.pipeline.running.replay import Range, Replayer
+from embedlog.spark.pipeline.running.replay import ReplayRange, Replayer
 from embedlog.spark.pipeline.commands.sample import as_frame
 from tests.spark.pipeline.support import project, record
 
@@ -142,7 +142,7 @@ with session_for_tests() as spark:
         read=lambda spark, project, options: as_frame(spark, records),
         positions=lambda checkpoint: {("orders", 0): 3},
         reached=reached,
-    ).replay(Range())
+    ).replay(ReplayRange())
 """
 
 

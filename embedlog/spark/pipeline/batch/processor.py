@@ -15,10 +15,10 @@ from embedlog.spark.pipeline.batch.evaluate import Evaluator, Outcome
 from embedlog.spark.pipeline.batch.report import BatchReport
 from embedlog.spark.pipeline.batch.watermark import WatermarkFile
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
-from embedlog.spark.pipeline.sinks.replacing import Scope
+from embedlog.spark.pipeline.sinks.replacing import ReplayScope
 from embedlog.spark.pipeline.sinks.topics import write_console, write_topic
 from embedlog.spark.pipeline.sinks.write import (
-    Work,
+    TableWrite,
     open_table,
     sweep_table,
     write_letters,
@@ -51,7 +51,9 @@ class BatchProcessor:
         self._letters = self._dead_letter_table()
         self._swept: set[str] = set()
 
-    def run(self, records: DataFrame, key: CommitKey, scope: Scope | None = None) -> BatchReport:
+    def run(
+        self, records: DataFrame, key: CommitKey, scope: ReplayScope | None = None
+    ) -> BatchReport:
         """Process the records of one batch and write to all sinks.
 
         With `scope` it is a replay: tables replace the rows and letters of these records, and other
@@ -70,7 +72,7 @@ class BatchProcessor:
             self._swept.discard(key.app)  # sweep its staged files before the next try
             raise
 
-    def _run(self, records: DataFrame, key: CommitKey, scope: Scope | None) -> BatchReport:
+    def _run(self, records: DataFrame, key: CommitKey, scope: ReplayScope | None) -> BatchReport:
         cached: list[DataFrame] = []
         try:
             # A replay reads old rows on purpose: none of them is late.
@@ -95,7 +97,7 @@ class BatchProcessor:
         """Evaluate a batch without writing it. The caller unpersists the frames in `cached`."""
         return self._evaluator.evaluate(records, key, cached)
 
-    def _write(self, outcome: Outcome, key: CommitKey, scope: Scope | None) -> None:
+    def _write(self, outcome: Outcome, key: CommitKey, scope: ReplayScope | None) -> None:
         report = outcome.report
         holder = self._holder_of_letters()
         # A replay may remove letters although it makes none.
@@ -106,17 +108,17 @@ class BatchProcessor:
             sinks.sort(key=lambda each: each is holder)
         for sink in sinks:
             rows = outcome.views[transforms.source_of(self.project, sink.source)]
-            work = Work(rows, key, scope, letters if sink is holder else None)
+            work = TableWrite(rows, key, scope, letters if sink is holder else None)
             count = self._write_sink(sink, work, outcome.failed if report.dead else None)
             if count < 0:
                 report.repeated.append(sink.name)
             else:
                 report.written[sink.name] = count
         if holder is None and letters is not None:
-            work = Work(letters, key, scope, letters)
+            work = TableWrite(letters, key, scope, letters)
             write_letters(self._letters, work, self._reached)
 
-    def _write_sink(self, sink: Sink, work: Work, dead: DataFrame | None) -> int:
+    def _write_sink(self, sink: Sink, work: TableWrite, dead: DataFrame | None) -> int:
         if sink.name in self._tables:
             return write_table(sink, self._tables[sink.name], work, self._reached)
         if work.scope is not None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from embedlog.spark.pipeline.batch.watermark import Marks
-from embedlog.spark.pipeline.project import Sessions, Watermark
+from embedlog.spark.pipeline.project import SessionSettings, Watermark
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import CommitKey
 from embedlog.spark.pipeline.tables.task_files import stage
@@ -30,7 +30,7 @@ _TIME, _SESSION = "_event_time", "_session"
 class SessionState:
     """The open sessions of one transform."""
 
-    def __init__(self, path: str, sessions: Sessions, watermark: Watermark) -> None:
+    def __init__(self, path: str, sessions: SessionSettings, watermark: Watermark) -> None:
         self._table = ManifestTable(path)
         self._sessions = sessions
         self._watermark = watermark
@@ -85,12 +85,12 @@ class SessionState:
         return version
 
 
-def aggregate(rows: DataFrame, sessions: Sessions, watermark: Watermark) -> DataFrame:
+def aggregate(rows: DataFrame, sessions: SessionSettings, watermark: Watermark) -> DataFrame:
     """Return all sessions of the rows."""
     return _aggregated(_marked(rows, sessions, watermark), sessions)
 
 
-def _marked(rows: DataFrame, sessions: Sessions, watermark: Watermark) -> DataFrame:
+def _marked(rows: DataFrame, sessions: SessionSettings, watermark: Watermark) -> DataFrame:
     """Add each row's event time and the number of its session."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -104,7 +104,7 @@ def _marked(rows: DataFrame, sessions: Sessions, watermark: Watermark) -> DataFr
     return timed.withColumn(_SESSION, number)
 
 
-def _aggregated(rows: DataFrame, sessions: Sessions) -> DataFrame:
+def _aggregated(rows: DataFrame, sessions: SessionSettings) -> DataFrame:
     from pyspark.sql import functions as f
 
     own = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import embedlog
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.project import Source
+from embedlog.spark.pipeline.project import PipelineSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ class SampleRecord(NamedTuple):
     timestamp_type: int = 0
 
 
-def last_records(source: Source, count: int) -> list[SampleRecord]:
+def last_records(source: PipelineSource, count: int) -> list[SampleRecord]:
     """Return the last `count` records of all partitions together, the oldest first.
 
     Raises:

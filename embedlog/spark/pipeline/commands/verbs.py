@@ -17,7 +17,7 @@ from embedlog.spark.pipeline.decode.debezium import unwrap
 from embedlog.spark.pipeline.decode.formats import row_schema
 from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.project import Project, Source, resolve
+from embedlog.spark.pipeline.project import PipelineSource, Project, resolve
 from embedlog.spark.pipeline.running.state import StateDirectory
 from embedlog.spark.pipeline.schema import Struct, columns_ddl, to_json
 from embedlog.spark.pipeline.schema import load as load_schema
@@ -80,7 +80,9 @@ def infer_schema(records: list[SampleRecord], envelope: str) -> Struct:
     return inference.infer(rows)
 
 
-def init(directory: str | Path, *, name: str, source: Source, envelope: str, sample: int) -> Path:
+def init(
+    directory: str | Path, *, name: str, source: PipelineSource, envelope: str, sample: int
+) -> Path:
     """Write a project for `source`: pipeline.toml, and a schema frozen from its last records.
 
     Raises:

@@ -42,7 +42,7 @@ ReadBatch = Callable[["SparkSession", Project, dict[str, str]], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ReplayRange:
     """The records to replay: every condition that is given must hold.
 
     Offsets are JSON as for Spark, with exclusive ends; times are ISO 8601 or milliseconds.
@@ -89,7 +89,7 @@ class Replayer:
                 "replay ends at the stream's position"
             )
 
-    def replay(self, wanted: Range) -> BatchReport:
+    def replay(self, wanted: ReplayRange) -> BatchReport:
         """Replay the records of a range.
 
         Raises:
@@ -172,7 +172,7 @@ class Replayer:
         StateDirectory(self._source.state).event(kind, report.as_dict())
         return report
 
-    def _options(self, wanted: Range) -> dict[str, str]:
+    def _options(self, wanted: ReplayRange) -> dict[str, str]:
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
         made = {"endingOffsets": offsets_json(self._limit)}
         if starts:
@@ -186,7 +186,7 @@ class Replayer:
             made["startingOffsets"] = "earliest"
         return made
 
-    def _condition(self, wanted: Range, ends: Positions) -> Column:
+    def _condition(self, wanted: ReplayRange, ends: Positions) -> Column:
         from pyspark.sql import functions as f
 
         is_upsert = any(each.mode != "append" for each in self.project.sinks)

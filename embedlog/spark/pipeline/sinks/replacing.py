@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Scope(NamedTuple):
+class ReplayScope(NamedTuple):
     """The records that are read again: columns topic, partition, offset; and their bounds."""
 
     coordinates: DataFrame
@@ -26,19 +26,19 @@ class Scope(NamedTuple):
     """(topic, partition) -> the first and the last offset."""
 
 
-def scope_of(records: DataFrame) -> Scope:
+def scope_of(records: DataFrame) -> ReplayScope:
     """Return the scope of records."""
     from pyspark.sql import functions as f
 
     coordinates = records.select("topic", "partition", "offset").distinct()
     found = coordinates.groupBy("topic", "partition").agg(f.min("offset"), f.max("offset"))
-    return Scope(coordinates, {(r[0], r[1]): (r[2], r[3]) for r in found.collect()})
+    return ReplayScope(coordinates, {(r[0], r[1]): (r[2], r[3]) for r in found.collect()})
 
 
 def replace(
     table: TableFormat,
     rows: DataFrame,
-    scope: Scope,
+    scope: ReplayScope,
     key: CommitKey,
     *,
     names: tuple[str, str, str],
@@ -74,7 +74,7 @@ def replace(
     return adds, touched, count
 
 
-def _may_hold(file: DataFile, names: tuple[str, str, str], scope: Scope) -> bool:
+def _may_hold(file: DataFile, names: tuple[str, str, str], scope: ReplayScope) -> bool:
     """Whether a file's statistics allow a row of the scope. Unknown statistics do."""
     import pyarrow.parquet as pq
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from embedlog.spark.pipeline.columns import BROKEN, COORDINATES, INTERNAL, KEPT
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
-from embedlog.spark.pipeline.sinks.replacing import Scope, replace
+from embedlog.spark.pipeline.sinks.replacing import ReplayScope, replace
 from embedlog.spark.pipeline.sinks.upserts import upsert
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import (
@@ -27,12 +27,12 @@ Reached = Callable[[str], None]
 _LETTER_COORDINATES = ("topic", "partition", "offset")
 
 
-class Work(NamedTuple):
+class TableWrite(NamedTuple):
     """The rows to write and the commit's key; with `scope`, a replay that replaces rows."""
 
     rows: DataFrame
     key: CommitKey
-    scope: Scope | None = None
+    scope: ReplayScope | None = None
     letters: DataFrame | None = None
     """Dead letters for the same commit."""
 
@@ -55,7 +55,7 @@ def open_table(sink: Sink, reached: Reached = lambda step: None) -> TableFormat:
     return ManifestTable(sink.path, reached=reached)
 
 
-def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) -> int:
+def write_table(sink: Sink, table: TableFormat, work: TableWrite, reached: Reached) -> int:
     """Write to a table; return the count of rows, or -1 if the table had the batch before."""
     if table.version_of(work.key.app) >= work.key.version:
         return -1
@@ -70,7 +70,7 @@ def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) ->
     return count
 
 
-def write_letters(table: ManifestTable, work: Work, reached: Reached) -> None:
+def write_letters(table: ManifestTable, work: TableWrite, reached: Reached) -> None:
     """Write dead letters to a table that holds nothing else."""
     if table.version_of(work.key.app) < work.key.version:
         adds, removes = _stage_letters(table, work)
@@ -81,7 +81,7 @@ def write_letters(table: ManifestTable, work: Work, reached: Reached) -> None:
 
 
 def _stage_rows(
-    sink: Sink, table: TableFormat, work: Work
+    sink: Sink, table: TableFormat, work: TableWrite
 ) -> tuple[list[DataFile], list[DataFile], int]:
     if sink.mode != "append":
         return upsert(sink, table, work.rows, work.key)
@@ -100,7 +100,7 @@ def _stage_rows(
     return staged, [], sum(each.row_count for each in staged)
 
 
-def _stage_letters(table: TableFormat, work: Work) -> tuple[list[DataFile], list[DataFile]]:
+def _stage_letters(table: TableFormat, work: TableWrite) -> tuple[list[DataFile], list[DataFile]]:
     assert work.letters is not None, work
     if work.scope is None:
         return stage(work.letters, table.path, work.key, part=DEAD_LETTERS), []
