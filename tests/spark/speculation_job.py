@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.spark.pipeline.running.spark_session import open_session
-from embedlog.spark.pipeline.sinks.write import Work, open_table, write_table
+from embedlog.spark.pipeline.sinks.write import TableWrite, open_table, write_table
 from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.support import project
 
@@ -65,7 +65,7 @@ def _race(spark: Any, base: Path, kind: str) -> None:
         writer.options(topic="t", txnAppId="race", txnVersion="0").save()
     else:
         (sink,) = project(base, sink=[{"name": kind, "type": kind, "path": f"{base}/{kind}"}]).sinks
-        write_table(sink, open_table(sink), Work(rows, CommitKey("race", 0)), lambda _: None)
+        write_table(sink, open_table(sink), TableWrite(rows, CommitKey("race", 0)), lambda _: None)
     (notes / "committed").touch()
     attempts = sorted(each.name for each in notes.glob("attempt-*"))
     print(json.dumps({"sink": kind, "attempts": attempts}), flush=True)

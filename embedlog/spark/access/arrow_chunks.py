@@ -137,7 +137,6 @@ class ArrowChunks:
             yield from self._flush_rows()
 
     def flush(self) -> Iterator[Any]:
-        """Yield the remaining rows."""
         yield from self._read_waiting()
         yield from self._flush_rows()
         yield from self._flush_columns()

@@ -72,7 +72,6 @@ class DirectoryAccess:
 
     @property
     def path(self) -> str:
-        """The data directory."""
         return self._reader.path
 
     def all_partitions(self) -> list[TopicPartition]:
@@ -122,7 +121,6 @@ class DirectoryAccess:
         }
 
     def all_committed(self) -> list[CommittedOffset]:
-        """Return the committed offsets of all groups."""
         return committed_offsets(self._reader)
 
     def cuts(self, key: TopicPartition, start: int, end: int, size_max: int) -> list[int]:

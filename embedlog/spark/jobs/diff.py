@@ -17,6 +17,7 @@ from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.offsets import Positions
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.running.positions import within
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import ROWS
 
@@ -75,12 +76,7 @@ def _within(starts: Positions, ends: Positions) -> Column:
 
     chosen = f.lit(False)
     for key, start in starts.items():
-        chosen = chosen | (
-            (f.col("topic") == key.topic)
-            & (f.col("partition") == key.partition)
-            & (f.col("offset") >= start)
-            & (f.col("offset") < ends[key])
-        )
+        chosen = chosen | within(key, start, ends[key])
     return chosen
 
 
@@ -97,14 +93,11 @@ def _compare(
     rows: tuple[Mapping[str, Any], ...] = ()
     count = 0
     if differing:
-        buckets = {(row["topic"], row["partition"], row["bucket"]) for row in differing}
         chosen = f.lit(False)
-        for topic, partition, bucket in sorted(buckets):
-            chosen = chosen | (
-                (f.col("topic") == topic)
-                & (f.col("partition") == partition)
-                & (f.col("bucket") == bucket)
-            )
+        for row in differing:
+            start = row["bucket"] * _BUCKET
+            key = TopicPartition(row["topic"], row["partition"])
+            chosen = chosen | within(key, start, start + _BUCKET)
         by_offset = [*place, "offset"]
         both = (
             left.where(chosen).withColumnRenamed("hash", "left_hash")

@@ -90,9 +90,7 @@ def _of_batches(batches: DataFrame, *, with_times: bool) -> list[DataFrame]:
 
 
 def _of_times(timed: DataFrame) -> list[DataFrame]:
-    """Return bounds, busiest minute and steps back, from the columns offset, ms and weight
-    (records).
-    """
+    """Return bounds, busiest minute and steps back, of the columns offset, ms, weight (records)."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -144,7 +142,6 @@ def _merge(found: dict[tuple[str, int], dict[str, Any]], frame: DataFrame) -> No
 
 
 def _derive(row: dict[str, Any], *, is_decoded: bool) -> None:
-    """Add the values that follow from others."""
     if not row["records"]:
         return
     span = (row["last_ms"] - row["first_ms"]) / _MINUTE_MS

@@ -16,5 +16,4 @@ class Report:
     rows: tuple[Mapping[str, Any], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as a dict for JSON."""
         return asdict(self)

@@ -38,9 +38,7 @@ _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A selection of records: every condition that is given must hold. `where` is SQL over the
-    columns.
-    """
+    """A selection of records. Every given condition must hold; `where` is SQL over the columns."""
 
     topics: tuple[str, ...] = ()
     where: str = "true"
@@ -144,7 +142,6 @@ def _application(path: str, chosen: Selection, names: Mapping[str, str]) -> str:
 
 
 def _targets(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, int]:
-    """Return the names and partition counts of the topics to write."""
     targets = {names.get(name, name): count for name, count in counts.items()}
     if len(targets) < len(counts):
         given = ", ".join(f"{name} as {names.get(name, name)}" for name in sorted(counts))
@@ -178,7 +175,6 @@ def _make_topics(admin: embedlog.Admin, targets: Mapping[str, int]) -> None:
 
 
 def _sizes(targets: Mapping[str, int], path: str | None, servers: str | None) -> dict[str, int]:
-    """Return the count of offsets that each topic holds."""
     sizes = dict.fromkeys(targets, 0)
     for key, (start, end) in JobTopics(tuple(targets), path, servers).bounds().items():
         sizes[key.topic] += end - start

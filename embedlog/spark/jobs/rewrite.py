@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -118,7 +119,6 @@ class _Job:
         self._damaged: dict[TopicPartition, list[str]] = {}
 
     def roll(self, key: TopicPartition) -> None:
-        """Have the owner begin a new segment."""
         self._commit(Replacement(self._new_id(), key, is_roll=True))
 
     def run(
@@ -146,7 +146,6 @@ class _Job:
     def report(
         self, partitions: Sequence[TopicPartition], left: dict[TopicPartition, list[int]]
     ) -> Report:
-        """Report the work done and the work refused."""
         rows: list[dict[str, Any]] = []
         for key in partitions:
             row: dict[str, Any] = {"topic": key.topic, "partition": key.partition, **_NOTHING}
@@ -169,7 +168,7 @@ class _Job:
         from embedlog.storage.staging import exchange, staging
 
         job = self._new_id()
-        work = _work(self._path, self._rules, job, is_compacting=self._compact)
+        work = partial(_rewrite_share, self._path, self._rules, job, self._compact)
         files = self._runtime.files
         try:
             for slot, found in run_tasks(self._spark, work, shares):
@@ -238,17 +237,8 @@ def _shares(path: str, key: TopicPartition, is_whole: bool) -> Iterator[_Share]:
         yield _Share(key, tuple(bases), total)
 
 
-def _work(
-    path: str, rules: Rules, job: str, *, is_compacting: bool
-) -> Callable[[_Share], dict[str, Any]]:
-    def work(share: _Share) -> dict[str, Any]:
-        return _rewrite_share(path, rules, job, share, is_compacting)
-
-    return work
-
-
 def _rewrite_share(
-    path: str, rules: Rules, job: str, share: _Share, is_compacting: bool
+    path: str, rules: Rules, job: str, is_compacting: bool, share: _Share
 ) -> dict[str, Any]:
     runtime = real_runtime()
     with embedlog.open_reader(path) as reader:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ def scrub(
     for begin in range(0, len(partitions), width):
         wave = partitions[begin : begin + width]
         shares = [(key, _of(fresh, key)) for key in wave]
-        for slot, part in run_tasks(spark, _work(path, now_ms), shares):
+        for slot, part in run_tasks(spark, partial(_verify, path, now_ms), shares):
             found.add(wave[slot], part)
         done += sum(sizes[key] for key in wave)
         progress(done, total)
@@ -108,7 +109,6 @@ class _Found:
             self.verified[name] = VerifiedSegment.from_json(each)
 
     def tell(self, key: TopicPartition, finding: CorruptRecord) -> None:
-        """Add one finding."""
         self._rows.append(
             {
                 "topic": key.topic or None,
@@ -121,7 +121,6 @@ class _Found:
         )
 
     def report(self, elapsed_ms: int) -> Report:
-        """Return the report."""
         counts: dict[str, Any] = {
             name: self._counts[name]
             for name in ("partitions", "segments", "skipped", "batches", "bytes", "torn_bytes")
@@ -132,42 +131,35 @@ class _Found:
         return Report("scrub", counts, tuple(self._rows))
 
 
-def _work(
-    path: str, now_ms: int
-) -> Callable[[tuple[TopicPartition, dict[str, Any]]], dict[str, Any]]:
-    def work(share: tuple[TopicPartition, dict[str, Any]]) -> dict[str, Any]:
-        key, known = share
-        read = 0
+def _verify(path: str, now_ms: int, share: tuple[TopicPartition, dict[str, Any]]) -> dict[str, Any]:
+    key, known = share
+    read = 0
 
-        def progress(size: int) -> None:
-            nonlocal read
-            read += size
+    def progress(size: int) -> None:
+        nonlocal read
+        read += size
 
-        verification = Verification(
-            real_runtime().files,
-            path,
-            progress,
-            key.__eq__,
-            known={name: VerifiedSegment.from_json(each) for name, each in known.items()},
-            wall_ms=now_ms,
-        )
-        findings = [[each.path, each.position, each.reason] for each in verification.findings()]
-        return {
-            "findings": findings,
-            "verified": {
-                name: each.to_json() for name, each in verification.sound.verified.items()
-            },
-            "counts": {
-                "partitions": len(verification.ends),
-                "segments": verification.segment_count,
-                "skipped": verification.sound.skipped_count,
-                "batches": verification.batch_count,
-                "bytes": read,
-                "torn_bytes": verification.torn_size,
-            },
-        }
-
-    return work
+    verification = Verification(
+        real_runtime().files,
+        path,
+        progress,
+        key.__eq__,
+        known={name: VerifiedSegment.from_json(each) for name, each in known.items()},
+        wall_ms=now_ms,
+    )
+    findings = [[each.path, each.position, each.reason] for each in verification.findings()]
+    return {
+        "findings": findings,
+        "verified": {name: each.to_json() for name, each in verification.sound.verified.items()},
+        "counts": {
+            "partitions": len(verification.ends),
+            "segments": verification.segment_count,
+            "skipped": verification.sound.skipped_count,
+            "batches": verification.batch_count,
+            "bytes": read,
+            "torn_bytes": verification.torn_size,
+        },
+    }
 
 
 def _size(path: str, key: TopicPartition) -> int:

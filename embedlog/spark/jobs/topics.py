@@ -88,7 +88,6 @@ class JobTopics:
         return ids
 
     def read(self, spark: SparkSession, starts: Positions, ends: Positions) -> DataFrame:
-        """Return the records of these offsets, with their headers."""
         options = {**self._options(), **_ranges(starts, ends), "includeHeaders": "true"}
         return spark.read.format("embedlog").options(**options).load()
 

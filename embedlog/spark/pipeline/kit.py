@@ -118,14 +118,11 @@ class PipelineKit:
         return self.rows()
 
     def restart(self) -> Totals:
-        """Run from the checkpoint."""
         self.steps = []
         return Runner(self._spark, self.project, reached=self._reached, read=self._read).run()
 
     def rows(self, sink: str | None = None, *, hidden: bool = False) -> list[dict[str, Any]]:
-        """Return the rows of a sink (default: the first); with `hidden`, including columns with
-        `_`.
-        """
+        """Return the rows of a sink (default: the first); with `hidden`, also columns with `_`."""
         found = next(s for s in self.project.sinks if sink in (None, s.name))
         return [
             {name: value for name, value in row.items() if hidden or not name.startswith("_")}
@@ -134,7 +131,6 @@ class PipelineKit:
 
     @property
     def dead_letters(self) -> list[dict[str, Any]]:
-        """All dead letters."""
         path = str(self.project.dead_letters.path)
         if ManifestTable(path).state().version < 0:
             return []

@@ -155,6 +155,11 @@ class Project:
     prometheus_port: int | None
     max_lag_records: int | None
 
+    @property
+    def checkpoint(self) -> str:
+        """Spark's checkpoint directory."""
+        return f"{self.state}/checkpoint"
+
 
 def load(path: str | Path) -> Project:
     """Read a project file.
@@ -204,11 +209,7 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
 
 
 def read_file(path: str) -> bytes:
-    """Return the bytes of a project's file.
-
-    Raises:
-        ProjectError: the file cannot be read.
-    """
+    """Return the bytes of a project's file. Raises ProjectError if the file cannot be read."""
     try:
         return real_runtime().files.read(path)
     except OSError as error:
@@ -441,7 +442,6 @@ def _metrics(table: Settings | None) -> dict[str, Any]:
 
 
 def _check(project: Project, where: str) -> None:
-    """Check the rules between several tables."""
     if not project.sinks:
         raise ProjectError(f"{where}: no [[sink]]: the pipeline would write nothing")
     for what, names in (

@@ -29,7 +29,6 @@ class Settings:
         return value
 
     def choice(self, key: str, among: Sequence[str], default: str | None = None) -> str:
-        """Return one of the texts in `among`."""
         value = self.text(key, default)
         if value not in among:
             raise self.wrong(key, value, f"one of {', '.join(among)}")
@@ -48,7 +47,6 @@ class Settings:
         return self.integer(key, 0) if key in self._table else None
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return true or false."""
         value = self._value(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, value, "true or false")
@@ -86,12 +84,10 @@ class Settings:
         return int(number) * _DURATION_MS[unit]
 
     def table(self, key: str) -> Settings | None:
-        """Return a table inside this one, or None."""
         value = self._value(key, {})
         return Settings(value, f"{self.where}.{key}") if key in self._table else None
 
     def tables(self, key: str) -> list[Settings]:
-        """Return a list of tables."""
         value = self._value(key, [])
         if not isinstance(value, list | tuple):
             raise self.wrong(key, value, "a list of tables")
@@ -103,11 +99,9 @@ class Settings:
         return self._table.get(key)
 
     def has(self, key: str) -> bool:
-        """Whether the table has the key."""
         return key in self._table
 
     def wrong(self, key: str, value: object, wanted: str) -> ProjectError:
-        """Return the error that says what a key needs."""
         if key not in self._table:
             return ProjectError(f"{self.where}: `{key}` is missing: {wanted}")
         return ProjectError(f"{self.where}: {key} = {value!r}: {wanted} is needed")

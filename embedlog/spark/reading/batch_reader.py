@@ -34,7 +34,6 @@ class BatchReader(DataSourceReader):
         self._group = options.group_id or options.group_id_prefix or BATCH_GROUP_PREFIX
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the slices of the read, one for each task."""
         access = open_access(self._options)
         try:
             wanted = subscribed(access, self._options.subscription)
@@ -53,7 +52,6 @@ class BatchReader(DataSourceReader):
         return ranges
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a slice as Arrow batches."""
         if partition.value is None:
             return  # Spark does so for a read without partitions
         yield from read_slice(partition.value, self._schema, self._options, self._group)

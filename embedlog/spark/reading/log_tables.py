@@ -72,7 +72,6 @@ class TableReader(DataSourceReader):
             access.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows as Arrow batches."""
         import pyarrow as pa
 
         from embedlog.spark.reading.columns import arrow_schema

@@ -104,9 +104,7 @@ class Pruning:
 
 
 class FilteringBatchReader(BatchReader):
-    """A batch reader that takes filters. Used with `pushdown` only: Spark then demands its own
-    setting.
-    """
+    """A batch reader that takes filters, for `pushdown` only: Spark then needs its own setting."""
 
     _pruning: Pruning | None = None
 

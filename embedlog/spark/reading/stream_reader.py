@@ -57,7 +57,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Planning
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a new query begins."""
         if self._initial is None:
             access = self._log()
             wanted = subscribed(access, self._options.subscription)
@@ -66,7 +65,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return `maxOffsetsPerTrigger`, or no limit."""
         rows_max = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
 
@@ -138,7 +136,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             commit_offsets(self._options, from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a slice, as Arrow batches."""
         if partition.value is None:
             return
         yield from read_slice(partition.value, self._schema, self._options, self._group)
@@ -175,7 +172,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return cut
 
     def _appeared(self, begin: Positions, ends: Positions) -> Positions:
-        """Return the first offsets of partitions that are new to the query."""
         new = set(ends) - set(begin)
         return self._first_offsets(new, self._log().bounds(new)) if new else {}
 
@@ -189,9 +185,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return first
 
     def _waits_for_more(self, begin: Positions, ends: Positions) -> bool:
-        """Whether there are fewer than `minOffsetsPerTrigger` offsets, and `maxTriggerDelay` has
-        not passed.
-        """
+        """Whether `minOffsetsPerTrigger` is not reached and `maxTriggerDelay` has not passed."""
         count_min = self._options.min_offsets_per_trigger
         if count_min is None or self._target is not None:
             return False

@@ -47,7 +47,6 @@ def encode_batch(rows: TopicRows, *, codec: int, level: int | None) -> bytes:
 
 
 def _records(rows: TopicRows, base_timestamp: int) -> memoryview:
-    """Return the records section, uncompressed."""
     count = len(rows)
     nothing = np.full(count, -1, dtype=np.int64)
     key_sizes = nothing if rows.keys is None else field_sizes(rows.keys)

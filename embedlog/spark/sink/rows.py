@@ -88,7 +88,6 @@ class TopicRows:
         return sizes
 
     def take(self, slots: NDArray[np.int64]) -> TopicRows:
-        """Return the rows at `slots`, in that order."""
         indexes = pa.array(slots)
         headers = self.headers
         return TopicRows(
@@ -99,7 +98,6 @@ class TopicRows:
         )
 
     def slice(self, begin: int, end: int) -> TopicRows:
-        """Return the rows [begin, end)."""
         return TopicRows(
             self.values.slice(begin, end - begin),
             None if self.keys is None else self.keys.slice(begin, end - begin),
@@ -167,11 +165,7 @@ class Spreader:
 
 
 def by_topic(batch: pa.RecordBatch, options: SinkOptions) -> list[tuple[str, pa.RecordBatch]]:
-    """Return the rows of each topic, in their order.
-
-    Raises:
-        ValueError: a row has no topic.
-    """
+    """Return the rows of each topic, in their order. Raises ValueError if a row has no topic."""
     if options.topic is not None:
         return [(options.topic, batch)]
     column = batch.column("topic")

@@ -129,7 +129,6 @@ class _StagedPartition:
         self._size = 0
 
     def add(self, rows: TopicRows) -> None:
-        """Add some rows after the others."""
         ends = np.cumsum(rows.sizes + RECORD_OVERHEAD)
         limit = self._options.batch_size
         begin, before, count = 0, 0, len(rows)

@@ -33,7 +33,10 @@ _DIGEST_SIZE = 16
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes one DataFrame, all of it or nothing."""
+    """Writes one DataFrame, all of it or nothing.
+
+    Tasks stage or send their rows. `abort` removes staged files unless they may be committed.
+    """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Raises IllegalArgumentException or AnalysisException: see `options`."""
@@ -41,16 +44,13 @@ class BatchWriter(DataSourceArrowWriter):
         self._job = _job_name(self._options.application, self._options.version)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage or send the rows of one task."""
         options = self._options
         return _write(options, self._job, options.application, options.version, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make the tasks' staged rows part of the log."""
         _commit(self._options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove the tasks' staged files unless they may be committed already."""
         _abort(self._options, {self._job})
 
 
@@ -63,17 +63,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self.name = real_runtime().random.uuid().hex()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage or send one task's rows of a batch."""
         query_id, version = _query()
         job = f"{_digest(query_id)}-{version}-{self.name}"
         return _write(self.options, job, query_id, version, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Make a batch's staged rows part of the log."""
         _commit(self.options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Remove a batch's staged files unless they may be committed already."""
         _abort(self.options, {path.partition("/")[0] for path in _paths(messages)})
 
 

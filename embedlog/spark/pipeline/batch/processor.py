@@ -149,7 +149,6 @@ class BatchProcessor:
         return self._letters
 
     def table(self, sink: str) -> TableFormat:
-        """Return the table of a sink."""
         return self._tables[sink]
 
     def _all_tables(self) -> list[TableFormat]:

@@ -29,7 +29,6 @@ class BatchReport:
     """Sinks that had this batch before."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as a dict for JSON."""
         return asdict(self)
 
 
@@ -49,7 +48,6 @@ class Totals:
     newest_ms: int = -1
 
     def add(self, batch: BatchReport) -> None:
-        """Count a batch unless it was counted before."""
         if batch.app == self.app and batch.version <= self.last_version:
             return
         self.app = batch.app
@@ -67,10 +65,8 @@ class Totals:
         self.newest_ms = max(self.newest_ms, batch.newest_ms)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the totals as a dict for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Totals:
-        """Read a dict that `as_dict` made."""
         return cls(**found)

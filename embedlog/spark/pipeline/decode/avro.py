@@ -54,7 +54,6 @@ class AvroDecoder:
         self._writers: dict[int, Any] = {}
 
     def parse(self, value: bytes) -> Any:
-        """Return the record, resolved to the frozen schema."""
         import pyarrow as pa
         from fastavro import schemaless_reader
 

@@ -37,11 +37,7 @@ class RegisteredSchema(NamedTuple):
 
 
 def split(value: bytes) -> tuple[int, bytes]:
-    """Return the schema id and the rest of the value.
-
-    Raises:
-        DecodeError: there is no header.
-    """
+    """Return the schema id and the rest of the value. Raises DecodeError if there is no header."""
     if len(value) < 5 or value[0] != 0:
         raise DecodeError(f"no Confluent header: begins with {bytes(value[:5])!r}")
     return int.from_bytes(value[1:5], "big"), value[5:]

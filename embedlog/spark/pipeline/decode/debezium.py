@@ -19,7 +19,6 @@ class Change(NamedTuple):
 
     @property
     def is_delete(self) -> bool:
-        """Whether the row's key was deleted."""
         return self.operation == _DELETE
 
 

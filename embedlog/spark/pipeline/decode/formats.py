@@ -30,7 +30,6 @@ class RawDecoder:
     schema = RAW
 
     def parse(self, value: bytes) -> Any:
-        """Return a row with the column `value`."""
         return {"value": value}
 
 

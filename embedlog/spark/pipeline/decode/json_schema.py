@@ -48,7 +48,6 @@ class JsonSchemaDecoder:
         self._by_id: dict[int, Any] = {}
 
     def parse(self, value: bytes) -> Any:
-        """Return the validated object."""
         if self._registry is not None:
             number, value = split(value)
             row = parse_json(value)

@@ -66,7 +66,6 @@ class ProtobufDecoder:
         self._checked: set[int] = set()
 
     def parse(self, value: bytes) -> Any:
-        """Return the message as a dict."""
         if self._registry is not None:
             number, rest = split(value)
             _, value = split_message_indexes(rest)

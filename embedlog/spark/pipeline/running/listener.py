@@ -42,7 +42,6 @@ class ProgressListener(StreamingQueryListener):
         """Ignored: the runner notes the start."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """A batch is done."""
         if event.progress.name != self._name:
             return
         newest_ms = self._state.totals().newest_ms
@@ -57,5 +56,4 @@ class ProgressListener(StreamingQueryListener):
         """Ignored: an idle query has no new numbers."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """A run is over; the runner reports how."""
         self._ended.add(str(event.runId))

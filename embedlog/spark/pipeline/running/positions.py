@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
+from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
+from embedlog.spark.offsets import Positions, from_json, to_json
 from embedlog.spark.pipeline.errors import ProjectError
 
-Positions: TypeAlias = dict[tuple[str, int], int]
-"""(topic, partition) -> offset."""
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 def parse_offsets(text: str) -> Positions:
@@ -19,22 +21,14 @@ def parse_offsets(text: str) -> Positions:
         ProjectError: the text has another form.
     """
     try:
-        found = json.loads(text)
-        return {
-            (str(topic), int(partition)): int(offset)
-            for topic, partitions in found.items()
-            for partition, offset in partitions.items()
-        }
-    except (ValueError, AttributeError, TypeError):
+        return from_json(json.loads(text))
+    except ValueError:
         raise ProjectError(f'expected offsets such as {{"topic":{{"0":23}}}}, got {text}') from None
 
 
 def offsets_json(positions: Positions) -> str:
     """Return the JSON of positions."""
-    made: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(positions.items()):
-        made.setdefault(topic, {})[str(partition)] = offset
-    return json.dumps(made)
+    return json.dumps(to_json(positions))
 
 
 def committed_end(checkpoint: str) -> Positions:
@@ -55,3 +49,12 @@ def committed_end(checkpoint: str) -> Positions:
     if len(lines) != 3:
         raise ProjectError(f"{path}: {len(lines)} lines, one source is expected")
     return parse_offsets(lines[2])
+
+
+def within(key: TopicPartition, start: int, end: int) -> Column:
+    """Return the condition that a record is in [start, end) of a partition."""
+    from pyspark.sql import functions as f
+
+    topic, partition = key
+    is_of = (f.col("topic") == topic) & (f.col("partition") == partition)
+    return is_of & (f.col("offset") >= start) & (f.col("offset") < end)

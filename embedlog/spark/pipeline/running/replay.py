@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embedlog.runtime import real_runtime
+from embedlog.spark.offsets import Positions
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport
 from embedlog.spark.pipeline.columns import COORDINATES
 from embedlog.spark.pipeline.errors import ProjectError, ReplayRefused
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
 from embedlog.spark.pipeline.running.positions import (
-    Positions,
     committed_end,
     offsets_json,
     parse_offsets,
+    within,
 )
 from embedlog.spark.pipeline.running.state import StateDirectory
 from embedlog.spark.pipeline.running.topics import read_batch
@@ -111,8 +112,7 @@ class Replayer:
         return self._run(records.where(self._condition(wanted, ends)), "replay")
 
     def redrive(self, where: str = "true", limit: int | None = None) -> BatchReport:
-        """Try dead letters again, the oldest first: those for which the SQL expression `where` is
-        true.
+        """Try the dead letters again for which the SQL expression `where` is true, oldest first.
 
         Letters with `dead_letters.max_attempts` attempts stay. A record that fails again becomes a
         letter with one attempt more.
@@ -192,16 +192,11 @@ class Replayer:
         is_upsert = any(each.mode != "append" for each in self.project.sinks)
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
         chosen = f.lit(False)
-        for (topic, partition), limit in self._limit.items():
-            if starts and (topic, partition) not in starts:
+        for key, limit in self._limit.items():
+            if starts and key not in starts:
                 continue
-            end = limit if is_upsert else ends.get((topic, partition), limit)
-            chosen = chosen | (
-                (f.col("topic") == topic)
-                & (f.col("partition") == partition)
-                & (f.col("offset") >= starts.get((topic, partition), 0))
-                & (f.col("offset") < end)
-            )
+            end = limit if is_upsert else ends.get(key, limit)
+            chosen = chosen | within(key, starts.get(key, 0), end)
         times = f.unix_millis("timestamp")
         if wanted.from_time is not None:
             chosen = chosen & (times >= _milliseconds(wanted.from_time))

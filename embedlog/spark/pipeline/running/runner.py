@@ -105,7 +105,6 @@ class Runner:
         return self._state.totals()
 
     def stop(self) -> None:
-        """Request a graceful stop."""
         self._is_stopping = True
 
     def _start(self, available_now: bool | None) -> StreamingQuery:

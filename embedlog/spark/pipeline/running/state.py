@@ -22,7 +22,10 @@ _EVENTS_MAX = 16 * 1024 * 1024
 
 
 class StateDirectory:
-    """Reads and writes a state directory. Only the process that runs the pipeline may write."""
+    """Reads and writes a state directory. Only the process that runs the pipeline may write.
+
+    `status` and `progress` are empty before the first batch.
+    """
 
     def __init__(self, path: str, runtime: Runtime | None = None) -> None:
         self.path = path
@@ -31,11 +34,9 @@ class StateDirectory:
 
     @property
     def checkpoint(self) -> str:
-        """Spark's checkpoint directory."""
         return f"{self.path}/checkpoint"
 
     def now_ms(self) -> int:
-        """Return the wall time."""
         return self._runtime.clock.wall_ms()
 
     def query_id(self) -> str:
@@ -57,11 +58,9 @@ class StateDirectory:
         make_directory(self._files, self.path, sync=True)
 
     def status(self) -> dict[str, Any]:
-        """Return the facts of status.json; empty before the first batch."""
         return self._facts("status.json")
 
     def totals(self) -> Totals:
-        """Return the totals of all batches."""
         found = self.status().get("totals")
         return Totals.from_dict(found) if found else Totals()
 
@@ -90,7 +89,6 @@ class StateDirectory:
         write_whole(self._files, f"{self.path}/progress.json", text, sync=False)
 
     def event(self, kind: str, facts: Mapping[str, Any], name: str = "events.jsonl") -> None:
-        """Append a line to a file of events."""
         self.make()
         path = f"{self.path}/{name}"
         line = json.dumps({"at_ms": self.now_ms(), "event": kind, **facts}, default=str)

@@ -45,8 +45,7 @@ def replace(
     part: str = ROWS,
     partition_by: Sequence[str] = (),
 ) -> tuple[list[DataFile], list[DataFile], int]:
-    """Stage a replay's changes; return the files to add, the files to remove, and the new rows'
-    count.
+    """Stage a replay's changes; return the files to add and to remove, and the count of new rows.
 
     `names` are the columns of the coordinates in this table.
 

@@ -41,9 +41,7 @@ def write_topic(
 
 
 def as_topic_rows(sink: Sink, rows: DataFrame) -> DataFrame:
-    """Return key, value, headers and topic of rows. The value is the row as JSON unless a column
-    `value` exists.
-    """
+    """Return rows as key, value, headers and topic; without a column `value`, a row's JSON."""
     from pyspark.sql import functions as f
 
     own = [name for name in rows.columns if name not in (*INTERNAL, BROKEN)]

@@ -37,8 +37,7 @@ _NEW = "_is_new"
 def upsert(
     sink: Sink, table: TableFormat, rows: DataFrame, key: CommitKey
 ) -> tuple[list[DataFile], list[DataFile], int]:
-    """Stage the buckets that `rows` touch; return the files to add, to remove, and the changes'
-    count.
+    """Stage the buckets that `rows` touch; return the files to add and to remove, and the changes.
 
     Raises:
         ProjectError: the rows lack a key or a column that orders them.

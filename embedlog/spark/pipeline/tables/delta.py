@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DeltaFormat:
-    """A Delta table at `path`. Its first commit makes it."""
+    """A Delta table of rows at `path`. Its first commit makes it. Implements `TableFormat`."""
 
     def __init__(
         self,
@@ -39,13 +39,11 @@ class DeltaFormat:
         self._reached = reached
 
     def version_of(self, app: str) -> int:
-        """Return the last version that `app` committed, or -1."""
         table = self._open()
         found = None if table is None else table.transaction_version(app)
         return -1 if found is None else found
 
     def files(self, part: str = ROWS) -> list[DataFile]:
-        """Return the files of the newest state; a Delta table has rows only."""
         table = self._open()
         if table is None or part != ROWS:
             return []
@@ -62,7 +60,6 @@ class DeltaFormat:
     def commit(
         self, key: CommitKey, adds: Sequence[DataFile], removes: Sequence[DataFile] = ()
     ) -> bool:
-        """See `TableFormat.commit`."""
         if self.version_of(key.app) >= key.version:
             return False
         library = self._library

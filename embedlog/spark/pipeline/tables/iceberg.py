@@ -24,7 +24,7 @@ _ATTEMPTS = 5
 
 
 class IcebergFormat:
-    """An Iceberg table whose files are in `path`. Its first commit makes it."""
+    """An Iceberg table of rows in `path`. Its first commit makes it. Implements `TableFormat`."""
 
     def __init__(
         self,
@@ -57,12 +57,10 @@ class IcebergFormat:
         self._catalog = load_catalog("embedlog", **given)
 
     def version_of(self, app: str) -> int:
-        """Return the last version that `app` committed, or -1."""
         table = self.table()
         return -1 if table is None else int(table.properties.get(_APP + app, -1))
 
     def files(self, part: str = ROWS) -> list[DataFile]:
-        """Return the files of the newest state; an Iceberg table has rows only."""
         table = self.table()
         if table is None or part != ROWS:
             return []
@@ -75,7 +73,6 @@ class IcebergFormat:
     def commit(
         self, key: CommitKey, adds: Sequence[DataFile], removes: Sequence[DataFile] = ()
     ) -> bool:
-        """See `TableFormat.commit`."""
         from pyiceberg.exceptions import CommitFailedException
 
         if self.version_of(key.app) >= key.version:

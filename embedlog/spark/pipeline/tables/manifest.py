@@ -64,7 +64,6 @@ class TableState:
     properties: dict[str, Any] = field(default_factory=dict)
 
     def apply(self, commit: Mapping[str, Any]) -> None:
-        """Apply `commit` to this state."""
         self.version = commit["version"]
         self.apps.pop(commit["app"], None)  # keeps the dict in the order of last commits
         self.apps[commit["app"]] = commit["app_version"]
@@ -79,7 +78,7 @@ class TableState:
 
 
 class ManifestTable:
-    """A Parquet table at `path`. Its first commit makes it."""
+    """A Parquet table at `path`. Its first commit makes it. Implements `TableFormat`."""
 
     def __init__(
         self,
@@ -95,7 +94,6 @@ class ManifestTable:
         """Called at each step of a commit; a test ends the work there."""
 
     def version_of(self, app: str) -> int:
-        """Return the last version that `app` committed, or -1."""
         return self.state().apps.get(app, -1)
 
     def files(self, part: str = ROWS) -> list[DataFile]:
@@ -104,7 +102,6 @@ class ManifestTable:
         return [self.data_file(each) for each in found if each["part"] == part]
 
     def parts(self) -> list[str]:
-        """Return the parts that have a file."""
         return sorted({each["part"] for each in self.state().files.values()})
 
     def commit(
@@ -232,7 +229,6 @@ class ManifestTable:
         }
 
     def data_file(self, entry: Mapping[str, Any]) -> DataFile:
-        """Return the file of an entry of the state."""
         return DataFile(
             f"{self.path}/{entry['path']}",
             entry["rows"],

@@ -29,7 +29,6 @@ class TableSnapshot:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of the Parquet files, oldest first."""
         return [each.path for each in self.files]
 
     def to_arrow(self) -> pa.Table:

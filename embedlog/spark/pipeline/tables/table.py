@@ -32,7 +32,6 @@ class CommitKey(NamedTuple):
 
     @property
     def directory(self) -> str:
-        """The name of the directory of the commit's files."""
         return f"{prefix(self.app)}{self.version:012d}"
 
 

@@ -126,7 +126,6 @@ class TaskFiles:
         self._done: list[StagedFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append the rows to the files of their partitions."""
         if not batch.num_rows:
             return
         if not self._partition_by:
@@ -136,7 +135,6 @@ class TaskFiles:
             self._append(partition, rows)
 
     def finish(self) -> list[StagedFile]:
-        """Make all files durable."""
         for name in list(self._open):
             self._close(name)
         return self._done
