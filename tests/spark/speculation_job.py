@@ -1,9 +1,9 @@
-"""A race of two attempts of one task, for each sink: the first one waits until it has lost.
+"""A race of two attempts of one task, for each sink: the first attempt waits until it has lost.
 
     python -m tests.spark.speculation_job MASTER DIRECTORY
 
-Prints a line of JSON for each sink: the attempts that have written, by task and number. The
-topic is `t` of DIRECTORY/log, the tables are DIRECTORY/parquet, and so on.
+Prints a line of JSON for each sink: the attempts that have written, by task and number. The topic
+is `t` of DIRECTORY/log, the tables are DIRECTORY/parquet, and so on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS, SIZE = 4_000, 1_000
-"""Half of a task's rows are more than what Spark holds back of them."""
+"""Half of a task's rows are more than Spark buffers of them."""
 TABLES = ("parquet", "delta", "iceberg")
 WAIT_MAX_S = 60.0
 
@@ -44,11 +44,11 @@ SETTINGS = {
 
 
 def main(master: str, directory: str) -> None:
-    """Run all of them, one after the other."""
+    """Run the races of all sinks, one after the other."""
     settings = {**SETTINGS, "spark.sql.warehouse.dir": f"{directory}/warehouse"}
     spark = open_session("races", master=master, **settings)
     while spark.sparkContext.defaultParallelism < 4:
-        time.sleep(0.05)  # until both hosts are there: attempts of a task are on two
+        time.sleep(0.05)  # until both hosts are there: the attempts of a task run on two
     base = Path(directory)
     _race(spark, base, "topic")
     for kind in TABLES:
@@ -72,9 +72,9 @@ def _race(spark: Any, base: Path, kind: str) -> None:
 
 
 def _rows(spark: Any, notes: str) -> Any:
-    """Two tasks; of task 0 the first attempt stops in the middle until all is committed.
+    """Two tasks; the first attempt of task 0 stops in the middle until the job is committed.
 
-    Others of it begin only then. Keys are a row's number and the attempt that made it.
+    Its other attempts begin only then. Keys are a row's number and the attempt that made it.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

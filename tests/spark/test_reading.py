@@ -1,4 +1,4 @@
-"""What a task reads when records go while it is at it, without Spark's JVM."""
+"""A task's read while its records are removed, without Spark's JVM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COUNT = 400
 
 
 class Interrupted:
-    """A slice that something happens to when a batch of it has been read."""
+    """A slice with a callback after its first batch."""
 
     def __init__(self, whole: DirectorySlice, happen: Callable[[], None]) -> None:
         self._whole = whole
@@ -68,7 +68,9 @@ def _read(part: Any, options: SourceOptions) -> list[int]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[tuple[Path, DirectorySlice, Callable[[], int]]]:
-    """A partition of several segments, a plan for all of it, and a way to lose the first half."""
+    """A partition of several segments, a plan for all of it, and a function that loses the first
+    half.
+    """
     with filled(tmp_path, {"t": [0]}) as cluster:
         partition = cluster.broker().core.replica_manager.partition("t", 0)
         with cluster.producer() as producer:

@@ -2,8 +2,8 @@
 
     python -m tests.spark.jobs.archiver_process LOG TABLE COMMIT_RECORDS [STEP NTH]
 
-Prints `ready` when there is a session, and `done`. With STEP it ends at once, without any clean-up,
-when that step is reached for the NTH time.
+Prints `ready` when it has a session, and `done` at the end. With STEP it dies, without any
+clean-up, when it reaches that step for the NTH time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STATUS = 70
 
 
 def main(log: str, table: str, commit_records: str, step: str = "", nth: str = "1") -> None:
-    """Archive what there is."""
+    """Archive the records that exist."""
     spark = open_session(
         "archiver",
         master="local[2]",

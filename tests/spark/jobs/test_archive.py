@@ -90,7 +90,7 @@ def test_retention_waits_for_the_archive(spark: Any, tmp_path: Path) -> None:
         partition = cluster.broker().core.replica_manager.partition("t", 0)
 
         def start() -> int:
-            # What Spark has planned to read is pinned, for ten minutes.
+            # A planned read pins its records for ten minutes.
             for pin in (log / ".exchange" / "pins").glob("*"):
                 pin.unlink()
             cluster.maintain()
@@ -149,7 +149,7 @@ def test_a_run_that_dies_anywhere_loses_and_doubles_nothing(
         archive(spark, topics, table, commit_records=30)
     assert _offsets(table) == {0: [*range(50)], 1: [*range(10)]}
     kept = {str(each) for each in (table / "data").rglob("*.parquet")}
-    assert kept == set(read_table(table).paths), "nothing is left of what was not committed"
+    assert kept == set(read_table(table).paths), "no uncommitted file is left"
 
 
 @pytest.mark.parametrize(("step", "kept"), [("archive: staged", 0), ("archive: committed", 30)])
@@ -285,7 +285,7 @@ def test_a_part_is_restored(spark: Any, tmp_path: Path) -> None:
 def test_a_difference_is_found_and_named(spark: Any, tmp_path: Path) -> None:
     with filled(tmp_path / "a", {"t": [100]}), filled(tmp_path / "b", {"t": [50]}) as other:
         with other.producer() as producer:
-            # Offset 50: a null and an empty value are not the same. 60 differs in its header.
+            # Offset 50: a null and an empty value differ. Offset 60 has another header.
             for n in range(50, 100):
                 key = None if n % 3 == 0 else b"k%d" % n
                 value = b"x" if n == 50 else b"v%d" % n

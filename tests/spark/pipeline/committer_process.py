@@ -1,8 +1,8 @@
-"""Commits batches to a table until all are in, and goes on where an earlier process was killed.
+"""Commits batches to a table until all are in; continues after a killed process.
 
     python -m tests.spark.pipeline.committer_process FORMAT PATH COUNT
 
-Prints `ready`, then each batch that is committed. No Spark: what tasks do is done here.
+Prints `ready`, then the number of each committed batch. Does the tasks' work itself, without Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableForma
 
 APP = "query"
 REPLACED_EVERY = 4
-"""Each batch of this many takes the files of the ones before away, and writes their rows anew."""
+"""Each batch with a multiple of this number removes the earlier batches' files and writes their
+rows again.
+"""
 
 
 def open_table(kind: str, path: str) -> TableFormat:
@@ -43,7 +45,7 @@ def main(kind: str, path: str, count: int) -> None:
     sweep(path, APP, after=done)
     print("ready", flush=True)
     for version in range(max(0, done), count):
-        # The last one that is in comes again, as after a crash before Spark's own commit.
+        # Repeat the last batch, as after a crash before Spark's own commit.
         key = CommitKey(APP, version)
         numbers, removes = [version], []
         if version % REPLACED_EVERY == REPLACED_EVERY - 1 and version > done:

@@ -1,4 +1,4 @@
-"""Lag, progress as Spark tells it, totals that count a batch once, and Prometheus."""
+"""Lag, Spark's progress, totals that count a batch once, and Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one-time writers staged goes when they die, and never while they are at work."""
+"""Staged files of one-time writers are removed after their death, and never while they work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ with at_work([table], key.app):
 
 @contextmanager
 def writer(kind: str, path: Path, *, does_commit: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in the middle of one-time work; killed at the end, if it was not before."""
+    """A process in the middle of one-time work; it is killed at the end at the latest."""
     command = [sys.executable, "-c", _WRITER, kind, str(path), str(does_commit)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
@@ -100,7 +100,7 @@ def test_a_writer_that_fails_leaves_nothing_and_others_alone(tmp_path: Path) -> 
     stage(table, other, [1])
     with pytest.raises(ZeroDivisionError), at_work([table], KEY.app):
         stage(table, KEY, [7])
-        assert sweep_dead(table) == 0, "it is at work, in this process"
+        assert sweep_dead(table) == 0, "its writer is at work in this process"
         raise ZeroDivisionError
     assert staged_files(tmp_path) == []
     assert {each.name for each in (tmp_path / "data").iterdir()} == {other.directory}

@@ -117,7 +117,7 @@ def test_killed_at_a_step_a_batch_is_in_the_table_once(
     assert plain(rows(table, dead_letters=True), "offset") == [(2,)]
     assert (totals.read, totals.dead) == (4, 1)
     live = {Path(p) for d in (False, True) for p in read_table(table, dead_letters=d).paths}
-    assert set(table.rglob("*.parquet")) == live, "what was staged and not committed is swept"
+    assert set(table.rglob("*.parquet")) == live, "uncommitted files are swept"
 
 
 def test_sql_that_cannot_be_analysed_names_its_transform(spark: Any, tmp_path: Path) -> None:

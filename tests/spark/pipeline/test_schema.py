@@ -1,4 +1,4 @@
-"""The gate: what fits a frozen schema goes through with its value, what does not is an error."""
+"""The gate: values that fit a frozen schema pass unchanged, others are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of the attempts of a task, the files of those that won stay, and nothing else, however late."""
+"""Only the files of the winning attempts of a task stay, however late the others write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of each format: appends, upserts, histories, replays, and runs that are ended midway."""
+"""Tables of each format: appends, upserts, histories, replays, and interrupted runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS = ("parquet", "delta", "iceberg")
 
 
 def rows(kind: str, path: Path) -> list[dict[str, Any]]:
-    """What the format's own reader sees."""
+    """The rows that the format's own reader sees."""
     found: list[dict[str, Any]]
     if kind == "parquet":
         found = read_table(path).to_arrow().to_pylist()
@@ -47,7 +47,7 @@ def made(tmp_path: Path, kind: str, **sink: Any) -> Project:
 
 
 class Batches:
-    """Batches of one query, and the log that they are read from."""
+    """Batches of one query, and the log that holds their records."""
 
     def __init__(self, spark: Any, project: Project) -> None:
         self.spark = spark
@@ -56,7 +56,7 @@ class Batches:
         self.version = 0
 
     def put(self, *changes: tuple[int, Any]) -> list[SampleRecord]:
-        """The records of (id, amount); amount None: a tombstone."""
+        """The records of (id, amount); for amount None, a tombstone."""
         found = [
             record(
                 len(self.log) + n,
@@ -115,7 +115,7 @@ def test_a_batch_that_was_ended_anywhere_is_in_the_table_once(
 
 
 class KilledError(Exception):
-    """The end of a run in the middle of a step."""
+    """Ends a run in the middle of a step."""
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -233,7 +233,7 @@ def test_letters_are_redriven_once_and_no_more_often_than_allowed(
         record(2, b"nonsense", b"3"),
     ]
     batches.run_records(bad)
-    # The schema is mended: the amount may be text, too.
+    # The schema is mended: the amount may be text as well.
     mended = project(
         tmp_path,
         decode={"format": "json", "schema": "order.json", "maps": [_mend],
@@ -257,7 +257,7 @@ def test_letters_are_redriven_once_and_no_more_often_than_allowed(
 def test_a_redrive_that_is_ended_midway_loses_no_letter(
     spark: Any, tmp_path: Path, step: str
 ) -> None:
-    """The letters are in the first sink's table; they stay until the other one has the rows."""
+    """The letters stay in the first sink's table until the other sink has the rows."""
     sinks = [
         {"name": "orders", "type": "parquet", "path": "table"},
         {"name": "other", "type": "delta", "path": "other"},

@@ -1,4 +1,5 @@
-"""A streaming query for tests that kill it: files of numbers to a topic, until all are written.
+"""A streaming query for tests that kill it: writes files of numbers to a topic until all are
+written.
 
     python stream_job.py DATA SOURCE CHECKPOINT SEED
 
@@ -18,7 +19,6 @@ from embedlog.spark.pipeline.running.spark_session import open_session
 
 
 def main() -> None:
-    """Run the query to its end."""
     data, source, checkpoint, seed = sys.argv[1:]
     spark = open_session(
         "killed",
