@@ -206,7 +206,9 @@ class SourceOptions:
             subscription=subscription,
             starting=starting,
             ending=ending,
-            timestamp_strategy=_strategy(given),
+            timestamp_strategy=given.choice(
+                "startingOffsetsByTimestampStrategy", "error", get_args(Strategy)
+            ),
             include_headers=given.boolean("includeHeaders", False),
             min_partitions=given.positive("minPartitions", PARTITION_MAX),
             max_records_per_partition=given.positive("maxRecordsPerPartition"),
@@ -445,10 +447,6 @@ def _checked_pattern(text: str) -> str:
     except (re.error, OverflowError, RecursionError) as error:
         raise IllegalArgument(f"subscribePattern {text!r} is no pattern: {error}") from error
     return text
-
-
-def _strategy(given: _Given) -> Strategy:
-    return given.choice("startingOffsetsByTimestampStrategy", "error", get_args(Strategy))
 
 
 def _check_kafka(settings: Mapping[str, str]) -> None:

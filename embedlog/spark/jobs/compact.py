@@ -10,14 +10,14 @@ after an hour, like its other removed files; in an Iceberg table they stay for i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.packing import filled, new_key, pack_files
+from embedlog.spark.jobs.packing import Pack, filled, new_key, pack_files
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
@@ -31,14 +31,6 @@ TARGET_BYTES = 256 << 20
 _ATTEMPTS = 5
 _LEVELS_FROM = 2
 """Levels of a path below the table: `data`, the directory of a commit, then partitions."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pack:
-    """Files that become one file at `path`."""
-
-    sources: tuple[DataFile, ...]
-    path: str
 
 
 def compact(
@@ -97,26 +89,23 @@ def _try(
     return replace(report, counts=counts)
 
 
-def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: int) -> list[_Pack]:
+def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: int) -> list[Pack]:
     """Return groups of neighbouring small files; a single file stays as it is."""
     groups: dict[tuple[Any, ...], list[DataFile]] = {}
     for file in files:
+        # The directories between a commit's and the file: a partition, or a bucket.
+        levels = tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
         if file.size_bytes * 2 < target_bytes:
-            groups.setdefault((file.part, file.partition, _levels(path, file)), []).append(file)
+            groups.setdefault((file.part, file.partition, levels), []).append(file)
     packs = []
     for (_, _, levels), members in groups.items():
         directory = "/".join((path, "data", key.directory, *levels))
         for some in filled(members, target_bytes):
-            packs.append(_Pack(tuple(some), new_file(directory)))
+            packs.append(Pack(tuple(some), new_file(directory)))
     return packs
 
 
-def _levels(path: str, file: DataFile) -> tuple[str, ...]:
-    """Return the directories between a commit's and the file: a partition, or a bucket."""
-    return tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
-
-
-def _pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
+def _pack(stage: str, pack: Pack) -> Mapping[str, Any]:
     """Copy the rows of some files into one durable file in `stage`, in bounded memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq

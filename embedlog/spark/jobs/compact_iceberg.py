@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.packing import filled, new_key, pack_files
+from embedlog.spark.jobs.packing import Pack, filled, new_key, pack_files
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.tables.iceberg import IcebergFormat, path_of
@@ -25,15 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
-class _Pack:
-    """Files that become one file at `path`, with the columns of the table's schema `schema_id`."""
+@dataclass(frozen=True)
+class IcebergPack(Pack):
+    """A pack whose file has the columns of the table's schema `schema_id`."""
 
     table: str
     options: Mapping[str, str]
     schema_id: int
-    sources: tuple[DataFile, ...]
-    path: str
 
 
 def compact_iceberg(
@@ -61,7 +59,8 @@ def compact_iceberg(
     packs = packs_of(table, path, options, key, target_bytes)
 
     def check() -> None:
-        if _schema_id(format) != packs[0].schema_id:
+        table = format.table()
+        if table is None or table.schema().schema_id != packs[0].schema_id:
             # Columns that were dropped meanwhile must not come back with our files.
             raise TableConflict(f"{path}: another commit changed the schema")
 
@@ -73,7 +72,7 @@ def compact_iceberg(
 
 def packs_of(
     table: Table, path: str, options: Mapping[str, str], key: CommitKey, target_bytes: int
-) -> list[_Pack]:
+) -> list[IcebergPack]:
     """Return groups of small files of one partition, sorted by name; a single file stays."""
     groups: dict[str, list[DataFile]] = {}
     for task in table.scan().plan_files():
@@ -91,16 +90,11 @@ def packs_of(
         members.sort(key=lambda each: each.path)
         for some in filled(members, target_bytes):
             where = new_file(f"{path}/data/{key.directory}")
-            packs.append(_Pack(path, options, schema_id, tuple(some), where))
+            packs.append(IcebergPack(tuple(some), where, path, options, schema_id))
     return packs
 
 
-def _schema_id(format: IcebergFormat) -> int:
-    table = format.table()
-    return -1 if table is None else table.schema().schema_id
-
-
-def copy_pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
+def copy_pack(stage: str, pack: IcebergPack) -> Mapping[str, Any]:
     """Copy the rows of some files into one durable file in `stage`, one file in memory at a time.
 
     A conflict is returned, not raised: after an exception Spark would repeat the attempt in vain.

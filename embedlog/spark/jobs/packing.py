@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
@@ -19,14 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Pack(Protocol):
-    """Files that become one file at `path`. Can be pickled."""
+@dataclass(frozen=True)
+class Pack:
+    """Files that become one file at `path`."""
 
-    @property
-    def sources(self) -> tuple[DataFile, ...]: ...
-
-    @property
-    def path(self) -> str: ...
+    sources: tuple[DataFile, ...]
+    path: str
 
 
 P = TypeVar("P", bound=Pack)

@@ -27,7 +27,7 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
-from embedlog.spark.jobs.topics import partitions_of
+from embedlog.spark.jobs.topics import partitions_of, stored_topic_id
 from embedlog.spark.sink.options import CODECS
 from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
 from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
@@ -202,15 +202,9 @@ class _Job:
         return self._runtime.random.uuid().hex()
 
 
-_NOTHING = {
-    "segments": 0,
-    "rewritten": 0,
-    "records": 0,
-    "erased": 0,
-    "superseded": 0,
-    "bytes_before": 0,
-    "bytes_after": 0,
-}
+_NOTHING = dict.fromkeys(
+    ("segments", "rewritten", "records", "erased", "superseded", "bytes_before", "bytes_after"), 0
+)
 _OF_ATTEMPT = ("segments", "records", "bytes_before", "bytes_after")
 """Counts that begin at 0 again when a partition with refused segments is rewritten as a whole."""
 
@@ -243,7 +237,10 @@ def _rewrite_share(
     runtime = real_runtime()
     with embedlog.open_reader(path) as reader:
         part = reader.partition(*share.key)
-        topic_id = _topic_id(path, share.key)
+        try:
+            topic_id = stored_topic_id(path, share.key).hex()
+        except (FileNotFoundError, CorruptRecord):
+            topic_id = ""
         latest = _latest(part, share.bases[-1]) if is_compacting else None
     rewriter = Rewriter(rules, latest)
     name = runtime.random.uuid().hex()
@@ -269,17 +266,6 @@ def _rewrite_share(
             "bytes_after": sum(each.size for each in made),
         },
     }
-
-
-def _topic_id(path: str, key: TopicPartition) -> str:
-    from embedlog.storage import paths
-    from embedlog.storage.state_files import partition_metadata
-
-    name = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
-    try:
-        return partition_metadata.decode(real_runtime().files.read(name), name).hex()
-    except (FileNotFoundError, CorruptRecord):
-        return ""
 
 
 def _latest(part: Any, last_base: int) -> dict[bytes, int]:

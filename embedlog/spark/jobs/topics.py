@@ -78,11 +78,9 @@ class JobTopics:
                 for name in self.names:
                     ids[name] = uuid_to_text(found[name].topic_id)
                 return ids
-            files = real_runtime().files
             for name in self.names:
-                directory = paths.log_directory(self.path, TopicPartition(name, 0))
-                file = f"{directory}/{paths.PARTITION_METADATA}"
-                ids[name] = uuid_to_text(partition_metadata.decode(files.read(file), file))
+                key = TopicPartition(name, 0)
+                ids[name] = uuid_to_text(stored_topic_id(self.path, key))
         except (KeyError, FileNotFoundError):
             raise errors.UnknownTopicOrPartition(f"no topic {name!r} in {self.place}") from None
         return ids
@@ -138,6 +136,17 @@ def partitions_of(path: str, topics: Sequence[str], *, internal: bool) -> list[T
                 raise errors.UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
             found += [TopicPartition(topic, number) for number in numbers]
     return found
+
+
+def stored_topic_id(path: str, key: TopicPartition) -> bytes:
+    """Return the topic's id from the directory of one partition.
+
+    Raises:
+        FileNotFoundError: the partition has no such file.
+        CorruptRecord: the file is damaged.
+    """
+    file = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
+    return partition_metadata.decode(real_runtime().files.read(file), file)
 
 
 def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:

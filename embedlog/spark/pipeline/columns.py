@@ -13,6 +13,7 @@ _error                        stage, rule and message of a dead letter; null for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from embedlog.spark.pipeline.errors import ProjectError
@@ -46,7 +47,12 @@ BROKEN = "_broken"
 KEPT = (*COORDINATES, "_timestamp")
 """Columns of `SELECT *` that a table keeps; the other ones would repeat decoded columns."""
 INTERNAL = tuple(each.name for each in META.fields)
-SOURCE = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+
+
+def kept_columns(names: Iterable[str]) -> list[str]:
+    """Return the columns of a transform's rows that a table keeps."""
+    hidden = {*INTERNAL, BROKEN} - set(KEPT)
+    return [name for name in names if name not in hidden]
 
 
 def with_meta(decoded: Struct) -> Struct:

@@ -18,12 +18,11 @@ TOML, or a Python file that assigns a dict of the same shape to `PROJECT`. TOML 
 from __future__ import annotations
 
 import runpy
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 from embedlog.runtime import real_runtime
@@ -231,17 +230,12 @@ def resolve(reference: Reference, directory: str) -> Callable[..., Any]:
         if place.endswith(".py"):
             found = _file_names(str(Path(directory, place))).get(name)
         else:
-            found = getattr(_module(place), name, None)
+            found = getattr(import_module(place), name, None)
     except (OSError, ImportError, SyntaxError) as error:
         raise ProjectError(f"{reference!r}: {error}") from None
     if not callable(found):
         raise ProjectError(f"{reference!r}: {place} has no function `{name}`")
     return found  # type: ignore[no-any-return]
-
-
-def _module(name: str) -> ModuleType:
-    __import__(name)
-    return sys.modules[name]
 
 
 def _file_names(path: str) -> dict[str, Any]:

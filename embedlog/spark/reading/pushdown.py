@@ -8,7 +8,7 @@ Spark filters again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,7 +42,6 @@ class Pruning:
     start: int = 0
     end: int = _MAX
     since_ms: int | None = None
-    is_empty: bool = field(default=False)
 
     def take(self, column: str, operation: type[Filter], values: set[Any]) -> bool:
         """Add a comparison; True if it is handled exactly."""

@@ -21,9 +21,7 @@ from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableForma
 
 APP = "query"
 REPLACED_EVERY = 4
-"""Each batch with a multiple of this number removes the earlier batches' files and writes their
-rows again.
-"""
+"""One batch in this many removes the earlier files and writes their rows again."""
 
 
 def open_table(kind: str, path: str) -> TableFormat:

@@ -1,4 +1,4 @@
-"""The manifest of a Parquet table: a commit happens once, or not at all, even if it is interrupted."""
+"""The manifest of a Parquet table: a commit happens once, or not at all, even if interrupted."""
 
 from __future__ import annotations
 

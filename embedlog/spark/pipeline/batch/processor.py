@@ -7,7 +7,6 @@ every sink gets every batch once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from embedlog.spark.pipeline.batch import transforms
@@ -18,6 +17,7 @@ from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
 from embedlog.spark.pipeline.sinks.replacing import ReplayScope
 from embedlog.spark.pipeline.sinks.topics import write_console, write_topic
 from embedlog.spark.pipeline.sinks.write import (
+    Reached,
     TableWrite,
     open_table,
     sweep_table,
@@ -30,8 +30,6 @@ from embedlog.spark.pipeline.tables.table import CommitKey, TableFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Reached = Callable[[str], None]
 
 
 class BatchProcessor:

@@ -63,14 +63,10 @@ def as_frame(spark: SparkSession, records: Sequence[SampleRecord]) -> DataFrame:
             "offset": pa.array([r.offset for r in records], pa.int64()),
             "timestamp": times.cast(pa.timestamp("us", tz="UTC")),
             "timestampType": pa.array([r.timestamp_type for r in records], pa.int32()),
-            "headers": pa.array([_header_dicts(r) for r in records], headers),
+            "headers": pa.array([list(r.headers) or None for r in records], headers),
         }
     )
     return spark.createDataFrame(table, RECORD_DDL)
-
-
-def _header_dicts(record: SampleRecord) -> list[dict[str, Any]] | None:
-    return [{"key": key, "value": value} for key, value in record.headers] or None
 
 
 def _from_directory(path: str, topics: Sequence[str], count: int) -> list[SampleRecord]:

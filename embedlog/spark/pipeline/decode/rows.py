@@ -61,7 +61,8 @@ class RowDecoder:
         except DecodeError as error:
             return Decoded({}, {"stage": stage, "rule": None, "message": str(error)})
         unknown = self._gate.unknown
-        return Decoded(columns, None, is_deleted, operation, _text(unknown) if unknown else None)
+        text = json.dumps(unknown, default=_plain, sort_keys=True) if unknown else None
+        return Decoded(columns, None, is_deleted, operation, text)
 
 
 def _key_columns(how: Key, key: bytes | None, schema: Struct) -> dict[str, Any]:
@@ -88,10 +89,6 @@ def _key_columns(how: Key, key: bytes | None, schema: Struct) -> dict[str, Any]:
     known = {each.name: each for each in schema.fields}
     chosen = tuple(known[name] for name in members if name in known)
     return Gate(Struct(chosen)).conform(members)
-
-
-def _text(unknown: Mapping[str, Any]) -> str:
-    return json.dumps(unknown, default=_plain, sort_keys=True)
 
 
 def _plain(value: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
@@ -51,9 +50,6 @@ class ProgressListener(StreamingQueryListener):
         if self._metrics is not None:
             self._metrics.progress(progress)
         self._on_progress(progress)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Ignored: an idle query has no new numbers."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         self._ended.add(str(event.runId))

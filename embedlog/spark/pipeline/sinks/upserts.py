@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from embedlog.spark.pipeline.columns import BROKEN, COORDINATES, INTERNAL, KEPT
+from embedlog.spark.pipeline.columns import COORDINATES, kept_columns
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat
@@ -46,7 +46,7 @@ def upsert(
 
     _check_columns(sink, rows)
     changes = rows.select(
-        *_own(rows), f.coalesce("_deleted", f.lit(False)).alias("_deleted")
+        *kept_columns(rows.columns), f.coalesce("_deleted", f.lit(False)).alias("_deleted")
     ).withColumn(BUCKET, _bucket(sink))
     touched = {each[0]: each[1] for each in changes.groupBy(BUCKET).count().collect()}
     if None in touched:
@@ -79,11 +79,6 @@ def _check_columns(sink: Sink, rows: DataFrame) -> None:
                 f"sink {sink.name!r}, mode {sink.mode}, needs the column {name!r}; its rows have "
                 f"{', '.join(rows.columns)}"
             )
-
-
-def _own(rows: DataFrame) -> list[str]:
-    hidden = {*INTERNAL, BROKEN} - set(KEPT)
-    return [name for name in rows.columns if name not in hidden]
 
 
 def _bucket(sink: Sink) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from embedlog.spark.pipeline.columns import BROKEN, COORDINATES, INTERNAL, KEPT
+from embedlog.spark.pipeline.columns import COORDINATES, kept_columns
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
 from embedlog.spark.pipeline.sinks.replacing import ReplayScope, replace
@@ -114,8 +114,7 @@ def rows_to_keep(rows: DataFrame, sink: Sink) -> DataFrame:
     """Return a table's columns: the rows' own, and the coordinates that the transform kept."""
     if not sink.tombstones and "_tombstone" in rows.columns:
         rows = rows.where("NOT _tombstone")
-    hidden = {*INTERNAL, BROKEN} - set(KEPT)
-    return rows.select(*[name for name in rows.columns if name not in hidden])
+    return rows.select(*kept_columns(rows.columns))
 
 
 def sweep_table(table: TableFormat, app: str) -> None:

@@ -33,6 +33,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,7 +183,7 @@ class ManifestTable:
         start_ms = self._runtime.clock.monotonic_ms()
         while True:
             try:
-                return _Closing(self._files.lock(f"{self._log}/lock"))
+                return closing(self._files.lock(f"{self._log}/lock"))
             except DirectoryLocked:
                 if self._runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
                     raise
@@ -252,19 +253,6 @@ class ManifestTable:
         if check.strip() != b"%08x" % zlib.crc32(line):
             raise CorruptRecord(path, 0, f"CRC {zlib.crc32(line):08x}, written {check[:16]!r}")
         return json.loads(line)
-
-
-class _Closing:
-    """A lock that the end of a `with` releases."""
-
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
-
-    def __enter__(self) -> None:
-        """Do nothing: the lock is held."""
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.close()
 
 
 def _is_commit(name: str) -> bool:
