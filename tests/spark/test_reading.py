@@ -37,8 +37,7 @@ class Interrupted:
     def __init__(self, whole: DirectorySlice, happen: Callable[[], None]) -> None:
         self._whole = whole
         self._happen = happen
-        self.topic, self.partition = whole.topic, whole.partition
-        self.start, self.end = whole.start, whole.end
+        self.range = whole.range
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
         return chunks.of_batches(self._batches())

@@ -11,6 +11,7 @@ from embedlog import OffsetAndMetadata
 from embedlog.common import TopicPartition
 from embedlog.errors import TimedOut
 from embedlog.runtime import real_runtime
+from embedlog.spark.offsets import OffsetRange
 from embedlog.spark.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -25,21 +26,18 @@ class BrokerSlice:
 
     bootstrap_servers: str
     settings: dict[str, str] = field(repr=False)
-    topic: str
-    partition: int
-    start: int
-    end: int
+    range: OffsetRange
     timeout_ms: int
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
         """Raises TimedOut if no broker returned records for `kafkaConsumer.pollTimeoutMs`."""
-        key = TopicPartition(self.topic, self.partition)
+        key = self.range.topic_partition
         clock = real_runtime().clock
         with embedlog.Consumer(self.bootstrap_servers, self.settings) as consumer:
             consumer.assign([key])
-            consumer.seek(key, self.start)
-            position, deadline = self.start, clock.monotonic_ms() + self.timeout_ms
-            while position < self.end:
+            consumer.seek(key, self.range.start)
+            position, deadline = self.range.start, clock.monotonic_ms() + self.timeout_ms
+            while position < self.range.end:
                 if chunks.has_headers:
                     for record in consumer.poll(_POLL_MS):
                         yield from chunks.add_record(record, record.timestamp_type)
@@ -56,10 +54,11 @@ class BrokerSlice:
                     )
 
     def remaining(self, offset: int) -> BrokerSlice | None:
-        key = TopicPartition(self.topic, self.partition)
+        key = self.range.topic_partition
         with embedlog.Consumer(self.bootstrap_servers, self.settings) as consumer:
             begin = consumer.beginning_offsets([key])[key]
-        return replace(self, start=begin) if offset < begin < self.end else None
+        is_left = offset < begin < self.range.end
+        return replace(self, range=replace(self.range, start=begin)) if is_left else None
 
 
 class BrokerAccess:
@@ -109,9 +108,8 @@ class BrokerAccess:
         """Do nothing: the brokers' own retention settings hold."""
 
     def slice(self, key: TopicPartition, start: int, end: int) -> BrokerSlice:
-        return BrokerSlice(
-            self._servers, self._settings, key.topic, key.partition, start, end, self._timeout_ms
-        )
+        range = OffsetRange(*key, start, end)
+        return BrokerSlice(self._servers, self._settings, range, self._timeout_ms)
 
     def close(self) -> None:
         self._consumer.close()

@@ -32,28 +32,12 @@ class DirectorySlice:
 
     range: PartitionRange
 
-    @property
-    def topic(self) -> str:
-        return self.range.topic
-
-    @property
-    def partition(self) -> int:
-        return self.range.partition
-
-    @property
-    def start(self) -> int:
-        return self.range.start
-
-    @property
-    def end(self) -> int:
-        return self.range.end
-
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
         return chunks.of_batches(self.range.batches())
 
     def remaining(self, offset: int) -> DirectorySlice | None:
         begin = self.range.log_start()
-        is_left = offset < begin < self.end
+        is_left = offset < begin < self.range.end
         return DirectorySlice(self.range._replace(start=begin)) if is_left else None
 
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from embedlog.common import TopicPartition
+from embedlog.spark.offsets import OffsetRange
 from embedlog.spark.options import SourceOptions
 
 if TYPE_CHECKING:
+    from embedlog.reader.partition_range import PartitionRange
     from embedlog.spark.access.arrow_chunks import ArrowChunks
 
 
@@ -20,16 +22,7 @@ class Slice(Protocol):
     """A range of offsets of one partition. Can be pickled."""
 
     @property
-    def topic(self) -> str: ...
-
-    @property
-    def partition(self) -> int: ...
-
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
+    def range(self) -> OffsetRange | PartitionRange: ...
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
         """Yield the Arrow batches that `chunks` fills; the last rows may wait for its `flush`.

@@ -194,12 +194,8 @@ def table_rows(kind: str, path: str) -> list[dict[str, Any]]:
         if DeltaTable.is_deltatable(path):
             found = pa.table(DeltaTable(path).to_pyarrow_dataset().to_table()).to_pylist()
     elif files.stat(f"{path}/catalog.sqlite") is not None:
-        from pyiceberg.catalog import load_catalog
-        from pyiceberg.exceptions import NoSuchTableError
+        from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
 
-        catalog = load_catalog("embedlog", type="sql", uri=f"sqlite:///{path}/catalog.sqlite")
-        try:
-            found = catalog.load_table("pipeline.rows").scan().to_arrow().to_pylist()
-        except NoSuchTableError:
-            found = []
+        table = IcebergFormat(path, {}).table()
+        found = [] if table is None else table.scan().to_arrow().to_pylist()
     return found

@@ -40,22 +40,17 @@ def _batches(
     from embedlog.spark.access.arrow_chunks import ArrowChunks
     from embedlog.spark.reading.columns import arrow_schema
 
-    chunks = ArrowChunks(
-        arrow_schema(schema),
-        part.topic,
-        part.partition,
-        part.start,
-        part.end,
-        size_max=options.max_batch_bytes,
-    )
+    whole, size_max = part.range, options.max_batch_bytes
+    key = TopicPartition(whole.topic, whole.partition)
+    columns = arrow_schema(schema)
+    chunks = ArrowChunks(columns, *key, whole.start, whole.end, size_max=size_max)
     remaining: Slice | None = part
     while remaining is not None:
         try:
             yield from remaining.arrow_batches(chunks)
             break
         except (OffsetOutOfRange, UnknownTopicOrPartition) as error:
-            key = TopicPartition(part.topic, part.partition)
-            loss = could_not_read(key, chunks.next_offset, part.end, group)
+            loss = could_not_read(key, chunks.next_offset, whole.end, group)
             if options.fail_on_data_loss:
                 raise loss from error
             _log.warning("%s", loss)

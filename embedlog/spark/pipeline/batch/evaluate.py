@@ -20,7 +20,7 @@ from embedlog.spark.pipeline.columns import (
 from embedlog.spark.pipeline.decode.formats import row_schema
 from embedlog.spark.pipeline.decode.task import decode_function
 from embedlog.spark.pipeline.errors import QualityFailed
-from embedlog.spark.pipeline.project import Project, Rule, Watermark, resolve
+from embedlog.spark.pipeline.project import Project, Rule, Transform, Watermark, resolve
 from embedlog.spark.pipeline.schema import all_nullable, ddl, to_json
 from embedlog.spark.pipeline.tables.table import CommitKey
 
@@ -70,8 +70,8 @@ class Evaluator:
         marks = Marks(before_ms, max(known, default=None))
         keep: list[Callable[[], None]] = []
 
-        def sessions(name: str, rows: DataFrame) -> DataFrame:
-            closed, kept = self._sessions(name).step(rows, key, marks, cached)
+        def sessions(transform: Transform, rows: DataFrame) -> DataFrame:
+            closed, kept = self._sessions(transform).step(rows, key, marks, cached)
             keep.append(kept)
             return closed
 
@@ -101,12 +101,11 @@ class Evaluator:
     def _rules(self, on: str) -> list[Rule]:
         return [each for each in self.project.rules if each.on == on]
 
-    def _sessions(self, name: str) -> SessionState:
-        (found,) = [each.sessions for each in self.project.transforms if each.name == name]
-        assert found is not None, name
-        assert self.project.watermark is not None, name
-        path = f"{self.project.state}/sessions_{name}"
-        return SessionState(path, found, self.project.watermark)
+    def _sessions(self, transform: Transform) -> SessionState:
+        assert transform.sessions is not None, transform
+        assert self.project.watermark is not None, transform
+        path = f"{self.project.state}/sessions_{transform.name}"
+        return SessionState(path, transform.sessions, self.project.watermark)
 
     def _report(self, judged: DataFrame, key: CommitKey) -> tuple[BatchReport, int | None]:
         """Count the input, and find its greatest event time if there is a watermark."""

@@ -15,11 +15,11 @@ INPUT = "input"
 
 
 def apply(
-    project: Project, rows: DataFrame, sessions: Callable[[str, DataFrame], DataFrame]
+    project: Project, rows: DataFrame, sessions: Callable[[Transform, DataFrame], DataFrame]
 ) -> dict[str, DataFrame]:
     """Return the frames of all transforms by name; `input` is the decoded rows.
 
-    `sessions(name, rows)` returns the closed sessions of the transform `name`.
+    `sessions(transform, rows)` returns the closed sessions of a transform.
 
     Raises:
         ProjectError: a transform cannot be analysed; names it.
@@ -38,7 +38,7 @@ def _one(
     project: Project,
     transform: Transform,
     last: DataFrame,
-    sessions: Callable[[str, DataFrame], DataFrame],
+    sessions: Callable[[Transform, DataFrame], DataFrame],
 ) -> DataFrame:
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import DataFrame
@@ -47,7 +47,7 @@ def _one(
         if transform.sql is not None:
             return last.sparkSession.sql(transform.sql)
         if transform.sessions is not None:
-            return sessions(transform.name, last)
+            return sessions(transform, last)
         assert transform.function is not None, transform
         made = resolve(transform.function, project.directory)(last)
     except (AnalysisException, ParseException) as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.batch.sessions import aggregate
 from embedlog.spark.pipeline.errors import ProjectError, brief
-from embedlog.spark.pipeline.project import Project, Rule
+from embedlog.spark.pipeline.project import Project, Rule, Transform
 from embedlog.spark.pipeline.sinks.write import rows_to_keep
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def check_frames(project: Project, empty: DataFrame) -> list[str]:
     views = transforms.apply(
         project,
         empty.drop("_error", "_value"),
-        lambda name, rows: _no_sessions(project, name, rows),
+        lambda transform, rows: _no_sessions(project, transform, rows),
     )
     output = views[transforms.source_of(project, None)]
     for rule in project.rules:
@@ -50,14 +50,14 @@ def check_frames(project: Project, empty: DataFrame) -> list[str]:
     return found
 
 
-def _no_sessions(project: Project, name: str, rows: DataFrame) -> DataFrame:
-    (sessions,) = [each.sessions for each in project.transforms if each.name == name]
-    assert sessions is not None, name
-    assert project.watermark is not None, name
+def _no_sessions(project: Project, transform: Transform, rows: DataFrame) -> DataFrame:
+    sessions = transform.sessions
+    assert sessions is not None, transform
+    assert project.watermark is not None, transform
     for column in (*sessions.key, project.watermark.column):
         if column not in rows.columns:
             raise ProjectError(
-                f"transform {name!r} needs the column {column!r}; there are "
+                f"transform {transform.name!r} needs the column {column!r}; there are "
                 f"{', '.join(rows.columns)}"
             )
     return aggregate(rows, sessions, project.watermark)

@@ -14,7 +14,7 @@ from embedlog.spark.pipeline.decode import foreign
 from embedlog.spark.pipeline.decode.confluent import (
     Registry,
     expect_kind,
-    row_of_envelope,
+    row_of,
     split,
 )
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
@@ -48,8 +48,7 @@ class AvroDecoder:
             raise ProjectError(f"{decode.schema}: {error}") from None
         if not isinstance(whole, Struct):
             raise ProjectError(f"{decode.schema}: a record is needed")
-        is_enveloped = decode.envelope == "debezium"
-        self.schema: Struct = row_of_envelope(whole, decode.schema) if is_enveloped else whole
+        self.schema: Struct = row_of(decode, whole)
         self._registry = Registry(decode) if decode.header == "confluent" else None
         self._writers: dict[int, Any] = {}
 

@@ -130,9 +130,11 @@ def expect_kind(schema: RegisteredSchema, *kinds: str) -> None:
         raise DecodeError(f"schema id {schema.id} is {schema.kind}, {kinds[0]} is expected")
 
 
-def row_of_envelope(schema: Any, path: str) -> Any:
-    """Return the type of the rows in a Debezium envelope, which is the type of `after`."""
+def row_of(decode: Decode, schema: Any) -> Any:
+    """Return the type of the rows in values of `schema`; of Debezium's envelope, take `after`."""
+    if decode.envelope != "debezium":
+        return schema
     after = next((each for each in schema.fields if each.name == "after"), None)
     if after is None or not hasattr(after.type, "fields"):
-        raise ProjectError(f"{path}: no Debezium envelope: `after` is no record")
+        raise ProjectError(f"{decode.schema}: no Debezium envelope: `after` is no record")
     return after.type

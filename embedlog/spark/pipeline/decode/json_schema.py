@@ -13,7 +13,7 @@ from embedlog.spark.pipeline.decode import foreign
 from embedlog.spark.pipeline.decode.confluent import (
     Registry,
     expect_kind,
-    row_of_envelope,
+    row_of,
     split,
 )
 from embedlog.spark.pipeline.decode.json_text import parse_json
@@ -42,8 +42,7 @@ class JsonSchemaDecoder:
         whole = _Types(document).convert(document, decode.schema)
         if not isinstance(whole, Struct):
             raise ProjectError(f"{decode.schema}: an object with `properties` is needed")
-        is_enveloped = decode.envelope == "debezium"
-        self.schema: Struct = row_of_envelope(whole, decode.schema) if is_enveloped else whole
+        self.schema: Struct = row_of(decode, whole)
         self._registry = Registry(decode) if decode.header == "confluent" else None
         self._by_id: dict[int, Any] = {}
 

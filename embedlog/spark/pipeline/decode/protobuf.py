@@ -18,7 +18,7 @@ from embedlog.spark.pipeline.decode.confluent import (
     RegisteredSchema,
     Registry,
     expect_kind,
-    row_of_envelope,
+    row_of,
     split,
     split_message_indexes,
 )
@@ -59,8 +59,7 @@ class ProtobufDecoder:
             raise ProjectError(f"{decode.schema}: {error}") from None
         self.message_type: Any = message_factory.GetMessageClass(self._descriptor)
         whole = _struct(self._descriptor, decode.schema, ())
-        is_enveloped = decode.envelope == "debezium"
-        self.schema: Struct = row_of_envelope(whole, decode.schema) if is_enveloped else whole
+        self.schema: Struct = row_of(decode, whole)
         self._name = decode.message
         self._registry = Registry(decode) if decode.header == "confluent" else None
         self._checked: set[int] = set()
