@@ -16,12 +16,12 @@ may do anything, even send the line to this very log.
 
 from __future__ import annotations
 
-from wire.logs import NamedLog, before_first_line
+from wire.logger import NamedLogger, before_first_line
 
 __all__ = ["Logger", "before_first_line"]
 
 
-class Logger(NamedLog):
+class Logger(NamedLogger):
     """The logger of one part of embedlog."""
 
     __slots__ = ()

@@ -1,6 +1,4 @@
-"""For all tests: locks check their order, and the time that Hypothesis takes says something of the
-machine alone.
-"""
+"""For all tests: locks check their order, and Hypothesis needs no time limit of its own."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 VIOLATIONS = Path(tempfile.mkdtemp(prefix="embedlog-locks-"))
-"""Where this process, and those it starts, tell of locks that were taken in a wrong order."""
-# Before anything of the package is imported: some locks are made then.
+"""Folder in which this process and its children record locks that were taken in a wrong order."""
+# Set before any import of the package, because some locks are made by imports.
 os.environ["EMBEDLOG_CHECK_LOCKS"] = str(VIOLATIONS)
 
-# To compile every module anew, and rewrite its asserts, takes ten seconds of each process that runs
-# tests, and a third of one of each that tests start: bytecode is kept, whatever the environment
-# says.
+# Keep bytecode whatever the environment says. Without it, each process that runs tests compiles
+# every module and rewrites its asserts in ten seconds; a process that a test starts takes a third
+# of a second.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -30,11 +28,11 @@ from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
 from tests.support import jvm  # noqa: E402
 from wire.net import poller  # noqa: E402
 
-# Also of the drivers that tests start.
+# The drivers that tests start inherit this path.
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(jvm.OPTIONS))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(jvm.options("spark")))
 
-# `wire` knows nothing of the ranks.
+# `wire` knows no ranks.
 poller.RLock = lambda: ranked_rlock(Rank.WAKER)  # type: ignore[misc,assignment]
 
 settings.register_profile(
@@ -45,12 +43,12 @@ settings.register_profile("brief", settings.get_profile("untimed"), max_examples
 
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
-"""Bytes: no test that is not slow takes more than a tenth of it."""
+"""Free bytes needed for tests in memory: no fast test takes more than a tenth of them."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where slow tests are left out, as in bare `pytest`, properties have fewer examples, and
-    directories lie in memory where there is room: to wait for the disk took a third of the time.
+    """Without slow tests, as in bare `pytest`, give properties fewer examples and keep directories
+    in memory if there is space. Waiting for the disk took a third of the time.
     """
     chosen = config.option.markexpr
     is_brief = "not slow" in chosen and " or " not in chosen
@@ -60,8 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first, from the last to the first of them: those of Spark, which
-    are the longest, are begun early, and what ends a run is short, on every core.
+    """Order files with slow tests first, and the last of them before all: Spark's tests take
+    longest and begin early, so that every core ends with short tests.
     """
     slow: dict[Path, int] = {}
     for item in items:
@@ -72,8 +70,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
-    """Of all that is collected nothing is garbage: to look for some took a fifth of the time, and
-    a tenth of that of the tests. They leave little: it is looked for less often.
+    """Collect no garbage during the collection, and less often after it. Collected tests are no
+    garbage; searching them took a fifth of the time here and a tenth in the tests, which leave
+    little.
     """
     gc.disable()
     try:
@@ -86,7 +85,9 @@ def pytest_collection() -> Iterator[object]:
 
 @pytest.fixture(autouse=True)
 def locks_are_taken_in_order() -> Iterator[None]:
-    """A violation fails the test, also in another thread, and where a handler swallowed it."""
+    """Fail the test for a violation, even in another thread, or if a handler swallowed
+    the error.
+    """
     yield
     told = [path.read_text() for path in VIOLATIONS.iterdir()]
     for path in VIOLATIONS.iterdir():
@@ -96,7 +97,7 @@ def locks_are_taken_in_order() -> Iterator[None]:
 
 @pytest.fixture
 def lock_violations(locks_are_taken_in_order: None) -> Iterator[list[str]]:
-    """For a test that means to violate the order: what was told of that in this process."""
+    """Return this process's violations to a test that violates the order on purpose."""
     from embedlog.runtime import lock_order
 
     lock_order.violations.clear()
@@ -112,11 +113,11 @@ def pytest_sessionfinish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Bare `pytest` runs in two processes, a file in one of them; who names tests, or a number of
-    processes, in those.
+    """Run bare `pytest` in two processes, each file in one of them. Named tests, or a given number
+    of processes, change this.
     """
     if "PYTEST_XDIST_WORKER" in os.environ or hasattr(config, "workerinput"):
-        return  # it is one of the two
+        return  # this is one of the two processes
     is_bare = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if is_bare and config.getoption("numprocesses", None) is None and not config.option.usepdb:
         config.option.numprocesses = 2

@@ -1,7 +1,6 @@
-"""Who may import whom, read from the source: the architecture chapter as failing tests.
+"""Which room may import which, read from the source: the architecture chapter as failing tests.
 
-Imports for the type checker alone count as any other: whoever reads a file has to know what its
-annotations name.
+Imports for the type checker count, because a reader of the file has to know these names.
 """
 
 from __future__ import annotations
@@ -41,23 +40,28 @@ FLOORS = (
     "wire",
     "wire.records",
 )
-"""The rooms of the house, the highest floor first. A module belongs to the room that names it most
-closely; `embedlog` is the front door alone. A room imports rooms of lower floors, and rooms of its
-own floor as long as they form no circle."""
+"""The rooms of the house, the highest floor first. A module belongs to the room with the longest
+matching name; `embedlog` is the front door alone. A room imports rooms of lower floors, and rooms
+of its own floor if they form no circle.
+"""
 
 THREAD_MAKERS = ("Thread", "start_new_thread")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_garbage_is_looked_for() -> Iterator[None]:
-    """In syntax trees there is none: to look at them took half of the time of these tests."""
+    """Turn the garbage collector off: it finds nothing in syntax trees and took half of
+    the time.
+    """
     gc.disable()
     yield
     gc.enable()
 
 
 class Import:
-    """One import statement: it runs with its module, with its function, or is for types alone."""
+    """One import statement, which runs with its module, in a function, or only for the type
+    checker.
+    """
 
     def __init__(
         self, file: str, line: int, module: str, names: tuple[str, ...], *, runs: bool
@@ -69,7 +73,7 @@ class Import:
         self.runs = runs
 
     def reaches(self, *prefixes: str) -> bool:
-        """Does it load `prefix`, something below it, or a name that is a module below it?"""
+        """Return whether it loads `prefix`, a module below it, or a name that is such a module."""
         targets = [self.module, *(f"{self.module}.{name}" for name in self.names)]
         return any(t == p or t.startswith(p + ".") for t in targets for p in prefixes)
 
@@ -107,7 +111,7 @@ def _imports(path: Path) -> list[Import]:
             module = ".".join([*base, *(node.module.split(".") if node.module else [])])
             note(node.lineno, module, tuple(alias.name for alias in node.names), runs)
         for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.expr):  # most of a tree, and no import in it
+            if not isinstance(child, ast.expr):  # most nodes of a tree, which contain no import
                 visit(child, runs)
 
     visit(ast.parse(path.read_text(), str(path)), True)
@@ -115,7 +119,7 @@ def _imports(path: Path) -> list[Import]:
 
 
 class House:
-    """Which module imports which, and in which room each is."""
+    """The imports of every module, and the room of each."""
 
     def __init__(self, files: dict[str, Path]) -> None:
         self.imports: dict[str, set[str]] = {}
@@ -127,7 +131,9 @@ class House:
                 found |= targets - {module}
 
     def circles(self) -> list[list[str]]:
-        """The modules that reach each other, in groups: strongly connected components (Tarjan)."""
+        """Return the groups of modules that reach each other: strongly connected components
+        (Tarjan).
+        """
         order: dict[str, int] = {}
         lowest: dict[str, int] = {}
         waiting: list[str] = []
@@ -154,7 +160,7 @@ class House:
         return found
 
     def arrows(self, circle: list[str]) -> str:
-        """Who imports whom in a circle, to be read by whoever has to cut it."""
+        """Return the imports within a circle, one module a line, as a message."""
         return "\n".join(
             f"{module} -> {', '.join(sorted(self.imports[module] & set(circle)))}"
             for module in circle
@@ -286,7 +292,7 @@ def test_replication_and_controller_do_not_know_each_other() -> None:
     _refuse(_all("embedlog/controller"), "embedlog.replication", "embedlog.broker")
 
 
-def test_runtime_stands_at_the_bottom() -> None:
+def test_runtime_imports_only_common_rooms() -> None:
     allowed = ("embedlog.runtime", "embedlog.runtime.pending", "embedlog.errors", "embedlog.common")
     _refuse(_all("embedlog/runtime"), "embedlog", allow=allowed)
 
@@ -296,7 +302,7 @@ def test_an_api_file_imports_no_other_api_file_and_no_storage() -> None:
     _refuse(apis, "embedlog.broker.apis", "embedlog.storage")
 
 
-def test_the_broker_knows_neither_who_serves_it_nor_who_asks_it() -> None:
+def test_the_broker_imports_neither_servers_nor_clients() -> None:
     _refuse(
         _all("embedlog/broker"), "embedlog.client", "embedlog.server", "embedlog.cluster.cluster"
     )
@@ -323,7 +329,7 @@ def test_nothing_imports_the_leaves() -> None:
     _refuse(inner, *leaves)
 
 
-def test_the_asyncio_clients_know_only_the_others() -> None:
+def test_the_asyncio_clients_know_only_the_blocking_clients() -> None:
     allowed = (
         "embedlog.aio",
         "embedlog.client",
@@ -338,7 +344,7 @@ def test_the_asyncio_clients_know_only_the_others() -> None:
     _refuse(outside, "asyncio")
 
 
-def test_wire_net_is_loaded_by_an_address_only() -> None:
+def test_only_an_address_loads_wire_net() -> None:
     allowed = (
         "embedlog/server/addresses.py",
         "embedlog/cluster/cluster.py",

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from _typeshed import StrPath
+
     from embedlog.errors import CorruptRecord
     from embedlog.reader.partition_range import PartitionRange
     from embedlog.runtime import Runtime
-    from embedlog.storage.directory.data_path import Path
     from embedlog.storage.foreign.segment import Batch
     from wire.records.record import Record
 
@@ -52,7 +53,7 @@ def _name_of(archive: str) -> str:
     return archive
 
 
-def open_reader(path: str | Path) -> LogDirectoryReader:
+def open_reader(path: StrPath) -> LogDirectoryReader:
     """Open the data directory at `path` for reading, whether a cluster has it open or not.
 
     >>> import embedlog, tempfile
@@ -72,7 +73,7 @@ def open_reader(path: str | Path) -> LogDirectoryReader:
 class LogDirectoryReader:
     """A read-only data directory. Each of its partitions may be used by one thread."""
 
-    def __init__(self, path: str | Path, *, runtime: Runtime | None = None) -> None:
+    def __init__(self, path: StrPath, *, runtime: Runtime | None = None) -> None:
         """See `open_reader`. `runtime` replaces clock and files: see `embedlog.testing`."""
         from embedlog.storage.directory.data_path import existing_directory
 

@@ -19,10 +19,8 @@ from embedlog.runtime.pending import Pending
 from embedlog.storage.directory.data_path import existing_directory
 from embedlog.storage.directory.meta_properties import node_id_of
 from embedlog.storage.staging import exchange
-from embedlog.storage.staging.exchange import Answer
-from embedlog.storage.staging.replacement_manifest import Replacement
-from embedlog.storage.staging.staging import tidy
-from embedlog.storage.state_files.staged_manifest import Manifest
+from embedlog.storage.staging.exchange import Answer, tidy
+from embedlog.storage.staging.manifest import Manifest, Replacement
 
 TIMEOUT_MS = 60_000
 _LOOK_MS = 10

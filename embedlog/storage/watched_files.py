@@ -1,8 +1,8 @@
-"""The files of one data directory of several: the first error of their disk is the last.
+"""The files of one of several data directories: the first error of their disk is the last.
 
-Kafka's LogDirFailureChannel. What a disk refuses for want of something (room, descriptors), and
-what says nothing of the disk (a name that is not there), is passed on and is no failure. After
-any other error nothing of the directory is read or written any more: every call is refused.
+Kafka's LogDirFailureChannel. A shortage (room, descriptors) is passed on and is no failure; nor is
+an error that says nothing of the disk, such as a missing name. After any other error the directory
+is neither read nor written: every call is refused.
 """
 
 from __future__ import annotations
@@ -29,24 +29,13 @@ if TYPE_CHECKING:
     from embedlog.common import T
     from embedlog.runtime.files import Bytes, DirectoryLock, File, Files, FileStat, Volume
 
-_HARMLESS = {
-    *HARMLESS_ERRORS,
-    EAGAIN,
-    EEXIST,
-    EINTR,
-    EISDIR,
-    ENAMETOOLONG,
-    ENOTEMPTY,
-    EXDEV,
-}
+_HARMLESS = {*HARMLESS_ERRORS, EAGAIN, EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOTEMPTY, EXDEV}
 _MISSING = (ENOENT, ENOTDIR)
-"""Harmless unless the directory itself is gone, as where a disk was unmounted."""
+"""Harmless unless the directory itself is missing, because its disk was unmounted."""
 
 
 class WatchedFiles:
-    """An `embedlog.runtime.files.Files` over another, of the directory at `path`."""
-
-    __slots__ = ("_files", "_on_failure", "boot_id", "descriptor_count_max", "failure", "path")
+    """An `embedlog.runtime.files.Files` around another, for the directory at `path`."""
 
     def __init__(self, files: Files, path: str, on_failure: Callable[[str, OSError], None]) -> None:
         """`on_failure(path, error)` is called once, with any lock held."""
@@ -56,10 +45,10 @@ class WatchedFiles:
         self.descriptor_count_max = files.descriptor_count_max
         self.boot_id = files.boot_id
         self.failure: OSError | None = None
-        """What the disk failed with; None while it works."""
+        """The error of the disk; None while it works."""
 
     def run(self, call: Callable[..., T], *arguments: object) -> T:
-        """Call the disk, and look at what it says."""
+        """Call the disk, and note its error if there is one."""
         if self.failure is not None:
             raise OSError(EIO, f"{self.path} is offline: {self.failure}")
         try:
@@ -115,8 +104,6 @@ class WatchedFiles:
 
 
 class _WatchedFile:
-    """An open file of the directory."""
-
     __slots__ = ("_file", "_watched")
 
     def __init__(self, watched: WatchedFiles, file: File) -> None:

@@ -1,8 +1,8 @@
-"""What one acknowledged record costs in process: calls of Python functions, and opcodes.
+"""The cost of one acknowledged record in process: calls of Python functions, and opcodes.
 
     python -m tests.benchmarks.calls [--list]
 
-Counted, not timed: the figures are the same on every machine. With --list each call is named.
+Counts instead of times: the figures are the same on every machine. --list prints each call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WARM_UP = 200
 
 
 class Counter:
-    """Counts what runs below a call, the call itself included."""
+    """Counts Python calls and opcodes of a call, the call itself included."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -30,7 +30,7 @@ class Counter:
             call()
         finally:
             sys.settrace(None)
-        # The lambda around it, and this end of the trace, are none of its own.
+        # The lambda and the end of the trace do not belong to the call.
         self.calls = [each for each in self.calls if "<lambda>" not in each]
 
     def _enter(self, frame: Any, event: str, _argument: object) -> Any:
@@ -46,7 +46,7 @@ class Counter:
 
 
 def measured(call: Callable[[], object]) -> Counter:
-    """What `call` costs once it has been made a few hundred times: the least of some runs."""
+    """Return the smallest count of some runs, after a few hundred calls as a warm-up."""
     for _ in range(_WARM_UP):
         call()
     found = []
@@ -58,7 +58,7 @@ def measured(call: Callable[[], object]) -> Counter:
 
 
 def trips(cluster: embedlog.Cluster) -> dict[str, Callable[[], object]]:
-    """What is counted, by name."""
+    """Return the counted calls, by name."""
     cluster.create_topic("events", 1)
     producer = cluster.producer()
     value = b"x" * 100

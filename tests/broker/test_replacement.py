@@ -1,4 +1,4 @@
-"""A rewriting handed over: to the owner of a directory, or made by whoever hands it over."""
+"""Replaced segments, handed to the owner of a directory or committed by the job itself."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from embedlog.errors import KafkaStorageError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
 from embedlog.spark.committer import commit
-from embedlog.storage.staging.replacement_manifest import Replacement
-from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.staging.manifest import Replacement
+from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
+from embedlog.storage.verification.directory import DirectoryCheck
 from tests.support.commits import expect_commits
 from wire.records.format import Codec
 
@@ -43,7 +43,7 @@ def _bases(path: str) -> list[int]:
 
 def rewritten(path: str, id: str) -> Replacement:
     writer = SegmentWriter(FILES, path, ZERO, job=id, writer="w")
-    rewriter = Rewriter(Rules(erased=[b"k1"], codec=Codec.GZIP))
+    rewriter = Rewriter(RewriteRules(erased=[b"k1"], codec=Codec.GZIP))
     made = [writer.write(base, rewriter) for base in _bases(path)[:-1]]
     return Replacement(id, ZERO, [each.file for each in made if each.file is not None])
 
@@ -74,7 +74,7 @@ def test_segments_are_swapped_in_and_readers_see_them(tmp_path: Path, is_owned: 
         assert found == expected
 
 
-def test_what_is_refused_says_why(tmp_path: Path) -> None:
+def test_refusals_say_why(tmp_path: Path) -> None:
     path = str(tmp_path / "data")
     with embedlog.open(path) as cluster:
         cluster.create_topic("t", 1)
@@ -98,9 +98,9 @@ print("done", flush=True)
 
 @pytest.mark.slow
 def test_a_process_killed_at_any_time_leaves_each_record_or_erases_it(tmp_path: Path) -> None:
-    """SIGKILL at a random moment, from the first batch that is read to the answer.
+    """SIGKILL at a random moment, from the first read batch to the answer.
 
-    How long a commit takes depends on the machine, so the moments follow what they meet.
+    The duration of a commit depends on the machine, so the moments adapt to it.
     """
     random, root = seeded(23), Path(__file__).resolve().parents[2]
     left, done, within_ms = [], 0, 220
@@ -134,6 +134,6 @@ def test_a_process_killed_at_any_time_leaves_each_record_or_erases_it(tmp_path: 
                 with suppress(KafkaStorageError):  # the first manifest is taken first
                     commit(path, replacement)
         assert _values(path) == expected
-        assert not list(Verification(FILES, path, lambda _: None).findings())
+        assert not list(DirectoryCheck(FILES, path, lambda _: None).findings())
     assert left.count(18) > 0, left
     assert done or left.count(0), left

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from embedlog import ConsumerRecord
 from wire.records.batch import RecordBatch
-from wire.records.decode.fast.lockstep import columns_of_batches
+from wire.records.decode.choose import columns_of_batches
 
 if TYPE_CHECKING:
     from wire.records.legacy import LegacyBatch
@@ -34,7 +34,7 @@ ROW_COUNT_MAX = 65_536
 _RECORDS_A_STEP = 10
 """Reading this many records with headers one by one takes as long as one step over all batches."""
 _STEP_COUNT_MAX = 1_000
-"""Batches with more records are decoded one at a time: see `wire.records.decode.fast.lockstep`."""
+"""Batches with more records are decoded one at a time: see `wire.records.decode.lockstep`."""
 
 
 class ArrowChunks:

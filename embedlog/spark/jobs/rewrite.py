@@ -29,8 +29,8 @@ from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import partitions_of, stored_topic_id
 from embedlog.spark.sink.options import CODECS
-from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
-from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
+from embedlog.storage.staging.manifest import Replacement, ReplacingFile
+from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
 from wire.records.errors import RecordsError
 
 _ATTEMPTS = 3
@@ -88,7 +88,7 @@ def rewrite(
     if not (erased or compact or compression is not None or batch_size or roll):
         raise ConfigError("keys, compact, compression, batch_size or roll: nothing is to be done")
     codec = None if compression is None else CODECS[compression]
-    rules = Rules(erased=erased, codec=codec, level=level, batch_size=batch_size)
+    rules = RewriteRules(erased=erased, codec=codec, level=level, batch_size=batch_size)
     job = _Job(spark, path, rules, compact=compact, timeout_ms=timeout_ms)
     for topic in topics:
         if topic in INTERNAL_TOPICS:
@@ -106,7 +106,7 @@ class _Job:
     """One run and its results by partition."""
 
     def __init__(
-        self, spark: SparkSession, path: str, rules: Rules, *, compact: bool, timeout_ms: int
+        self, spark: SparkSession, path: str, rules: RewriteRules, *, compact: bool, timeout_ms: int
     ) -> None:
         self._spark = spark
         self._path = path
@@ -165,7 +165,7 @@ class _Job:
         return Report("rewrite", counts, tuple(rows))
 
     def _run_wave(self, shares: Sequence[_Share]) -> None:
-        from embedlog.storage.staging import exchange, staging
+        from embedlog.storage.staging import exchange
 
         job = self._new_id()
         work = partial(_rewrite_share, self._path, self._rules, job, self._compact)
@@ -175,8 +175,8 @@ class _Job:
                 self._hand_over(shares[slot].key, found)
         finally:
             if not exchange.is_wanted(files, self._path, job):
-                staging.discard(files, self._path, job)
-            staging.tidy(files, self._path)
+                exchange.discard(files, self._path, job)
+            exchange.tidy(files, self._path)
 
     def _hand_over(self, key: TopicPartition, found: dict[str, Any]) -> None:
         counts = self._counts.setdefault(key, dict(_NOTHING))
@@ -232,7 +232,7 @@ def _shares(path: str, key: TopicPartition, is_whole: bool) -> Iterator[_Share]:
 
 
 def _rewrite_share(
-    path: str, rules: Rules, job: str, is_compacting: bool, share: _Share
+    path: str, rules: RewriteRules, job: str, is_compacting: bool, share: _Share
 ) -> dict[str, Any]:
     runtime = real_runtime()
     with embedlog.open_reader(path) as reader:

@@ -20,7 +20,7 @@ from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import partitions_of
 from embedlog.storage import paths
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.storage.verification.verified_segments import VerifiedSegment, read_state, write_state
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _verify(path: str, now_ms: int, share: tuple[TopicPartition, dict[str, Any]]
         nonlocal read
         read += size
 
-    verification = Verification(
+    verification = DirectoryCheck(
         real_runtime().files,
         path,
         progress,
@@ -165,7 +165,7 @@ def _verify(path: str, now_ms: int, share: tuple[TopicPartition, dict[str, Any]]
 def _size(path: str, key: TopicPartition) -> int:
     if key == _NO_PARTITION:
         return 0
-    return Verification(real_runtime().files, path, lambda _: None, key.__eq__).size()
+    return DirectoryCheck(real_runtime().files, path, lambda _: None, key.__eq__).size()
 
 
 def _of(known: dict[str, VerifiedSegment], key: TopicPartition) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.planning import subscribed
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from wire.records.batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _findings(access: DirectoryAccess, key: TopicPartition) -> Iterator[Row]:
     files = real_runtime().files
 
     def verify(chosen: TopicPartition) -> Iterator[CorruptRecord]:
-        return Verification(files, access.path, lambda _: None, chosen.__eq__).findings()
+        return DirectoryCheck(files, access.path, lambda _: None, chosen.__eq__).findings()
 
     # Every verification first checks the files that belong to no partition: report them only once.
     shared = set() if key == _NO_PARTITION else {str(each) for each in verify(_NO_PARTITION)}

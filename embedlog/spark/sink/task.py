@@ -16,8 +16,8 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.sink.encode import encode_batch
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.rows import Spreader, TopicRows, by_topic
-from embedlog.storage.staging.staging import StagedWriter
-from embedlog.storage.state_files.staged_manifest import StagedFile
+from embedlog.storage.staging.manifest import StagedFile
+from embedlog.storage.staging.writer import StagedWriter
 
 if TYPE_CHECKING:
     from embedlog.client.producer.batch import DeliveryFuture

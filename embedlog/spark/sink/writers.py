@@ -25,7 +25,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.options import SinkOptions, check_schema, parse, refuse_overwrite
 from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -130,20 +130,20 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 def _abort(options: SinkOptions, jobs: set[str]) -> None:
     if options.path:
-        from embedlog.storage.staging import exchange, staging
+        from embedlog.storage.staging import exchange
 
         files = real_runtime().files
         for job in sorted(jobs):
             if not exchange.is_wanted(files, options.path, job):
-                staging.discard(files, options.path, job)
-        staging.tidy(files, options.path)
+                exchange.discard(files, options.path, job)
+        exchange.tidy(files, options.path)
 
 
 def _sweep(path: str, application: str, version: int) -> None:
     """Remove files that killed attempts staged for this version and earlier ones."""
     if not application:
         return
-    from embedlog.storage.staging import exchange, staging
+    from embedlog.storage.staging import exchange
     from embedlog.storage.state_files import staged_layout
 
     files = real_runtime().files
@@ -152,8 +152,8 @@ def _sweep(path: str, application: str, version: int) -> None:
         number = job.removeprefix(prefix).partition("-")[0]
         is_old = job.startswith(prefix) and number.isdecimal() and int(number) <= version
         if is_old and not exchange.is_wanted(files, path, job):
-            staging.discard(files, path, job)
-    staging.tidy(files, path)
+            exchange.discard(files, path, job)
+    exchange.tidy(files, path)
 
 
 def _paths(messages: Sequence[WriterCommitMessage | None]) -> list[str]:

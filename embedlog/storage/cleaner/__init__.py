@@ -1,7 +1,10 @@
-"""Log compaction: of every key the last record stays (topics with cleanup.policy=compact).
+"""Log compaction: the last record of every key stays (topics with cleanup.policy=compact).
 
-    what is dirty enough     `dirty_range`    the last offset of each key    `offset_map`
-    one round, in slices     `round`          what stays of a batch          `filter`
-    transactions meanwhile   `transactions`   the new segment                `output`
-    which log, and when      `cleaner`        what it reads of settings      `settings`
+the choice of a log, the time      `cleaner`, by a broker's `settings`
+the dirty part of a log            `dirty_range`
+one round, in slices               `round`
+the last offset of each key        `offset_map`
+the rules for a batch              `filter`
+aborted batches and markers        `transactions`
+the new segment, and its swap      `output`
 """

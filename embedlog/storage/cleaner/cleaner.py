@@ -1,15 +1,8 @@
-"""Log compaction: of every key the last record stays (topics with cleanup.policy=compact).
+"""The cleaner of a directory's logs: it cleans the log with the largest share of dirty bytes first.
 
-The cleaner looks for the log with the largest share of dirty bytes, cleans it in one round, and
-looks again until none is worth a round. It works in slices of some milliseconds, in the thread
-that drives the scheduler, and has nothing to do while no compacted log changes.
-
-    cleaner_range          what is dirty, and whether a round is due
-    cleaner_round          map the keys, rewrite the segments, group by group
-    offset_map             key -> last offset
-    cleaner_transactions   what aborted batches and markers become
-    cleaner_filter         what stays of a batch
-    cleaner_output         the new segment, and the swap
+It cleans a log in one round, and repeats that until no log is worth a round. It works in slices of
+some milliseconds, in the thread that drives the scheduler, and has nothing to do while no compacted
+log changes.
 """
 
 from __future__ import annotations
@@ -21,48 +14,50 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage.cleaner.dirty_range import DirtyRange, dirty_range
 from embedlog.storage.cleaner.output import SegmentTooLarge
 from embedlog.storage.cleaner.round import CleaningRound, LogChanged
-from embedlog.storage.cleaner.settings import DefaultSettings as DefaultSettings
 from embedlog.storage.events import events
 from embedlog.storage.log_health import HARMLESS_ERRORS
 from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from embedlog.runtime import Clock
-    from embedlog.storage.cleaner.settings import Settings
-    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.cleaner.settings import CleanerSettings
     from embedlog.storage.log.log import Log
 
 
 class LogCleaner:
-    """Compacts the logs of one manager. Its calls exclude each other."""
+    """Compacts the logs of one directory. Its calls exclude each other."""
 
     def __init__(
         self,
-        manager: LogOwner,
-        settings: Settings,
+        logs: Callable[[], Sequence[Log]],
+        settings: CleanerSettings,
         clock: Clock,
+        *,
+        checkpoint: Callable[[], object],
         remove: Callable[[list[str], int], None],
     ) -> None:
-        """`remove` gets files to be removed, and after how many milliseconds."""
+        """`checkpoint` stores every log's `cleaned_offset`.
+
+        `remove` gets files to be removed, and after how many milliseconds.
+        """
+        self._logs = logs
+        self._checkpoint = checkpoint
         self._remove = remove
-        self._manager = manager
         self._settings = settings
         self._clock = clock
         self._lock = ranked_rlock(Rank.CLEANER)
         self._round: CleaningRound | None = None
         self._is_stopped = False
-        self.uncleanable: dict[Log, str] = {}
-        """Logs that are left alone since a round failed, and why; until they are opened again."""
-        self.uncleanable_since: dict[Log, int] = {}
-        """When that was, as wall time."""
+        self.uncleanable: dict[Log, tuple[int, str]] = {}
+        """Logs whose cleaning failed -> wall time and reason; left alone until opened again."""
 
     def run_once(self) -> int | None:
         """Do one slice of work; return milliseconds until the next.
 
-        None when nothing is due, nor will be before some log changes.
+        None if no log is due, nor will be before some log changes.
         """
         with self._lock:
             if self._is_stopped or not self._settings.log_cleaner_enable:
@@ -76,7 +71,7 @@ class LogCleaner:
     def finish_now(self) -> Iterator[int]:
         """Do every round that is due, a slice at a time; yield the bytes that each slice saves.
 
-        A round that the disk refuses, or that the log's changes end, is left to a later time.
+        If the disk refuses a round, or changes of the log end it, it is left to a later time.
         """
         while True:
             with self._lock:
@@ -97,17 +92,16 @@ class LogCleaner:
                 return
 
     def stop(self) -> None:
-        """End the round that is under way, and do nothing from here on."""
+        """End the round that is under way, and begin no other."""
         with self._lock:
             self._is_stopped = True
             self._end_round()
 
     def _begin(self) -> int | None:
-        """Begin a round on the log that needs it most; without one, say when to look again."""
+        """Begin a round on the log that needs it most; without one, return when to look again."""
         now_ms = self._clock.wall_ms()
-        logs = [log for log in self._manager.logs() if log.config.compact and log.failure is None]
+        logs = [log for log in self._logs() if log.config.compact and log.failure is None]
         self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
-        self.uncleanable_since = {log: self.uncleanable_since[log] for log in self.uncleanable}
         best: tuple[Log, DirtyRange] | None = None
         waits = []
         for log in logs:
@@ -119,7 +113,7 @@ class LogCleaner:
                 self._leave_alone(log, str(error))
                 continue
             except KafkaError as error:
-                # No descriptor for a segment. One that cannot be read for good stops the round.
+                # No descriptor for a segment. A segment that can never be read stops the round.
                 if not _is_harmless(error):
                     self._leave_alone(log, str(error))
                 waits.append(self._settings.log_cleaner_backoff_ms)
@@ -136,18 +130,17 @@ class LogCleaner:
             *best,
             now_ms=now_ms,
             map_size_max=int(size_max * settings.log_cleaner_io_buffer_load_factor),
-            checkpoint=self._manager.checkpoints.write_positions,
+            checkpoint=self._checkpoint,
             remove=self._remove,
         )
         return None
 
     def _continue(self, round: CleaningRound) -> int:
-        """Do a slice of the round; return milliseconds until the next."""
         size = round.progress.read + round.progress.written
         try:
             if round.step():
                 self._round = None
-                self._manager.checkpoints.write_positions()
+                self._checkpoint()
                 read, written = round.progress.read, round.progress.written
                 events.info(
                     "%s was compacted: %d bytes read, %d written",
@@ -167,7 +160,7 @@ class LogCleaner:
                 self._end_round()
                 return self._settings.log_cleaner_backoff_ms
         if round.log.chain.is_swapping:
-            return self._settings.log_cleaner_backoff_ms  # the disk is full just now
+            return self._settings.log_cleaner_backoff_ms  # the disk is full
         moved = round.progress.read + round.progress.written - size
         return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
 
@@ -177,18 +170,17 @@ class LogCleaner:
         self._end_round()
 
     def _leave_alone(self, log: Log, why: str) -> None:
-        self.uncleanable_since[log] = self._clock.wall_ms()
-        self.uncleanable[log] = why
+        self.uncleanable[log] = (self._clock.wall_ms(), why)
 
     def _end_round(self) -> None:
         round, self._round = self._round, None
         if round is None:
             return
-        with suppress(OSError):  # what is left is removed when the log is next opened
+        with suppress(OSError):  # the next open of the log removes the rest
             round.abandon()
 
 
 def _is_harmless(error: KafkaError | OSError) -> bool:
-    """Whether something ran short, and may not next time."""
+    """Whether something ran short that may not be short next time."""
     cause = error.__cause__ if isinstance(error, KafkaError) else error
     return isinstance(cause, OSError) and cause.errno in HARMLESS_ERRORS

@@ -1,4 +1,4 @@
-"""What compaction leaves of a batch, and a batch's fields as compaction needs them.
+"""The rules of compaction for a batch, and a batch's fields that it needs.
 
     record, at or above the round's end          stays, untouched
     of an aborted transaction                    goes
@@ -10,11 +10,11 @@
 
 The delete horizon (KIP-534): the first round that keeps a tombstone, or a marker whose transaction
 has no batches left, writes now + delete.retention.ms into the batch. So a reader that began before
-has that long to come across it.
+has that long to reach it.
 
-A batch without records goes, unless it is the last one of a producer (its sequence and epoch are
-needed to recognise what follows) or ends where the round ends (it says where the log does): of
-those the header stays. A batch that keeps all its records is copied as it is.
+A batch without records goes, with two exceptions whose header stays: the last batch of a producer
+(its sequence and epoch are needed to recognise the next one), and the batch that ends where the
+round ends (it marks the end of the log). A batch that keeps all its records is copied as it is.
 """
 
 from __future__ import annotations
@@ -36,21 +36,11 @@ if TYPE_CHECKING:
     from wire.records.legacy import LegacyBatch
 
 COLUMNS_COUNT_MIN = 32
-"""From so many records on numpy is faster: measured at 30 to 40 with keys of varying length."""
+"""Number of records from which numpy is faster: measured at 30 to 40, keys of varying length."""
 
 
 class BatchFilter:
-    """One round's rules."""
-
-    __slots__ = (
-        "_delete_retention_ms",
-        "_end",
-        "_last_of_producers",
-        "_latest",
-        "_limit",
-        "_now_ms",
-        "_transactions",
-    )
+    """The rules of one round."""
 
     def __init__(
         self,
@@ -62,7 +52,7 @@ class BatchFilter:
         delete_retention_ms: int,
         limit: int = DECOMPRESSED_SIZE_MAX,
     ) -> None:
-        """The round maps what lies below offset `end`; `now_ms` is wall time.
+        """The round maps the records below offset `end`; `now_ms` is wall time.
 
         `limit` is the largest size of a decompressed batch.
         """
@@ -79,11 +69,7 @@ class BatchFilter:
         self._last_of_producers = last_of_producers
 
     def filter(self, batch: RecordBatch) -> memoryview | bytes | None:
-        """What stays of the next batch: its own bytes, a smaller batch, or None.
-
-        Raises:
-            RecordsError: the batch cannot be read.
-        """
+        """Return the rest of the next batch: its own bytes, a smaller batch, or None."""
         is_settled = self._transactions.read(batch)
         if batch.base_offset >= self._end:
             return batch.buffer
@@ -108,7 +94,7 @@ class BatchFilter:
         return retain(batch, kept, limit=self._limit)
 
     def _latest_records(self, batch: RecordBatch, has_expired: bool) -> tuple[list[int], bool]:
-        """The indexes of the records that stay, and whether there is a tombstone among them."""
+        """Return the indexes of the remaining records, and whether one of them is a tombstone."""
         keys, offsets, tombstones = read_fields(batch, self._limit)
         latest = self._latest
         if len(keys) >= COLUMNS_COUNT_MIN:
@@ -146,11 +132,7 @@ class BatchFilter:
 def read_fields(
     batch: RecordBatch, limit: int
 ) -> tuple[Sequence[bytes | None], Sequence[int], Collection[int]]:
-    """(keys, offsets, indexes of the records with a null value) of a batch.
-
-    Raises:
-        RecordsError: the batch cannot be read.
-    """
+    """Return (keys, offsets, indexes of the records with a null value) of a batch."""
     count = batch.record_count
     if count < COLUMNS_COUNT_MIN:
         data = bytes(batch.payload(limit))
@@ -171,12 +153,9 @@ def read_fields(
 
 
 def modernised(batch: LegacyBatch) -> Iterator[RecordBatch]:
-    """Batches of magic 2 with the same records at the same offsets.
+    """Yield batches of magic 2 with the same records at the same offsets.
 
-    One per record: the offsets of an old message set need not be contiguous.
-
-    Raises:
-        RecordsError: the batch cannot be read.
+    One per record, because the offsets of an old message set may have gaps.
     """
     batch.check_crc()
     for record in batch.records():

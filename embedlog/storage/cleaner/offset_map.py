@@ -1,8 +1,8 @@
 """Key -> offset of the last record with that key, for as many keys as a given memory holds.
 
-A dictionary of the keys themselves: two keys are never taken for one, so no record is lost to a
-collision. It costs about 130 bytes more per key than Kafka's table of hashes; when the memory is
-used up, compaction takes what was mapped so far and goes on from there in its next round.
+A dictionary of the keys themselves: two keys never collide, so no record is lost. It costs about
+130 bytes more per key than Kafka's table of hashes. When the memory is used up, compaction cleans
+with the keys mapped so far, and the next round continues from there.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 ENTRY_OVERHEAD = 130
 """Bytes per key besides its own: the headers of two objects, and a slot of a dictionary that has
-grown a moment ago. Measured with 16-byte keys: 75 when it is full, 127 after it grew."""
+just grown. Measured with 16-byte keys: 75 when it is full, 127 after it grew."""
 
 NEVER = (1 << 63) - 1
-"""Offset at which a record without a key would be followed by one: none of them is ever kept."""
+"""Offset of the record that would follow one without a key: none of these is ever kept."""
 
 
 class OffsetMap:
-    """Filled in offset order, then asked. For one thread."""
+    """Filled in offset order, then read. For one thread."""
 
     __slots__ = ("_latest", "_size", "_size_max")
 
     def __init__(self, size_max: int) -> None:
-        """A map that is full once it takes about `size_max` bytes."""
+        """The map is full at about `size_max` bytes."""
         self._latest: dict[bytes | None, int] = {None: NEVER}
         self._size_max = size_max
         self._size = 0
@@ -44,7 +44,7 @@ class OffsetMap:
 
     @property
     def is_full(self) -> bool:
-        """Whether the memory is used up. What is added nevertheless is noted, too."""
+        """Whether the memory is used up. `add` still works."""
         return self._size >= self._size_max
 
     @property

@@ -1,12 +1,12 @@
 """One round of compaction of one log, in slices.
 
     1. map       read the dirty range; note the last offset of every key in it; sync the range
-    2. rewrite   read every segment below the range's end, group by group, and write what stays
+    2. rewrite   read every segment below the range's end, group by group, and write the rest
                  into one segment per group, which takes their place
 
-Reading and writing go without any lock; only the swap takes the partition lock. The log may be
-truncated, shortened by retention or deleted meanwhile: then the round is over, and what it has
-done so far stays good, because every group is clean on its own.
+Reading and writing need no lock; only the swap takes the partition lock. The log may be truncated,
+shortened by retention or deleted meanwhile: then the round ends, and its finished groups stay,
+because every group is clean on its own.
 """
 
 from __future__ import annotations
@@ -36,21 +36,19 @@ if TYPE_CHECKING:
 
 SLICE_SIZE = 64 << 10
 VERIFY_SIZE = 1 << 20
-"""Bytes read between two looks of the scheduler at its other work: some 5 ms."""
+"""Bytes read between two turns of the scheduler's other work: some 5 ms."""
 
 
 class LogChanged(Exception):
-    """The segments are not those any more that the round began with."""
+    """The segments of the round have changed."""
 
 
 class CleaningProgress:
-    """How far a round has come, in bytes."""
-
-    __slots__ = ("read", "size", "written")
+    """The progress of a round, in bytes."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        """Of what is rewritten."""
+        """Bytes to be rewritten."""
         self.read = self.written = 0
 
 
@@ -69,13 +67,13 @@ class CleaningRound:
     ) -> None:
         """`now_ms` is wall time, `map_size_max` bytes of memory for keys.
 
-        `checkpoint` stores every log's `cleaned_offset`; `remove` gets the files that the round
-        leaves useless, and after how many milliseconds they may go.
+        `checkpoint` stores every log's `cleaned_offset`. `remove` gets the files that become
+        useless, and after how many milliseconds they may go.
         """
         self.log = log
         self.is_complete = False
         self._is_announced = False
-        """Is it kept that there may be gaps up to the end of what is rewritten?"""
+        """True once it is stored that there may be gaps up to the end of the rewritten range."""
         self._first_dirty = found.first_dirty
         self._end = found.end
         self._now_ms = now_ms
@@ -90,12 +88,12 @@ class CleaningRound:
         self._slices = self._run()
 
     def step(self) -> bool:
-        """Do one slice; say whether the round is complete: then `cleaned_offset` has moved.
+        """Do one slice; return whether the round is complete: then `cleaned_offset` has moved.
 
         Raises:
             LogChanged: the round is over, incomplete.
-            CorruptRecord, RecordsError, KafkaStorageError, OSError, SegmentTooLarge: it is, too;
-                the log cannot be cleaned, or not now.
+            CorruptRecord, RecordsError, KafkaStorageError, OSError, SegmentTooLarge: the round is
+                over as well; the log cannot be cleaned, or not now.
         """
         self._check_unchanged()
         self._slice_end = self.progress.read + SLICE_SIZE
@@ -107,23 +105,18 @@ class CleaningRound:
         return True
 
     def abandon(self) -> None:
-        """Remove what an incomplete round has begun, unless the next open must complete it.
-
-        Raises:
-            OSError: the disk refuses; the next open removes it.
-        """
+        """Remove the file of an incomplete round, unless the next open must complete it."""
         if self._output is not None:
             self._output.discard()
             self._output = None
 
     def _run(self) -> Iterator[int]:
-        """The round, yielding the bytes read so far after every slice."""
         aborted: list[AbortedTransaction] = []
         for segment in self._sources:
             if segment.size > segment.trusted_size:
                 yield from self._verify(segment)
             if segment.aborted.index is None:
-                # Of a segment that was loaded they are found by reading it.
+                # A loaded segment's are found by reading it.
                 files, directory = self.log.files, self.log.directory
                 for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
                     yield self.progress.read
@@ -131,7 +124,7 @@ class CleaningRound:
             yield self.progress.read
         yield from self._fill_map(set(aborted))
         if self.log.config.durability != "memory":
-            # What is mapped makes older records go, so a loss of power must not take it.
+            # A mapped record makes older ones go, so a loss of power must not take it.
             self.log.durability.sync(self._end)
             yield self.progress.read
         transactions = CleanedTransactions(set(aborted))
@@ -161,7 +154,7 @@ class CleaningRound:
                 yield self.progress.read
 
     def _verify(self, segment: Segment) -> Iterator[int]:
-        """Check what an earlier process wrote, a few batches at a time."""
+        """Check the batches of an earlier process, a few at a time."""
         position, offset, size = 0, segment.base_offset, segment.size
         while position < size:
             end, _ = cut(
@@ -172,7 +165,7 @@ class CleaningRound:
             yield self.progress.read
 
     def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
-        """Note the keys of the dirty range, or of as much of it as there is memory for."""
+        """Note the keys of the dirty range, as far as the memory allows."""
         transactions = CleanedTransactions(aborted)
         offset_map, limit = self._map, self._limit
         for segment in self._sources:
@@ -200,12 +193,12 @@ class CleaningRound:
                     yield self.progress.read
 
     def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch]:
-        """The batches from `position` on, their checksums proved."""
+        """Yield the batches from `position` on, after checking their checksums."""
         size = segment.size
         for stored in iter_batches(segment.file.view(0, size), position, size):
             self.progress.read += stored.size
             if isinstance(stored, RecordBatch):
-                # What is dropped or written anew must not be what has rotted.
+                # Batches must be sound before they are dropped or rewritten.
                 stored.check_crc()
                 yield stored
             else:
@@ -216,7 +209,7 @@ class CleaningRound:
         log = self.log
         if self._is_announced:
             return
-        # Before the first swap: what a loss of power then shows is no damage.
+        # Before the first swap: a gap that a loss of power reveals is then no damage.
         with log.lock:
             if log.offsets.cleaned_offset < 0:
                 log.offsets.cleaned_offset = self._first_dirty
@@ -225,7 +218,7 @@ class CleaningRound:
         self._is_announced = True
 
     def _swap(self, group: Group, output: CleanedOutput) -> bool:
-        """Put the new segment in place; False when that is decided and could not be done yet."""
+        """Put the new segment in place; False if that is decided and could not be done yet."""
         log = self.log
         with log.lock:
             self._check_unchanged()
@@ -245,7 +238,7 @@ class CleaningRound:
     def _check_unchanged(self) -> None:
         """Raise unless the segments yet to be rewritten are in the log, in a row.
 
-        Also those of later groups: what was mapped from them decides what goes from this one.
+        That includes later groups: their mapped records decide which records of this one go.
         """
         sources = self._sources
         log = self.log
@@ -260,7 +253,7 @@ class CleaningRound:
 
 
 def _groups(sources: Group, log: Log) -> list[Group]:
-    """Neighbours that one segment can take: by size, by index size, by span of offsets."""
+    """Return neighbours that fit into one segment: by size, index size, span of offsets."""
     config = log.config
     groups: list[list[Segment]] = []
     size = entries = time_entries = 0

@@ -1,4 +1,4 @@
-"""What compaction reads of a broker's settings."""
+"""The broker settings that compaction reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    class Settings(Protocol):
+    class CleanerSettings(Protocol):
         """Kafka's log.cleaner settings of a broker; read anew each time."""
 
         @property

@@ -1,11 +1,11 @@
 """Transactions as compaction meets them, batch by batch in offset order.
 
     a batch of an aborted transaction     goes at once
-    a marker with batches before it       stays: it says what became of them
+    a marker with batches before it       stays: it tells their outcome
     a marker without                      may go, once readers have had time to see it (KIP-534)
 
-A batch counts as being there also when it is dropped in this round, or was emptied in an earlier
-one: its marker goes in a later round, so that no crash leaves the batch without the marker.
+A batch counts even if this round drops it, or an earlier one emptied it: its marker goes in a later
+round, so that no crash leaves the batch without the marker.
 """
 
 from __future__ import annotations
@@ -28,18 +28,16 @@ _CONCERNED = TRANSACTIONAL_BIT | CONTROL_BIT
 class CleanedTransactions:
     """The open transactions at the point that a pass over a log has reached."""
 
-    __slots__ = ("_aborted", "_aborting", "_seen", "index")
-
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """`aborted` has every aborted transaction with a batch in what will be read."""
+        """`aborted` has every aborted transaction with a batch in the segments to be read."""
         self._aborted = sorted(aborted, key=_first_offset, reverse=True)
-        """Those that have not begun yet, the next one last."""
+        """Transactions that have not begun yet, the next one last."""
         self._aborting: dict[int, AbortedTransaction] = {}
-        """Producer id -> the transaction it is in, which will be aborted."""
+        """Producer id -> its present transaction, which will be aborted."""
         self._seen: set[int] = set()
         """Producers that have written a batch since their last marker."""
         self.index = TransactionIndex()
-        """What a reader of the batches read since `begin_segment` must know of."""
+        """The aborted transactions of the batches read since `begin_segment`."""
 
     def begin_segment(self) -> TransactionIndex:
         """Begin another index; return it."""
@@ -47,7 +45,7 @@ class CleanedTransactions:
         return self.index
 
     def read(self, batch: RecordBatch) -> bool:
-        """Take the next batch; say whether transactions have no need of its records any more.
+        """Take the next batch; return whether transactions no longer need its records.
 
         Raises:
             InvalidRecord: a control record without a control key.
@@ -67,7 +65,7 @@ class CleanedTransactions:
 
     def _read_marker(self, batch: RecordBatch) -> bool:
         if batch.record_count == 0:
-            return True  # emptied in an earlier round, and kept for its producer's sake
+            return True  # emptied in an earlier round, and kept for its producer's epoch
         control_type = control_type_of(batch)
         if control_type not in (ControlType.ABORT, ControlType.COMMIT):
             return False

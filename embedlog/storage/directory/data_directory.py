@@ -1,8 +1,8 @@
-"""Whether a data directory may be used, and the making of one that is missing.
+"""Checking that a data directory may be used, and making a missing one.
 
-One that is made is for this user only, unless `embedlog.data.dir.mode` says otherwise. One that is
-there must be empty, or a data directory of embedlog or Apache Kafka: in any other, names that look
-like ours might be taken for ours.
+A new one is for this user only, unless `embedlog.data.dir.mode` says otherwise. An existing one
+must be empty, or a data directory of embedlog or Apache Kafka: in any other, unrelated files might
+have our names.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _MARKERS = {
     CLEANER_OFFSETS,
     "bootstrap.checkpoint",
 }
-"""What tells a data directory; the last one is in that of a new broker of Kafka."""
+"""Names that identify a data directory; a new broker of Kafka has the last one."""
 
 _EVERYWHERE = {"lost+found", ".DS_Store", ".gitignore", ".gitkeep"}
-"""What may be in a directory that its owner calls empty."""
+"""Names that may be in a directory that its owner calls empty."""
 
 _COMMITTER_MS = 1_000
 _LOOK_MS = 10
 
 
 def prepare(files: Files, directory: str, mode: str) -> None:
-    """Make the data directory if it is missing, with `mode` (octal); refuse somebody else's.
+    """Make the data directory if it is missing, with `mode` (octal).
 
     Raises:
-        ConfigError: it holds files, and none that tells a data directory.
+        ConfigError: it holds files, and none that identifies a data directory.
     """
     if files.stat(directory) is None:
         make_directory(files, directory, sync=True, mode=int(mode, 8))
@@ -69,10 +69,10 @@ def prepare(files: Files, directory: str, mode: str) -> None:
 
 
 def after_committers(runtime: Runtime, directory: str, take: Callable[[], T]) -> T:
-    """Take a directory, and wait a second for a committer that has it.
+    """Take a directory, waiting up to a second for a committer that has it.
 
-    Where nobody has a directory open, a committer of staged files opens it for some 50 ms: that
-    shall not keep the program from starting that usually has it open.
+    If nobody has a directory open, a committer of staged files opens it for some 50 ms: that must
+    not keep its usual owner from starting.
 
     Raises:
         DirectoryLocked: somebody has it all the same.

@@ -1,4 +1,7 @@
-"""What the path given to `embedlog.open` names: a directory, or memory; and what follows of it."""
+"""The path given to `embedlog.open`: a directory, or memory; and defaults that depend on it.
+
+The functions raise ConfigError for a path or a level that cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,23 @@ from embedlog.storage.log_config import DURABILITIES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Protocol
+
+    from _typeshed import StrPath
 
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.runtime import Runtime
     from embedlog.runtime.files import Files
-
-    class Path(Protocol):
-        """Anything that `open` of Python takes as a path and is not text."""
-
-        def __fspath__(self) -> str: ...
 
 
 IN_MEMORY = ":memory:"
 """The path of a cluster in memory, as sqlite3 spells it."""
 
 
-def data_directory(path: str | Path | None) -> str | None:
-    """The directory that `path` names; None means memory.
+def data_directory(path: StrPath | None) -> str | None:
+    """Return the directory that `path` names; None means memory.
 
-    A leading "~" is the home directory. Text that looks like an address is refused; a directory of
-    such a name is written "./localhost:9092".
-
-    Raises:
-        ConfigError: it is no path.
+    A leading "~" is the home directory. Text that looks like an address is refused; write
+    "./localhost:9092" for a directory of such a name.
     """
     if path is None:
         return None
@@ -57,11 +53,10 @@ def data_directory(path: str | Path | None) -> str | None:
     return text.rstrip("/") or "/"
 
 
-def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tuple[str, ...]:
-    """The directories of `log_dirs`, beside that at `path`; None is memory.
+def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[str, ...]:
+    """Return the directories of `log_dirs` beside the one at `path`; None is memory.
 
-    Raises:
-        ConfigError: one is no path, or the same as another, or lies within another.
+    A directory may not equal another, or lie within another.
     """
     if not isinstance(log_dirs, list | tuple):
         raise ConfigError(f"log_dirs={log_dirs!r}: expected a list of directories")
@@ -86,8 +81,9 @@ def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tup
 
 
 def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
-    """The further directories of the setting log.dirs, where it names that at `path`, too; one that
-    does not is of another program.
+    """Return the further directories of the setting log.dirs if it names the one at `path` as well.
+
+    A setting that does not name it belongs to another program.
     """
     if path is None or not named or len(named) < 2:
         return ()
@@ -97,12 +93,8 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
     return others if len(others) < len(named) else ()
 
 
-def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True) -> str:
-    """The data directory of one broker that is there; `is_whole`: the only one that it has.
-
-    Raises:
-        ConfigError: it is none, or that of several brokers, or one of several of a broker.
-    """
+def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) -> str:
+    """Return the existing data directory of one broker; with `is_whole` its only one."""
     directory = data_directory(path)
     found = None if directory is None else files.stat(directory)
     if directory is None or found is None or not found.is_directory:
@@ -119,7 +111,7 @@ def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True)
 
 
 def looks_like_address(text: str) -> bool:
-    """Is it "host:port", several of them, or one with "PLAINTEXT://" before it?
+    """Whether the text is "host:port", several of them, or one with "PLAINTEXT://" before it.
 
     >>> [looks_like_address(text) for text in ("localhost:9092", ":9092", "./a:1", "data", "C:")]
     [True, True, False, False, False]
@@ -134,7 +126,7 @@ def looks_like_address(text: str) -> bool:
     return True
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: StrPath) -> str:
     text = path.__fspath__() if hasattr(path, "__fspath__") else None
     if isinstance(text, str):
         return text
@@ -149,11 +141,7 @@ def _text_of(path: Path) -> str:
 
 
 def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> str:
-    """The level that topics have by default.
-
-    Raises:
-        ConfigError: there is no such level, or it needs a disk.
-    """
+    """Return the level that topics have by default."""
     level: str | None = asked or config.embedlog_durability
     if level is None:
         return "memory" if path is None else "fsync"
@@ -165,7 +153,7 @@ def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> 
 
 
 def runtime_of(path: str | None) -> Runtime:
-    """Clock, files and threads of a cluster in a directory, or in memory."""
+    """Return clock, files and threads of a cluster in a directory, or in memory."""
     if path is not None:
         return real_runtime()
     from embedlog.runtime.memory_files import MemoryFiles

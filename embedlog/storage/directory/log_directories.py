@@ -1,4 +1,4 @@
-"""Which directories of a data directory are logs, and which are somebody else's and left alone."""
+"""The directories of logs in a data directory, told from others, which are left alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED_MAX = 3
 
 
 def find_logs(files: Files, directory: str) -> set[TopicPartition]:
-    """The partitions that have a directory, by its name; what was being deleted is removed."""
+    """Return the partitions that have a directory, by its name; remove half-deleted logs."""
     found = set()
     for name in files.list(directory):
         if paths.is_deleted_log(name):
@@ -28,7 +28,7 @@ def find_logs(files: Files, directory: str) -> set[TopicPartition]:
 
 
 def why_foreign(files: Files, path: str) -> str:
-    """Why what is at `path` is no log, in words; "" when it is one, or there is nothing."""
+    """Return why there is no log at `path`, in words; "" for a log or an empty place."""
     stat = files.stat(path)
     if stat is None:
         return ""
@@ -41,7 +41,7 @@ def why_foreign(files: Files, path: str) -> str:
 
 
 def mark_newer(log: Log) -> None:
-    """Note that another directory has an older state of the log; it is poisoned if that fails."""
+    """Note that another directory has an older state of the log; poison the log if that fails."""
     try:
         write_whole(log.files, f"{log.directory}/{paths.MOVED_HERE}", b"", sync=True)
     except OSError as error:
@@ -49,6 +49,6 @@ def mark_newer(log: Log) -> None:
 
 
 def shown(names: list[str]) -> str:
-    """Some of the names, and how many more there are."""
+    """Return some of the names, and how many more there are."""
     more = len(names) - _NAMED_MAX
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""A data directory that is this process's own: its lock, and the marker of a clean end."""
+"""A data directory that belongs to this process: its lock, and the marker of a clean end."""
 
 from __future__ import annotations
 
@@ -25,27 +25,14 @@ class OwnedDirectory:
     """The directory at `path`, from the making of this object until `release`.
 
     `clean`: it was closed cleanly before, or is new. `same_boot`: the machine has not restarted
-    since. `is_volatile`: what is in it is in memory, `is_durable`: a loss of power takes nothing.
+    since. `is_volatile`: its content is in memory. `is_durable`: a loss of power takes nothing.
     """
 
-    __slots__ = (
-        "_lock",
-        "_was_synced",
-        "clean",
-        "files",
-        "found",
-        "id",
-        "is_durable",
-        "is_volatile",
-        "path",
-        "same_boot",
-    )
-
     def __init__(self, files: Files, path: str, durability: str) -> None:
-        """Take the directory, making it when it is missing.
+        """Take the directory, making it if it is missing.
 
         Raises:
-            DirectoryLocked: somebody else has it open; the message names the process.
+            DirectoryLocked: another process has it open; the message names the process.
         """
         self.files = files
         self.path = path
@@ -60,7 +47,7 @@ class OwnedDirectory:
             self._was_synced = holds_marker(files, path, in_any_boot=True)
             self.clean = take_marker(files, path, sync=self.is_durable)
             self.found = find_logs(files, path)
-            """The partitions that had a log then."""
+            """The partitions that had a log at that time."""
         except BaseException:
             self.release()
             raise
@@ -68,31 +55,29 @@ class OwnedDirectory:
 
     @property
     def is_held(self) -> bool:
-        """Is it this process's, and nobody else's? Not once it is released, nor after a fork."""
+        """True if it belongs to this process. False once it is released, and after a fork."""
         return self._lock.is_held
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Let who finds the directory locked know where its owner listens.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Store the addresses for processes that find the directory locked."""
         self._lock.note_addresses(addresses)
 
     def end_recovery(self) -> None:
-        """Every log that anybody uses was loaded since the directory was taken."""
+        """Note that every used log was loaded since the directory was taken."""
         if not self.is_volatile:
             end_recovery(self.files, self.path)
 
     def note_power_loss(self) -> None:
-        """Let the next opener know that what was not synced is gone."""
+        """Tell the next opener that unsynced data is gone."""
         note_power_loss(self.files, self.path)
 
     def mark_clean(self, *, is_synced: bool, is_all_loaded: bool) -> None:
-        """Say that every log is closed. What is loaded `is_synced`; the rest is as it was found."""
+        """Mark the directory as clean: every log is closed.
+
+        With `is_synced` the loaded logs are synced; the others are as they were found.
+        """
         synced = is_synced and self.is_durable and (self._was_synced or is_all_loaded)
         write_marker(self.files, self.path, synced=synced)
 
     def release(self) -> None:
-        """Let others take it."""
         self._lock.close()

@@ -1,7 +1,7 @@
-"""Where a long range of offsets may be cut into parts of some size: between two batches.
+"""Cutting a long range of offsets into parts of some size, between two batches.
 
-The offset index says it, which is a hint: without one a segment stays whole. Of the last segment,
-whose index only its owner has, the marks of who has walked over it say the same.
+The offset index names the places. It is a hint: without one a segment stays whole. Only the owner
+has the last segment's index; for that segment use positions recorded by an earlier reader.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def find_cuts(
     *,
     size_max: int,
 ) -> list[int]:
-    """Offsets that cut `offsets`, a start and an end, into parts of about `size_max` stored bytes.
+    """Return offsets that cut `offsets` (start, end) into parts of about `size_max` stored bytes.
 
-    `bases` are the base offsets of the log's segments, `marks` by base offset what is known of
-    batches inside: (base offset, position). Each cut is the offset behind a batch.
+    `bases` are the base offsets of the log's segments. `marks` has known batches, (base offset,
+    position), by the base offset of their segment. Each cut is the offset behind a batch.
     """
     start, end = offsets
     cuts: list[int] = []
@@ -50,7 +50,7 @@ def _boundaries(
     offsets: tuple[int, int],
     marks: Mapping[int, Sequence[tuple[int, int]]],
 ) -> Iterator[tuple[int, int]]:
-    """(offset behind a batch, stored bytes before it, counted over all segments), rising."""
+    """Yield (offset behind a batch, stored bytes before it, counted over all segments), rising."""
     start, end = offsets
     before = 0
     for slot, base in enumerate(bases):

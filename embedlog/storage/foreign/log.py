@@ -1,15 +1,15 @@
 """One partition's log as another process sees it: no lock taken, nothing written or removed.
 
-The owner may append, roll, compact, delete old segments or the whole topic meanwhile, or die. What
-is read is bounded by what it has published (see `published_offset`), and was checked here; a
-segment that it removes stays readable to whoever is at it. Of a log whose owner has died, what a
-recovery would cut is not shown, nor a commit of staged files before it is done (see `adoption`).
+The owner may append, roll, compact, delete old segments or the whole topic meanwhile, or die. A
+reader gets only records that the owner has published (see `published_offset`), checked here; a
+removed segment stays readable for its readers. If the owner has died, a reader does not get the
+batches that a recovery would cut, nor a commit of staged files before it is done (see `staging`).
 
 After a restart of the machine nothing tells how far a log was committed: until its owner opens it,
-what other replicas had not yet is shown, too.
+readers also get records that other replicas did not have.
 
 At durability `os` a batch may be seen some microseconds before the owner's own readers see it. If
-an interrupt or a failing disk takes back the append at just that moment, it was never there.
+an interrupt or a failing disk takes back the append at that moment, the batch was never there.
 """
 
 from __future__ import annotations
@@ -39,23 +39,18 @@ if TYPE_CHECKING:
 
 
 class ForeignLog:
-    """Not thread-safe. `refresh` looks at what the owner has done; the facts are of that moment."""
+    """Not thread-safe. `refresh` reads the owner's changes; the facts are of that moment."""
 
     def __init__(
-        self,
-        files: Files,
-        data: str,
-        topic_partition: TopicPartition,
-        *,
-        is_checked: bool = True,
+        self, files: Files, data: str, topic_partition: TopicPartition, *, is_checked: bool = True
     ) -> None:
-        """Look at the log for the first time.
+        """Read the log for the first time.
 
-        Without `is_checked` the last segment is walked by `heads` where they suffice: damage shows
-        when it is read.
+        Without `is_checked` the last segment is walked by heads if they suffice: damage shows
+        when a batch is read.
 
         Raises:
-            UnknownTopicOrPartition: there is none.
+            UnknownTopicOrPartition: there is no such log.
             CorruptRecord: it cannot be read at all.
         """
         self._files = files
@@ -69,29 +64,28 @@ class ForeignLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end of what may be read."""
         assert self._tail is not None
         return self._tail.next_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed reader may see, never below the log start offset."""
+        """The end for read_committed readers, never below the log start offset."""
         assert self._tail is not None
         return max(self._tail.last_stable_offset, self.log_start_offset)
 
     @property
     def damage(self) -> CorruptRecord | None:
-        """Why nothing at the high watermark or behind it can be read, though there is more."""
+        """The damage that hides the records from the high watermark on."""
         assert self._tail is not None
         return self._tail.damage
 
     @property
     def topic_id(self) -> bytes:
-        """The content of `partition.metadata`, by which another topic of that name shows."""
+        """The content of `partition.metadata`: it differs for a new topic of that name."""
         return self._listing.topic_id
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
-        """Offsets behind batches inside (start, end): parts of about `size_max` stored bytes."""
+        """Return offsets behind batches inside (start, end), about `size_max` bytes apart."""
         listing, tail = self._listing, self._tail
         assert tail is not None
         marks = {tail.segment.base_offset: tail.segment.marks}
@@ -101,26 +95,24 @@ class ForeignLog:
         )
 
     def mark_before(self, offset: int) -> Mark | None:
-        """A batch of the last segment, at or not far before `offset`; None for other segments."""
+        """Return a batch of the last segment, at or soon before `offset`, None elsewhere."""
         assert self._tail is not None
         segment = self._tail.segment
         found = segment.mark_before(offset)
         return found and Mark(segment.base_offset, *found)
 
     def segment_paths(self) -> list[tuple[int, str]]:
-        """The base offset and the file of every segment, in order."""
         directory = self._listing.directory
         return [(base, paths.segment_file(directory, base)) for base in self._listing.bases]
 
     # Looking
 
     def refresh(self) -> None:
-        """Look at what the owner has done since.
+        """Read the owner's changes.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted; perhaps made anew, as another one.
-            CorruptRecord: a segment before the last is damaged, and an open transaction may be
-                hidden by that.
+            UnknownTopicOrPartition: the topic was deleted, or created again.
+            CorruptRecord: a segment before the last is damaged, which may hide an open transaction.
         """
         for _ in range(LOOKS_MAX):
             try:
@@ -132,7 +124,7 @@ class ForeignLog:
                     break
                 self._tail = None
             except FileNotFoundError:
-                continue  # between the listing and the look a segment has gone
+                continue  # a segment has gone since the listing
         else:
             raise errors.UnknownTopicOrPartition(
                 f"{self.topic_partition} has no segment in {self._data}"
@@ -140,7 +132,6 @@ class ForeignLog:
         self.log_start_offset = self._listing.start()
 
     def _follow(self, limit: int | None) -> None:
-        """Bring the tail to the end of the last segment, from where it was."""
         tail = self._tail
         if tail is not None and tail.segment.is_replaced():
             self._tail = None
@@ -159,7 +150,7 @@ class ForeignLog:
                 tail.skim(limit)
             tail.advance(limit)
             if tail.damage is not None and not is_fresh and known is None:
-                # Perhaps an append was taken back, of which the tail had seen the batch.
+                # Perhaps the owner took back an append whose batch the tail had seen.
                 self._tail = None
                 continue
             slot = bisect_right(self._listing.bases, tail.segment.base_offset)
@@ -171,11 +162,12 @@ class ForeignLog:
             if tail.next_offset == following:
                 self._tail = ForeignTail(self._listing.segment(following), tail.open_transactions)
             else:
-                # What lies between was compacted or removed: begin again, from the last snapshot.
+                # The records in between were compacted or removed: begin again, from the last
+                # snapshot.
                 self._tail = None
 
     def _limit_before(self, commit: Commit | None) -> int | None:
-        """How far one may read: not into a commit that is not done."""
+        """Return the end for readers: before a commit that is not done."""
         limit = self._limit()
         if commit is None or commit.state != PREPARED:
             return limit
@@ -183,7 +175,7 @@ class ForeignLog:
         return limit if start is None or (limit is not None and limit < start) else start
 
     def _is_overtaken(self, before: Commit | None) -> bool:
-        """Has another commit begun since, of which a part may have been seen?"""
+        """Whether another commit has begun since, which readers may have seen in part."""
         after = read_last(self._files, self._data)
         begun = 0 if after is None else after.sequence
         known = 0 if before is None else before.sequence
@@ -193,9 +185,9 @@ class ForeignLog:
         return begun > known + 1 or (start is not None and self.high_watermark > start)
 
     def _limit(self) -> int | None:
-        """How far the owner says that one may read; None when all whole batches are published."""
+        """Return the offset up to which the owner has published; None if all whole batches are."""
         if not self._is_of_this_boot():
-            return None  # the machine has restarted since: who wrote it is no more
+            return None  # the machine has restarted since: the writer is gone
         try:
             return read_published(self._files, self._listing.directory)
         except CorruptRecord:
@@ -203,7 +195,7 @@ class ForeignLog:
             return points.get(self.topic_partition, 0)
 
     def _is_of_this_boot(self) -> bool:
-        """Has the last owner begun since the machine was started?"""
+        """Whether the last owner started after the machine did."""
         try:
             owner = self._files.read(f"{self._data}/{paths.LOCK}")
         except FileNotFoundError:
@@ -213,10 +205,10 @@ class ForeignLog:
     # Reading
 
     def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
-        """Yield whole batches from the one that holds `offset` to the one before `end_offset`.
+        """Yield whole batches that begin before `end_offset`; the first holds `offset`.
 
-        Control batches too. The log may go on meanwhile; what is yielded lies below the offset
-        that was given, at most the high watermark.
+        Control batches are included. The log may grow meanwhile; batches end at the given offset,
+        at most the high watermark.
 
         Raises:
             OffsetOutOfRange: `offset` is outside the log, or was removed before it was read.
@@ -249,7 +241,7 @@ class ForeignLog:
         )
 
     def offset_for_timestamp(self, timestamp: int) -> int | None:
-        """The offset of the first record that is not older than `timestamp`, None without one."""
+        """Return the offset of the first record not older than `timestamp`, None without one."""
         end = self.high_watermark
         bases = self._listing.bases
         for slot, base in enumerate(bases):

@@ -1,28 +1,27 @@
 """A segment that another process may be writing, cutting or removing: its batches, each checked.
 
-Everything is read by copies, never through a mapping (see `Files.open`), and a checksum is looked
-at each time: nothing that is read has been published by this process.
+Everything is read by copies, never through a mapping (see `Files.open`), and each read checks the
+checksum, because another process wrote the batch.
 """
 
 from __future__ import annotations
 
 from _bisect import bisect_right
+from typing import NamedTuple
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.foreign.heads import heads
 from embedlog.storage.segments.indexes.offset import OffsetIndex
 from embedlog.storage.segments.indexes.time import TimeIndex
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
-from wire.records.format import HEADER_SIZE, LOG_OVERHEAD
+from wire.records.format import HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from embedlog.runtime.files import File, Files
-    from embedlog.storage.foreign.heads import Head
     from wire.records.legacy import LegacyBatch
 
     Batch = RecordBatch | LegacyBatch
@@ -31,8 +30,19 @@ READ_SIZE = 1 << 20
 _LENGTH_POSITION = 8
 
 
+class Head(NamedTuple):
+    """The head of a batch that was not read."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    attributes: int
+    producer_id: int
+
+
 class ForeignSegment:
-    """Its file stays readable after the owner has removed it, for as long as this is kept.
+    """Its file stays readable after the owner has removed it, while this object exists.
 
     Raises:
         FileNotFoundError: there is no such segment (any more).
@@ -52,11 +62,11 @@ class ForeignSegment:
         """(base offset, position) of some batches that were read here."""
 
     def size(self) -> int:
-        """Bytes of the file, of which the last may be no batches."""
+        """Return the bytes of the file; the last ones may be no batches."""
         return self._file.size()
 
     def is_replaced(self) -> bool:
-        """Whether the segment's name means another file, or none."""
+        """Whether the segment's name belongs to another file, or to none."""
         before = self.size()
         stat = self._files.stat(self.path)
         if stat is None:
@@ -68,7 +78,7 @@ class ForeignSegment:
         """Yield (position, batch) for the good batches of [position, end), or to the file's end.
 
         Raises:
-            CorruptRecord: what comes next is no good batch; perhaps it is being written.
+            CorruptRecord: the next batch is bad; perhaps it is being written.
         """
         size = self.size() if end is None else end
         while position < size:
@@ -82,15 +92,31 @@ class ForeignSegment:
                 raise CorruptRecord(self.path, position, reason)
 
     def heads(self, position: int, next_offset: int) -> Iterator[Head]:
-        """Yield the heads of batches from `position` on; the first has at least `next_offset`."""
-        return heads(self._file.view, position, self.size(), next_offset)
+        """Yield the heads of consecutive batches from `position` on: a tenth of reading them.
+
+        The first has at least `next_offset`. Silently end at anything but a batch of magic 2: torn,
+        damaged, older, or reserved room. For batches of this boot: only the last one can be torn,
+        and the reader of a batch finds rot. After a loss of power any of the last may be torn.
+        """
+        size = self.size()
+        while position + HEADER_SIZE <= size:
+            try:
+                fields = HEADER.unpack(self._file.view(position, HEADER_SIZE))
+            except ValueError:
+                return  # it was cut meanwhile
+            base_offset, length, _, magic, _, attributes, last_offset_delta = fields[:7]
+            producer_id = fields[9]
+            batch_size = length + LOG_OVERHEAD
+            is_whole = HEADER_SIZE <= batch_size <= size - position
+            if magic != 2 or not is_whole or base_offset < next_offset or last_offset_delta < 0:
+                return
+            next_offset = base_offset + last_offset_delta + 1
+            last_offset = next_offset - 1
+            yield Head(position, batch_size, base_offset, last_offset, attributes, producer_id)
+            position += batch_size
 
     def batch_of(self, head: Head) -> RecordBatch:
-        """The batch with this head.
-
-        Raises:
-            CorruptRecord: it is damaged.
-        """
+        """Return the batch with this head; CorruptRecord if it is damaged."""
         try:
             batch = RecordBatch(self._file.view(head.position, head.size))
         except (RecordsError, ValueError) as error:
@@ -99,7 +125,7 @@ class ForeignSegment:
         return batch
 
     def _some(self, position: int, end: int) -> Iterator[Batch]:
-        """The batches that a read of some size, or of the first one's, brings."""
+        """Yield the batches of one read: some size, or the first batch's."""
         try:
             view = self._file.view(position, min(READ_SIZE, end - position))
             if len(view) < end - position:
@@ -128,7 +154,6 @@ class ForeignSegment:
             raise CorruptRecord(self.path, position, reason)
 
     def remaining(self, position: int) -> memoryview:
-        """What lies from `position` on, whatever it is."""
         try:
             return self._file.view(position, max(0, self.size() - position))
         except ValueError:
@@ -137,22 +162,21 @@ class ForeignSegment:
     # Finding
 
     def mark(self, base_offset: int, position: int) -> None:
-        """Note where a batch begins, for those who look for it or what follows it."""
+        """Note where a batch begins, for later searches."""
         if not self._marks or position - self._marks[-1][1] >= READ_SIZE // 16:
             self._marks.append((base_offset, position))
 
     @property
     def marks(self) -> list[tuple[int, int]]:
-        """(base offset, position) of the batches that were marked, rising."""
         return self._marks
 
     def mark_before(self, offset: int) -> tuple[int, int] | None:
-        """The last marked batch that begins at or before `offset`; None without one."""
+        """Return the last marked batch that begins at or before `offset`; None without one."""
         slot = bisect_right(self._marks, (offset, 1 << 62))
         return self._marks[slot - 1] if slot else None
 
     def begins_with(self, base_offset: int, position: int) -> bool:
-        """Does a good batch of that base offset begin at `position`?"""
+        """Whether a good batch of that base offset begins at `position`."""
         try:
             for _, batch in self.batches(position):
                 return batch.base_offset == base_offset
@@ -161,7 +185,7 @@ class ForeignSegment:
         return False
 
     def position_of(self, offset: int) -> int:
-        """Where some batch begins that is not behind `offset`, and not far before it."""
+        """Return where some batch begins, at or not far before `offset`."""
         mark = self.mark_before(offset)
         if mark is not None:
             return mark[1]
@@ -190,7 +214,7 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """The largest timestamp of a finished segment; None when the index cannot say it."""
+        """Return the largest timestamp of a finished segment; None without a good index."""
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

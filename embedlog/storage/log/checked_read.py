@@ -1,7 +1,7 @@
-"""Reading a log for what it says about this broker: every batch is checked, none is left out.
+"""Reading a log whose records the broker itself obeys: every batch is checked, none is left out.
 
-Clients check what they are given. Nobody stands behind the broker when it replays its own logs, so
-that a flipped bit there would be another topic, another setting or another committed offset.
+Clients check the batches that they get. Nobody checks behind the broker when it replays its own
+logs, so a flipped bit there would be another topic, another setting or another committed offset.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ READ_SIZE = 1 << 20
 
 
 class CheckedBatch:
-    """A batch with a right checksum, and where it lies: a file's `path`, byte `position`."""
+    """A batch with a right checksum, at byte `position` of the file `path`."""
 
     __slots__ = ("batch", "path", "position")
 
@@ -33,15 +33,15 @@ class CheckedBatch:
         self.position = position
 
     def corrupt(self, reason: str) -> CorruptRecord:
-        """What to raise when the batch says what cannot be."""
+        """Return the error for a batch with impossible content."""
         return CorruptRecord(self.path, self.position, reason)
 
 
 def read_checked(log: Log) -> Iterator[CheckedBatch]:
-    """Every batch of `log`, from the one that holds its start offset to the end it has now.
+    """Yield every batch of `log`, from its start offset to its present end.
 
     Raises:
-        CorruptRecord: the log was damaged when it was opened, or is so where it is read.
+        CorruptRecord: the log was damaged when it was opened, or is damaged here.
         KafkaError: the log refuses the read.
     """
     if isinstance(log.failure, CorruptRecord):

@@ -1,4 +1,4 @@
-"""Which leader epoch wrote which offsets of a log, kept on disk."""
+"""The leader epochs of a log's offsets, kept on disk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class LogEpochs:
-    """Changed under the partition lock, asked by anyone.
+    """The leader epochs of one log. Changed under the partition lock, read by anyone.
 
-    The sealed file is written at every change, Kafka's text form at the close.
+    The sealed file is written at every change, Kafka's text form at the close. Changes raise
+    KafkaStorageError if the disk refuses the file.
     """
 
     __slots__ = (
@@ -44,19 +45,14 @@ class LogEpochs:
         self._health = health
 
     def configure(self, config: LogConfig) -> None:
-        """Obey another configuration from the next change on."""
         self._keeps, self._syncs = config.durability != "memory", config.durability == "fsync"
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
+        """Return (epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
         return self.cache.end_offset_for(epoch, self._chain.end_offset)
 
     def assign(self, epoch: int, start_offset: int | None = None) -> None:
-        """Note that the leader of `epoch` writes from `start_offset`, the log's end unless given.
-
-        Raises:
-            KafkaStorageError: the disk refuses the checkpoint.
-        """
+        """Note that `epoch`'s leader writes from `start_offset`, the log's end unless given."""
         if epoch < 0:
             return
         start = self._chain.end_offset if start_offset is None else start_offset
@@ -66,32 +62,21 @@ class LogEpochs:
     def lead_in(self, leader_epoch: int) -> int:
         """Note a leader's first append; return the epoch to stamp.
 
-        That is not the leader's when an unclean open began a later one than it was told of.
-
-        Raises:
-            KafkaStorageError: as `assign`.
+        After an unclean open the log may have begun a later epoch than the leader's: then that one.
         """
         if leader_epoch > self.latest:
             self.assign(leader_epoch)
         return self.latest
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forget the epochs that begin at `offset` or later.
-
-        Raises:
-            KafkaStorageError: as `assign`.
-        """
         if self.cache.truncate_from_end(offset):
             self.store()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget the epochs whose records lie below `offset`.
+        """Forget the epochs whose records lie below `offset`. Only a poisoned log makes it fail.
 
-        To store that can wait: whoever loads the log drops what lies before its start, and a full
+        The file can be written later: the next open drops epochs before the log's start, and a full
         disk must not keep space from being freed.
-
-        Raises:
-            KafkaStorageError: the log is poisoned.
         """
         if self.cache.truncate_from_start(offset):
             try:
@@ -101,11 +86,7 @@ class LogEpochs:
                     raise
 
     def truncate(self, start_offset: int, end_offset: int) -> None:
-        """Keep the epochs of [start_offset, end_offset) alone.
-
-        Raises:
-            KafkaStorageError: the disk refuses what a cut at the end must have stored.
-        """
+        """Keep only the epochs of [start_offset, end_offset)."""
         if self.cache.truncate_from_end(end_offset):
             self.cache.truncate_from_start(start_offset)
             self.store()
@@ -113,16 +94,11 @@ class LogEpochs:
             self.truncate_from_start(start_offset)
 
     def clear(self) -> None:
-        """Forget them all; `assign` or `store` must follow."""
+        """Forget all epochs; `assign` or `store` must follow."""
         self.cache.clear()
         self.is_dirty, self._is_unsaved = True, self._keeps
 
     def store(self) -> None:
-        """Store the sealed form.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
-        """
         self.is_dirty, self._is_unsaved = True, self._keeps
         if self._keeps:
             path = f"{self._chain.directory}/{paths.SEALED_LEADER_EPOCHS}"

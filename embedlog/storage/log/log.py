@@ -3,16 +3,16 @@
     chain           the segments, in a row
     writer          writes behind the end, rolls
     reader          batches from an offset on, offsets by time
-    offsets         log start, high watermark, last stable offset, and what compaction has seen
-    durability      syncs, and what they have reached
+    offsets         log start, high watermark, last stable offset, and how far compaction has come
+    durability      syncs, and how far they have come
     transactions    producers, open and aborted transactions
-    epochs          which leader epoch wrote what
-    health          why it refuses writes, what was found damaged
+    epochs          the leader epoch of each offset
+    health          why the log refuses writes, and known damage
 
 An append is prepared aside, written behind the published end, and published by one assignment
-(`Segment.end`); then the things that only follow from it are brought up to date. Whatever
-interrupts an append, a reader sees all of it or nothing, and the next append goes on from there.
-Reads take no lock and copy nothing.
+(`Segment.end`); then the state that follows from it is updated. Whatever interrupts an append, a
+reader sees all of it or nothing, and the next append continues from there. Reads take no lock and
+copy nothing.
 
 After a failed sync or an I/O error the log is poisoned: it refuses writes for good and goes on
 answering reads. A full disk poisons nothing: the append fails and the log is as it was before.
@@ -108,7 +108,6 @@ class Log:
         self.clock = clock = runtime.clock
         self._open_files = open_files
         self.lock = ranked_rlock(Rank.PARTITION)
-        """The partition lock."""
         self.health = health = LogHealth(topic_partition, clock)
         self.chain = chain = SegmentChain(
             segments, directory=directory, open_files=open_files, clock=clock
@@ -161,7 +160,6 @@ class Log:
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
         return sum(segment.end[1] for segment in self.chain.segments)
 
     @property
@@ -171,7 +169,6 @@ class Log:
 
     @property
     def files(self) -> Files:
-        """The file system that the log lives on."""
         return self.chain.files
 
     # Appending. Requires: the partition lock
@@ -189,7 +186,7 @@ class Log:
     ) -> LogAppendInfo:
         """Check one batch, give it offsets and append it. `now_ms` is wall time.
 
-        `records` is only read. At durability `fsync` it is durable once a sync has passed its end.
+        `records` is only read. At durability `fsync` a sync behind its end makes it durable.
 
         Raises:
             KafkaError: a rule of `validation` or `producers`, or the disk; nothing was appended.
@@ -257,11 +254,7 @@ class Log:
         return LogAppendInfo((first, last, append_time, start_offset, True, timestamp, 0))
 
     def check_usable(self) -> None:
-        """Refuse a poisoned log; finish what an interrupt has left of the append before.
-
-        Raises:
-            KafkaStorageError: the log is poisoned, or the disk refuses.
-        """
+        """Refuse a poisoned log; repair the state after an interrupted append."""
         self.health.check()
         if self.transactions.applied_offset != self.log_end_offset:
             offsets = self.offsets
@@ -269,32 +262,28 @@ class Log:
                 offsets.log_start_offset, offsets.high_watermark, self.clock.wall_ms()
             )
 
-    # Segments that begin and go. Requires: the partition lock
+    # Changing the segments. Requires: the partition lock
 
     def roll(self, now_ms: int | None = None) -> None:
-        """Begin a new segment unless the present one is empty. `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
-        """
+        """Begin a new segment unless the last one is empty. `now_ms` is wall time."""
         self.check_usable()
         if self.segments[-1].size:
             self.writer.roll(self.log_end_offset, now_ms)
 
     def take_segment(self, segment: Segment) -> None:
-        """Go on with a segment that was made elsewhere, in place of the last one, which is empty.
+        """Continue with a segment made elsewhere, in place of the last one, which is empty.
 
-        Its batches have no producers, and are synced with all that lies before them.
+        Its batches have no producers; they and everything before them are synced.
         """
         assert self.log_end_offset == segment.base_offset, segment
         self.chain.segments = (*self.segments[:-1], segment)
         self.transactions.applied_offset = self.durability.synced_offset = segment.next_offset
 
     def replace_segments(self, segments: tuple[Segment, ...]) -> None:
-        """Go on with other segments, whose end is lower or whose begin is higher.
+        """Continue with other segments, whose end is lower or whose begin is higher.
 
         Raises:
-            KafkaStorageError: the disk refuses to keep what follows from it. The log has them.
+            KafkaStorageError: the disk refuses to store the epochs. The log has the segments.
         """
         end = segments[-1].end[0]
         offsets = self.offsets
@@ -312,10 +301,10 @@ class Log:
     def move_to(
         self, directory: str, open_files: OpenFiles, checkpoint: Callable[[], object]
     ) -> None:
-        """Go on with the same bytes in another directory, which has all of them, synced.
+        """Continue in another directory, which has a synced copy of all bytes.
 
-        `checkpoint` stores the offsets of the logs there. Requires: the partition lock, and the
-        sync lock.
+        `checkpoint` stores the offsets of the logs there. Requires: the partition lock and the sync
+        lock.
         """
         published, former = self.offsets.published, self.segments
         self.chain.move_to(directory, open_files)
@@ -324,14 +313,14 @@ class Log:
         if published is not None:
             self.offsets.published = PublishedOffset(open_files, directory)
         self._open_files = open_files
-        self.directory = directory  # last: it tells whether an interrupt came before all was done
+        self.directory = directory  # last: its value tells whether an interrupt came before the end
         for segment in former:
             segment.file.release()
         if published is not None:
             published.release()
 
     def retire(self, reason: BaseException) -> None:
-        """Refuse writes from here on; reads of what is published go on."""
+        """Refuse writes from now on; published records can still be read."""
         self.health.retire(reason)
         for segment in self.segments:
             segment.file.release()

@@ -1,4 +1,4 @@
-"""The offsets that say how far each promise of a log reaches, but for what is synced.
+"""The offsets of a log up to which each promise holds, except for the synced offset.
 
 log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
                                           synced_offset  <= log_end_offset
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class LogOffsets:
-    """Moved under the partition lock, read by anyone without one.
+    """The offsets of one log. Moved under the partition lock, read by anyone without one.
 
-    Those that the checkpoints keep are stored before what they promise is done.
+    Offsets that the checkpoints keep are stored before the log acts on them.
     """
 
     __slots__ = (
@@ -61,12 +61,12 @@ class LogOffsets:
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.cleaned_offset = -1
-        """Compaction has seen what lies below; -1 for never."""
+        """Compaction has seen the records below; -1 for never."""
         self.gaps_below = 0
         """Offsets below need not be contiguous, see `gaps`."""
         self.is_replicated = is_replicated
         self.published: PublishedOffset | None = None
-        """Tells other processes the high watermark, where the files do not."""
+        """Stores the high watermark for other processes, if the files do not show it."""
         self._topic_partition = topic_partition
         self._chain = chain
         self._durability = durability
@@ -77,9 +77,9 @@ class LogOffsets:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed reader may see: before the first open transaction.
+        """The end for read_committed readers: before the first open transaction.
 
-        Never below the log start offset, also where records of an open transaction were deleted.
+        Never below the log start offset, even if records of an open transaction were deleted.
         """
         unstable = self._transactions.first_unstable_offset
         high_watermark = self.high_watermark
@@ -91,7 +91,7 @@ class LogOffsets:
     # Moving them. Requires: the partition lock
 
     def commit(self, synced_only: bool) -> None:
-        """Raise the high watermark to the log's end, or to how far the log is synced."""
+        """Raise the high watermark to the log's end, or to the synced offset."""
         end = self._chain.segments[-1].end[0]
         if synced_only and self._durability.synced_offset < end:
             end = self._durability.synced_offset
@@ -104,19 +104,19 @@ class LogOffsets:
             self.published.publish(self.high_watermark)
 
     def commit_to(self, offset: int) -> None:
-        """Raise the high watermark to `offset`, which every replica has that counts."""
+        """Raise the high watermark to `offset`, which every counting replica has."""
         if offset > self.high_watermark:
             self.follow(offset)
 
     def follow(self, offset: int) -> bool:
-        """Take over a leader's high watermark, kept within the log; say whether it changed."""
+        """Take over a leader's high watermark, kept within the log; return whether it changed."""
         has_changed = self.update_high_watermark(offset)
         if self.published is not None and self.published.offset != self.high_watermark:
             self.published.publish(self.high_watermark)
         return has_changed
 
     def update_high_watermark(self, offset: int) -> bool:
-        """Set the high watermark, kept within the log; say whether it changed."""
+        """Set the high watermark, kept within the log; return whether it changed."""
         bounded = self._chain.segments[-1].end[0]
         if offset < bounded:
             bounded = offset if offset > self.log_start_offset else self.log_start_offset
@@ -124,16 +124,16 @@ class LogOffsets:
             return False
         if self._transactions.first_unstable_offset is not None:
             self._transactions.forget_below(bounded, bounded)
-        # Last: if an interrupt comes before it, the next call does all of it again.
+        # Last: after an interrupt before this line the next call repeats everything.
         self.high_watermark = bounded
         return True
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Hide what lies below `offset`, at most the high watermark; say whether it changed.
+        """Hide the records below `offset`; return whether anything changed.
 
         Raises:
             OffsetOutOfRange: `offset` is above the high watermark.
-            KafkaStorageError: the disk refuses to keep the offset; nothing has changed.
+            KafkaStorageError: the disk refuses to store the offset; nothing has changed.
         """
         if offset > self.high_watermark:
             raise errors.OffsetOutOfRange(
@@ -154,11 +154,7 @@ class LogOffsets:
         return True
 
     def allow_gaps_below(self, offset: int) -> None:
-        """Let what lies below `offset` have gaps, and be it known before there are any.
-
-        Raises:
-            KafkaStorageError: the disk refuses to keep it.
-        """
+        """Allow gaps below `offset`, and store that before there are any."""
         former = self.gaps_below
         self.gaps_below = max(former, offset)
         try:
@@ -168,27 +164,20 @@ class LogOffsets:
             raise
 
     def before_truncation(self, offset: int) -> None:
-        """Promise less before doing it: a crash during the truncation must not look like rot.
+        """Promise less before a truncation: a crash during it must not look like rot.
 
-        Requires: the sync lock, too: a sync that is under way shall not promise what goes.
-
-        Raises:
-            KafkaStorageError: the disk refuses; nothing was cut.
+        Requires: the sync lock as well: a sync under way must not promise records that go.
         """
         self._durability.promise_less(offset)
         self.cleaned_offset = min(self.cleaned_offset, offset)
         self.checkpoint()
 
     def keep_with(self, checkpoint: Callable[[], object]) -> None:
-        """Store them elsewhere from here on, as the log does its batches."""
+        """Store the offsets with another directory's from now on, where the log has moved."""
         self._checkpoint = checkpoint
 
     def checkpoint(self) -> None:
-        """Store the offsets of every log.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
-        """
+        """Store the offsets of every log."""
         try:
             self._checkpoint()
         except OSError as error:

@@ -1,8 +1,8 @@
-"""Which old segments go: by start offset, by size, by age.
+"""Removal of old segments: by start offset, by size, by age.
 
-Segments are looked at oldest first, and the first that must stay ends the pass. A segment is only
-removed once the high watermark has passed its end, and never while it is the last and empty. When
-all must go, an empty one is begun first.
+Each pass begins at the oldest segment and ends at the first that must stay. A segment is removed
+only once the high watermark has passed its end; an empty last segment stays. If all must go, an
+empty one is begun first.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def delete_old_segments(
 ) -> int:
     """Apply the topic's retention; return how many segments went. `now_ms` is wall time.
 
-    Their files get other names and are given to `remove`, with the delay in milliseconds; without
-    one they are removed at once. Views of their batches stay readable. When a log `is_closing` its
-    segments are as young as their files: records with old timestamps that were written a second ago
-    have not been there for Kafka's first look either. Size and age remove nothing from
-    `pinned_offset` on. Requires: the partition lock.
+    `remove` gets their renamed files and the delay in milliseconds; without it they are removed at
+    once. Views of their batches stay readable. If a log `is_closing`, its segments are as young as
+    their files: a record with an old timestamp that was written a second ago would not have met
+    Kafka's first check either. Size and age remove nothing from `pinned_offset` on. Requires: the
+    partition lock.
 
     Raises:
-        KafkaStorageError: the disk refuses. What has left the log and is still there goes next
-            time, before anything else does: there is never a hole between two segments.
+        KafkaStorageError: the disk refuses. Segments that have left the log and are still on disk
+            are removed first at the next call: there is never a hole between two segments.
     """
     if log.chain.is_swapping:
-        return 0  # the new segment has what must stay of the ones it takes the place of
+        return 0  # the new segment has the records that must stay
     remove_doomed(log, remove)
     taken = _take_out(log, lambda segment, following: following <= log.offsets.log_start_offset)
     if log.config.delete:
@@ -55,13 +55,10 @@ def delete_old_segments(
 
 
 def free_below(log: Log, offset: int) -> bool:
-    """Remove at once the segments whose records all lie below `offset`; say if there were any.
+    """Remove at once the segments that end below `offset`; return whether there were any.
 
-    None of them lies above the high watermark. For who must write to give records up, and finds the
-    disk full. Requires: the partition lock.
-
-    Raises:
-        KafkaStorageError: the log is poisoned, or the disk refuses.
+    No segment above the high watermark goes. For callers that must write in order to delete
+    records, and find the disk full. Requires: the partition lock.
     """
     log.check_usable()
     offset = min(offset, log.offsets.high_watermark)
@@ -72,11 +69,11 @@ def free_below(log: Log, offset: int) -> bool:
 
 
 def remove_doomed(log: Log, remove: Remove | None = None) -> None:
-    """Let go of what has left the log, for good.
+    """Remove the segments that have left the log, for good.
 
-    The directory is synced after that, also at the level `os`: the checkpoints will say that all
-    below the first segment is gone, and that what is below the recovery point is whole. A segment
-    that comes back with the next loss of power, perhaps never synced itself, would be believed.
+    Then the directory is synced, even at level `os`: the checkpoints will say that everything below
+    the first segment is gone, and that everything below the recovery point is whole. A segment that
+    a loss of power brings back, perhaps never synced itself, would be trusted.
     """
     if not log.chain.doomed:
         return
@@ -101,7 +98,7 @@ def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
     except OSError as error:
         if error.errno not in HARMLESS_ERRORS:
             raise
-        segment.file.remove()  # a directory that is full has no room for longer names
+        segment.file.remove()  # a full directory has no room for longer names
 
 
 def _size_rule(log: Log) -> Rule:
@@ -140,7 +137,7 @@ def _unless_pinned(rule: Rule, pinned_offset: int | None) -> Rule:
 
 
 def _take_out(log: Log, must_go: Rule) -> int:
-    """Let the log go on without the oldest segments that must go; return how many."""
+    """Take the oldest segments that must go out of the log; return how many."""
     segments = log.segments
     count = 0
     for slot, segment in enumerate(segments):
@@ -161,7 +158,7 @@ def _take_out(log: Log, must_go: Rule) -> int:
 
 
 def _make_last_one_go(log: Log, count: int) -> int:
-    """Begin a segment behind the last, or leave the last where there is no room for another."""
+    """Begin a segment behind the last, or keep the last if there is no room for another."""
     try:
         log.roll()
     except KafkaStorageError:

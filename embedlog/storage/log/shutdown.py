@@ -1,7 +1,7 @@
 """A log's clean end: files as Kafka's tools expect them.
 
-A log whose every batch is soon read again gets none of the files that only spare a reading: to make
-four files for each of 10,000 logs took 5 s of a stop, and the file system nearly all of it.
+A log whose batches can soon be read again gets no files that only spare a reading: making four
+files for each of 10,000 logs took 5 s of a stop, nearly all of it in the file system.
 """
 
 from __future__ import annotations
@@ -23,16 +23,13 @@ if TYPE_CHECKING:
 
 
 SOON_READ_SIZE = 64 << 10
-"""To read the headers of so much takes less than to make the files that spare it."""
+"""Reading the headers of this many bytes takes less time than making the files that spare it."""
 
 
 def close_log(log: Log) -> None:
-    """Sync at durability `fsync`, trim the file, store indexes and producer state, let go.
+    """Sync at durability `fsync`, trim the file, store indexes and producers, release the files.
 
-    A poisoned log is only let go of.
-
-    Raises:
-        KafkaStorageError: the disk refuses.
+    A poisoned log only releases its files.
     """
     try:
         if log.failure is None and log.config.durability != "memory":
@@ -67,8 +64,8 @@ def _finish(log: Log) -> None:
 def _is_soon_read(log: Log) -> bool:
     """Whether indexes, epochs and producers are all found in a few batches from offset 0 on.
 
-    Files of an earlier close are brought up to date, so that none ever tells of another log. An
-    open transaction has its snapshot always: Kafka takes a log without one for one without
+    Files of an earlier close are updated, so that none ever describes another log. A log with an
+    open transaction always gets its snapshot: Kafka takes a log without one for a log without
     producers, and would show the transaction's records.
     """
     active = log.segments[-1]
@@ -82,9 +79,9 @@ def _is_soon_read(log: Log) -> bool:
 
 
 def unless_out_of_files(error: KafkaError | OSError) -> KafkaError | OSError | None:
-    """The error of a close, to be raised, but for a process that has no descriptors left.
+    """Return the error of a close unless the process has no descriptors left.
 
-    That one can do nothing about it, and loses nothing but time: the next open recovers the logs.
+    Then nothing can be done, and only time is lost: the next open recovers the logs.
     """
     cause = error if isinstance(error, OSError) else error.__cause__
     if not isinstance(cause, OSError) or cause.errno not in (EMFILE, ENFILE):

@@ -1,4 +1,4 @@
-"""Writing behind the end of a log: which segment, the bytes, the moment they are published."""
+"""Writing behind the end of a log: the choice of the segment, the bytes, and their publication."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LogWriter:
-    """Requires: the partition lock, for everything.
+    """The writer of one log. Requires: the partition lock, for everything.
 
     A batch is written behind the published end, and published by one assignment (`Segment.end`).
     Whatever interrupts that, a reader sees all of the batch or nothing.
@@ -55,7 +55,6 @@ class LogWriter:
         self._random = random
 
     def configure(self, config: LogConfig) -> None:
-        """Obey another configuration from the next append on."""
         self._config = config
         self._interval = config.index_interval_bytes
         jitter = min(config.segment_jitter_ms, config.segment_age_ms)
@@ -78,11 +77,8 @@ class LogWriter:
     ) -> None:
         """Write one batch, its offsets and epoch stamped, and publish it.
 
-        `segment` is the log's last one; a full one is followed by another first. `latest` is the
-        batch's largest timestamp, `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
+        `segment` is the log's last one; if it is full, a new one is begun. `latest` is the batch's
+        largest timestamp, `now_ms` is wall time.
         """
         limits = segment.limits
         _, position, largest, holder = segment.end
@@ -107,8 +103,8 @@ class LogWriter:
             segment.file.write(buffers, size, position)
         except OSError as error:
             raise self._write_failed(segment, error) from error
-        # This publishes the batch. Whatever comes behind is made good by the next append if an
-        # interrupt keeps it from happening.
+        # This publishes the batch. If an interrupt prevents the rest, the next append makes up for
+        # it.
         segment.end = (last_offset + 1, position + size, largest, holder)
         segment.modified_ms = now_ms
         segment.indexes.count(last_offset, position, size, self._interval, segment.end)
@@ -123,9 +119,9 @@ class LogWriter:
         latest: int,
         now_ms: int,
     ) -> Segment:
-        """The segment that takes the next `size` bytes, a new one when the present is done.
+        """Return the segment for the next `size` bytes, a new one if the present is full.
 
-        Beside the limits of a segment the sync window is kept here: it is one of them.
+        The sync window is kept here as well: it is one of the segment's limits.
         """
         position = segment.end[1]
         if segment.limits.is_reached(
@@ -163,9 +159,6 @@ class LogWriter:
         """Finish the present segment and begin one at `base_offset`, unless it is that already.
 
         `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
         """
         chain, durability = self._chain, self._durability
         former = chain.segments[-1]
@@ -175,14 +168,14 @@ class LogWriter:
         is_kept, is_durable = self._config.durability != "memory", chain.zeroed
         try:
             if is_kept:
-                # Cut to its content before the sync: once it is known to be synced, no recovery
-                # looks for the zeros behind it.
+                # Cut to its content before the sync: a recovery does not look for zeros in a synced
+                # segment.
                 former.finish()
                 producers = self._transactions.producers
                 write_snapshot(chain.files, chain.directory, producers, base_offset)
             if is_durable or (durability.synced_offset >= base_offset and is_kept):
-                # Also when its records are synced: so that the cut is, too; a recovery that begins
-                # behind them does not look for zeros.
+                # Even if its records are synced: the cut must be as well, because a recovery that
+                # begins behind them does not look for zeros.
                 durability.sync_cut(former)
             segment.file.create()
         except OSError as error:

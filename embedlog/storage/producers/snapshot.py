@@ -38,7 +38,7 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 def encode(entries: Iterable[ProducerStateEntry]) -> bytes:
-    """The content of a snapshot file."""
+    """Return the content of a snapshot file."""
     rows = [_pack(entry) for entry in entries]
     covered = b"".join((len(rows).to_bytes(4, "big"), *rows))
     return _FRAME.pack(_VERSION, crc32c(covered)) + covered

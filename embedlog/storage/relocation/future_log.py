@@ -19,28 +19,32 @@ if TYPE_CHECKING:
 
 CHUNK_SIZE = 1 << 20
 SYNC_SIZE = 8 << 20
-"""So much at a time, because whoever drives the scheduler waits for the disk meanwhile."""
+"""Bytes per sync: the thread that drives the scheduler waits for the disk meanwhile."""
 
 
 class _Copied:
-    """How much of a segment is in the copy."""
-
-    __slots__ = ("end_offset", "file", "is_sealed", "size", "unsynced_size")
-
     def __init__(self, segment: Segment) -> None:
         self.size = 0
         self.unsynced_size = 0
         self.end_offset = segment.base_offset
         self.is_sealed = False
-        """Complete, synced, and with the files that lie beside it."""
+        """True once it is complete, synced, and has the files beside it."""
         self.file: File | None = None
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
 
 
 class FutureLog:
-    """For one thread at a time. Only `finish` needs the log's locks."""
+    """The copy of one log. For one thread at a time. Only `finish` needs the log's locks.
+
+    A segment of the log that cannot be read is a KafkaStorageError.
+    """
 
     def __init__(self, log: Log, open_files: OpenFiles, data: str, uuid: bytes) -> None:
-        """Nothing is made yet. It will lie in `data`, the directory that `open_files` are of."""
+        """Make nothing yet. The copy will lie in `data`, the directory of `open_files`."""
         self._log = log
         self._open_files = open_files
         self._files = open_files.files
@@ -49,18 +53,16 @@ class FutureLog:
 
     @property
     def size(self) -> int:
-        """Bytes that were copied."""
         return sum(copied.size for copied in list(self._segments.values()))
 
     @property
     def end_offset(self) -> int:
-        """The offset behind what was copied, as far as is known without decoding."""
+        """The offset behind the copied records, as far as is known without decoding."""
         known = [copied.end_offset for copied in list(self._segments.values())]
         return max(known, default=self._log.offsets.log_start_offset)
 
     @property
     def lag_size(self) -> int:
-        """Bytes that are yet to be copied."""
         known = self._segments
         return sum(
             segment.size - (known[segment].size if segment in known else 0)
@@ -68,20 +70,11 @@ class FutureLog:
         )
 
     def make(self) -> None:
-        """Make the directory.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Make the directory."""
         self._files.make_directory(self.directory)
 
     def catch_up(self, size_max: int) -> int:
-        """Copy some more, at most `size_max` bytes, oldest first; return how many those were.
-
-        Raises:
-            OSError: the disk refuses, that of the copy or that of the log.
-            KafkaStorageError: a segment cannot be read.
-        """
+        """Copy at most `size_max` more bytes, oldest first; return how many."""
         log, left = self._log, size_max
         segments = log.segments
         self._drop_changed(segments)
@@ -104,27 +97,19 @@ class FutureLog:
         return size_max - left
 
     def sync(self) -> None:
-        """Sync what was copied, so that little is left to `finish`.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Sync the copy, so that little is left to `finish`."""
         for segment, copied in self._segments.items():
             self._sync(segment, copied)
 
     def finish(self) -> None:
-        """Copy the rest, and what lies beside the segments; all of it survives loss of power then.
+        """Copy the rest and the files beside the segments; all then survives a loss of power.
 
-        Requires: the partition lock, and the sync lock.
-
-        Raises:
-            OSError: the disk refuses.
-            KafkaStorageError: a segment cannot be read.
+        Requires: the partition lock and the sync lock.
         """
         log, files = self._log, self._files
         while self.lag_size:
             self.catch_up(CHUNK_SIZE)
-        self.catch_up(1)  # an empty segment has a file, too
+        self.catch_up(1)  # an empty segment has a file as well
         self.sync()
         self._copy_file(self._path(log.segments[-1], paths.SNAPSHOT))
         for name in log.files.list(log.directory):
@@ -144,18 +129,11 @@ class FutureLog:
         files.sync_directory(self.directory)
 
     def close(self) -> None:
-        """Let go of the files."""
         for copied in self._segments.values():
-            if copied.file is not None:
-                copied.file.close()
-                copied.file = None
+            copied.close()
 
     def discard(self) -> None:
-        """Remove the copy.
-
-        Raises:
-            OSError: the disk refuses; it goes when the directory is next opened.
-        """
+        """Remove the copy. After an OSError the next open of the directory removes it."""
         self.close()
         self._segments.clear()
         remove_tree(self._files, self.directory)
@@ -163,13 +141,11 @@ class FutureLog:
     # Steps
 
     def _drop_changed(self, segments: tuple[Segment, ...]) -> None:
-        """Take out what is not one of these segments, the log's: others may have their names."""
+        """Remove copies of segments that have left the log: others may get their names."""
         present = set(segments)
         for segment in [each for each in self._segments if each not in present]:
             copied = self._segments[segment]
-            if copied.file is not None:
-                copied.file.close()
-                copied.file = None
+            copied.close()
             for suffix in ALL_FILES:
                 path = self._path(segment, suffix)
                 if self._files.stat(path) is not None:
@@ -206,19 +182,17 @@ class FutureLog:
             copied.unsynced_size = 0
 
     def _seal(self, segment: Segment, copied: _Copied) -> None:
-        """Nothing comes to a segment that was finished in the log: it is in the copy, too."""
+        """Complete the copy of a segment that was finished in the log."""
         if copied.is_sealed:
             return
         self._sync(segment, copied)
-        if copied.file is not None:
-            copied.file.close()
-            copied.file = None
+        copied.close()
         for suffix in (*paths.SIDECARS, paths.SNAPSHOT):
             self._copy_file(self._path(segment, suffix))
         copied.is_sealed = True
 
     def _copy_file(self, path: str, *, sync: bool = False) -> None:
-        """Copy a small file of the log's directory, if it is there."""
+        """Copy a small file of the log's directory, if it exists."""
         log = self._log
         try:
             content = log.files.read(f"{log.directory}/{path.rpartition('/')[2]}")

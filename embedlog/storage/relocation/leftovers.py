@@ -1,7 +1,7 @@
-"""Two directories with the same log, after a crash in a move: which of them is the log's.
+"""Two directories with the same log, after a crash in a move: choosing the log's.
 
 copied-here     the crash came before the former one was removed, and nothing was appended to
-                either until then; afterwards only that one is served which the metadata names
+                either before; later only the directory that the metadata names is served
 moved-here      the former one could not be removed, and is older
 """
 
@@ -26,9 +26,9 @@ _MARKS = (paths.COPIED_HERE, paths.MOVED_HERE)
 def settle(
     managers: Sequence[LogManager], directory_of: Callable[[TopicPartition], bytes | None]
 ) -> None:
-    """Remove what moves have left. Requires: no log is loaded.
+    """Remove the leftovers of moves. Requires: no log is loaded.
 
-    `directory_of` is the id of the directory that the metadata names for a partition.
+    `directory_of` returns the id of the directory that the metadata names for a partition.
     """
     holders: dict[TopicPartition, list[LogManager]] = {}
     for manager in managers:
@@ -39,7 +39,9 @@ def settle(
             try:
                 _settle(topic_partition, several, directory_of(topic_partition))
             except (OSError, KafkaStorageError) as error:
-                events.error("%s: what a move has left stays: %s", topic_partition, error)
+                events.error(
+                    "%s: the leftovers of a move cannot be removed: %s", topic_partition, error
+                )
 
 
 def _settle(
@@ -51,7 +53,7 @@ def _settle(
     for manager in managers:
         if manager is not newest:
             path = manager.directory.path
-            events.info("%s: what a move has left in %s is removed", topic_partition, path)
+            events.info("%s: the leftovers of a move in %s are removed", topic_partition, path)
             manager.delete(topic_partition)
             manager.directory.files.sync_directory(path)
     remove_marks(newest.directory.files, _path(newest, topic_partition))
@@ -60,7 +62,7 @@ def _settle(
 def _newest(
     topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
 ) -> LogManager | None:
-    """Whose log counts; None where it was no move that made it two."""
+    """Return the manager whose log counts; None if the two do not come from a move."""
     moved = _marked(paths.MOVED_HERE, topic_partition, managers)
     copied = _marked(paths.COPIED_HERE, topic_partition, managers)
     if not copied and not moved:
@@ -84,8 +86,10 @@ def _marked(
 
 
 def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) -> set[bytes]:
-    """Those that are known: a topic that was deleted and made anew may have a log in one of them
-    that is not the other's.
+    """Return the known topic ids.
+
+    If a topic was deleted and created again, the logs of the directories may belong to different
+    topics.
     """
     found = set()
     for manager in managers:
@@ -98,7 +102,7 @@ def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) 
 
 
 def remove_marks(files: Files, directory: str) -> None:
-    """There is one directory with the log: nothing need say which is the newer one."""
+    """Remove the marks of a move: there is only one directory with the log."""
     for name in _MARKS:
         path = f"{directory}/{name}"
         try:

@@ -1,4 +1,4 @@
-"""The moves that a broker was asked for: a duty, which makes them slice by slice."""
+"""The moves of a broker's logs: a duty, which makes them slice by slice."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from embedlog.storage import paths
 from embedlog.storage.degradation import MOVE_ENDED, Degradation
 from embedlog.storage.events import events
 from embedlog.storage.relocation.relocation import LAST_SIZE, Relocation
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,41 +26,26 @@ if TYPE_CHECKING:
 
 SLICE_SIZE = 4 << 20
 SLICES_PER_SECOND = 10
-"""So many at least, when there is a rate to be obeyed."""
+"""Least number of slices a second if a rate is set."""
 WAIT_MS = 100
-"""Compaction may be done with a log by then, or the process has descriptors again."""
+"""After this time compaction may be done with a log, or the process may have descriptors again."""
 
 
-class Future:
-    """A copy as others see it: of which log, in which data directory, its bytes, and the offset
-    behind its last record.
-    """
+class FutureReplica(Value):
+    """A log's copy, for reports: its data directory, bytes, and offset behind the last record."""
 
-    __slots__ = ("directory", "end_offset", "log", "size")
-
-    def __init__(self, log: Log, directory: str, *, size: int, end_offset: int) -> None:
-        self.log = log
-        self.directory = directory
-        self.size = size
-        self.end_offset = end_offset
+    log: Log
+    directory: str
+    size: int
+    end_offset: int
 
 
 class Relocations:
-    """Called by any thread. One move at a time, in the order in which they were asked for; one that
-    has to wait lets the others go first.
-    """
+    """The moves of one broker. Thread-safe.
 
-    __slots__ = (
-        "_directories",
-        "_is_stopped",
-        "_last_size",
-        "_lock",
-        "_moves",
-        "_rate",
-        "_runtime",
-        "_slice_size",
-        "failed",
-    )
+    One move at a time, in the order of the requests; a move that has to wait lets the others go
+    first.
+    """
 
     def __init__(
         self,
@@ -70,7 +56,7 @@ class Relocations:
         slice_size: int = SLICE_SIZE,
         last_size: int = LAST_SIZE,
     ) -> None:
-        """`rate` says how many bytes a second may be moved, None for as fast as can be.
+        """`rate` returns how many bytes a second may be moved, None for no limit.
 
         `slice_size` bytes are moved at a time, and the last `last_size` under the log's locks.
         """
@@ -83,13 +69,13 @@ class Relocations:
         self._moves: dict[TopicPartition, Relocation] = {}
         self._is_stopped = False
         self.failed: dict[TopicPartition, Degradation] = {}
-        """Moves that one of the disks has ended, until they are asked for again."""
+        """Moves that one of the disks has ended, until they are requested again."""
         runtime.scheduler.add(self)
 
     def take_cut_short(self) -> dict[TopicPartition, LogManager]:
-        """Remove the copies that the end of a process has left; return where they were to be.
+        """Remove the copies that an ended process has left; return their target directories.
 
-        Requires: no move was asked for yet.
+        Requires: no move was requested yet.
         """
         found: dict[TopicPartition, LogManager] = {}
         for target in self._directories.managers:
@@ -105,7 +91,7 @@ class Relocations:
         return found
 
     def cancel(self, topic_partition: TopicPartition, *, unless_to: str) -> None:
-        """Give up a move to another directory than the one at this path."""
+        """Give up a move to another directory than the one at `unless_to`."""
         with self._lock:
             known = self._moves.get(topic_partition)
             if known is not None and known.target.directory.path != unless_to:
@@ -114,8 +100,8 @@ class Relocations:
     def start(self, topic_partition: TopicPartition, path: str) -> None:
         """Move the partition's log to the directory at `path`, unless it is there, or on its way.
 
-        A move to yet another one is given up. Of a partition without a log nothing is done, nor
-        where the directory is not there any more.
+        A move to another directory is given up. Nothing is done for a partition without a log, or
+        if the directory is gone.
 
         Raises:
             KafkaStorageError: the log cannot be opened.
@@ -140,10 +126,9 @@ class Relocations:
             )
         self._runtime.scheduler.notify(self)
 
-    def futures(self) -> dict[TopicPartition, Future]:
-        """The copies that are being made."""
+    def futures(self) -> dict[TopicPartition, FutureReplica]:
         return {
-            topic_partition: Future(
+            topic_partition: FutureReplica(
                 move.log,
                 move.target.directory.path,
                 size=move.future.size,
@@ -176,7 +161,7 @@ class Relocations:
         return 1 if rate is None else max(1, size * 1000 // max(1, rate))
 
     def stop(self) -> None:
-        """Leave the files alone from here on: what was begun begins anew with the next opening."""
+        """Stop using the files: unfinished moves begin again with the next opening."""
         with self._lock:
             self._is_stopped = True
             for move in self._moves.values():
@@ -185,7 +170,7 @@ class Relocations:
         self._runtime.scheduler.remove(self)
 
     def health(self) -> list[Degradation]:
-        """What is degraded: of the logs that there are still, moves that have ended."""
+        """Return the moves that have ended, of logs that still exist."""
         return [
             failed
             for topic_partition, failed in self.failed.copy().items()
@@ -206,7 +191,6 @@ class Relocations:
         return size, is_over
 
     def _wait(self, move: Relocation) -> int:
-        """Let the others go first."""
         move.future.close()
         self._moves[move.log.topic_partition] = self._moves.pop(move.log.topic_partition)
         return WAIT_MS
@@ -229,7 +213,7 @@ class Relocations:
         return 1
 
     def _end(self, move: Relocation) -> None:
-        """Give a move up. Requires: the lock."""
+        """Give up a move. Requires: the lock."""
         self._moves.pop(move.log.topic_partition, None)
         try:
             move.future.discard()

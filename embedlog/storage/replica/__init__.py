@@ -1,1 +1,1 @@
-"""A log as a follower changes it: batches as the leader stamped them, and cuts at its end."""
+"""Changes that a follower makes to a log: appends of stamped batches, and cuts at its end."""

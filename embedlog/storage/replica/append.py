@@ -20,13 +20,13 @@ def append_as_follower(
     """Append batches as a leader has stamped them, offsets and epochs included.
 
     Batches of an epoch above `leader_epoch`, the follower's own, are left out with all that follow
-    them (KAFKA-18723). An incomplete batch at the end is ignored. `now_ms` is wall time. Requires:
-    the partition lock.
+    (KAFKA-18723). An incomplete batch at the end is ignored. `now_ms` is wall time. Requires: the
+    partition lock.
 
     Raises:
         CorruptMessage: a wrong checksum or structure. Nothing was appended.
         UnknownServerError: offsets that do not increase, or begin below the log's end. The same.
-        KafkaStorageError: the disk refuses; batches before that are in the log.
+        KafkaStorageError: the disk refuses; the batches before are in the log.
     """
     log.check_usable()
     if now_ms is None:
@@ -37,7 +37,7 @@ def append_as_follower(
     if not batches:
         return LogAppendInfo((start, start - 1, -1, log.offsets.log_start_offset, False, -1, 0))
     if log.offsets.gaps_below != EVERYWHERE and _has_gap(batches, start):
-        log.offsets.allow_gaps_below(EVERYWHERE)  # once: the leader's may be anywhere
+        log.offsets.allow_gaps_below(EVERYWHERE)  # once: the leader's gaps may be anywhere
     for batch in batches:
         if batch.partition_leader_epoch > log.epochs.latest:
             log.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
@@ -69,7 +69,7 @@ def _has_gap(batches: list[RecordBatch], offset: int) -> bool:
 def _checked(
     log: Log, view: memoryview, next_offset: int, leader_epoch: int | None
 ) -> list[RecordBatch]:
-    """The whole batches of `view` up to the first of a later epoch, all of them good."""
+    """Return the whole batches of `view` up to the first of a later epoch, all of them good."""
     batches: list[RecordBatch] = []
     try:
         for batch in iter_batches(view):

@@ -1,9 +1,8 @@
-"""Cutting records off a log's end: a follower whose history parted from the leader's.
+"""Cutting records off a log's end, where a follower's history differs from the leader's.
 
-A file that readers may have mapped is never made shorter: touching a page beyond the end of a
-mapped file kills the process. What is kept of a cut segment is copied into a new file, which takes
-the old one's name; views of the old file stay as they were, and so do the reads of those who hold
-the old segment.
+A file that readers may have mapped is never shortened: touching a page beyond the end of a mapped
+file kills the process. The remaining part of a cut segment is copied into a new file, which takes
+the old one's name; views of the old file stay as they were, and so do reads of the old segment.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _COPY_SIZE = 1 << 20
 
 
 def truncate_to(log: Log, offset: int) -> bool:
-    """Drop the records from `offset` on (from the beginning of its batch); say if any were.
+    """Drop the records from the batch of `offset` on; return whether there were any.
 
     Requires: the partition lock.
 
@@ -45,7 +44,7 @@ def truncate_to(log: Log, offset: int) -> bool:
     _check_settled(log)
     kept = segments[bisect_right(segments, offset, key=base_offset_of) - 1]
     position = kept.indexes.position_of(offset, kept.size)
-    with log.durability.lock:  # a sync that is under way shall not promise what goes
+    with log.durability.lock:  # a sync under way must not promise records that go
         log.offsets.before_truncation(offset)
         left = segments
         try:
@@ -60,19 +59,19 @@ def truncate_to(log: Log, offset: int) -> bool:
         except OSError as error:
             raise log.health.refused(error) from error
         finally:
-            # Also when it was cut short: the log has what the directory has.
+            # Even after an interrupt the log has the segments of the directory.
             if left is not segments:
                 log.replace_segments(left)
     return True
 
 
 def lose_unsynced(log: Log) -> None:
-    """Let the log be as a loss of power may leave it. Requires and raises as `truncate_to`."""
+    """Cut the log as a loss of power may. Requires and raises as `truncate_to`."""
     truncate_to(log, max(log.durability.synced_offset, log.offsets.log_start_offset))
 
 
 def truncate_fully_and_start_at(log: Log, offset: int) -> None:
-    """Drop everything and go on as an empty log at `offset`.
+    """Drop everything and continue as an empty log at `offset`.
 
     Requires: the partition lock.
 
@@ -82,7 +81,8 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
     log.check_usable()
     _check_settled(log)
     with log.durability.lock:
-        # The start offset first: if the segments go and a crash follows, the log restarts there.
+        # The start offset first: after a crash behind the removal of the segments the log restarts
+        # there.
         former, log.offsets.log_start_offset = log.offsets.log_start_offset, offset
         try:
             log.offsets.before_truncation(offset)
@@ -91,7 +91,7 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
             raise
         left = segments = log.segments
         try:
-            # They are hints, and those of records that are gone would be wrong ones.
+            # They are hints, and would be wrong for new records.
             remove_snapshots(log.files, log.directory)
             while left:
                 if left[-1].base_offset == offset:
@@ -101,14 +101,14 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
         except OSError as error:
             raise log.health.refused(error) from error
         finally:
-            # Also when it was cut short: the log has what the directory has.
+            # Even after an interrupt the log has the segments of the directory.
             if left:
                 log.offsets.log_start_offset = former
                 if left is not segments:
                     log.replace_segments(left)
         segment = log.chain.new(offset)
         try:
-            segment.file.create()  # or else the next write does it
+            segment.file.create()  # otherwise the next write does it
         except OSError as error:
             raise log.health.refused(error) from error
         finally:
@@ -116,12 +116,12 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
 
 
 def _start_over(log: Log, segment: Segment) -> None:
-    """Go on as an empty log: without epochs, without producers.
+    """Continue as an empty log, without epochs and producers.
 
-    Requires: the log's directory holds no snapshot of producers.
+    Requires: the log's directory holds no producer snapshot.
 
     Raises:
-        KafkaStorageError: the disk refuses. It is done but for what the next append stores.
+        KafkaStorageError: the disk refuses; the next append stores the rest.
     """
     log.epochs.clear()
     log.transactions.applied_offset = -1
@@ -131,7 +131,7 @@ def _start_over(log: Log, segment: Segment) -> None:
 
 
 def _check_settled(log: Log) -> None:
-    """Refuse while compaction puts a segment in place that may hold what is to be cut."""
+    """Refuse while compaction puts a segment in place that may hold records to be cut."""
     if log.chain.is_swapping:
         raise KafkaStorageError(
             f"{log.topic_partition}: a compacted segment is yet to take its place"
@@ -139,7 +139,7 @@ def _check_settled(log: Log) -> None:
 
 
 def _copy(log: Log, former: Segment, position: int) -> tuple[Segment, File]:
-    """A segment of the batches of `former` before `position`, in a file with a temporary name."""
+    """Copy the batches of `former` before `position` into a segment with a temporary name."""
     segment = log.chain.new(former.base_offset)
     file = log.files.open(segment.path + paths.TEMPORARY, create=True)
     file.truncate(0)
@@ -150,16 +150,10 @@ def _copy(log: Log, former: Segment, position: int) -> tuple[Segment, File]:
         file.sync()
     segment.end = (former.base_offset, 0, -1, -1)
     interval = log.config.index_interval_bytes
-    for at, size, _, last_offset, timestamp, _ in walk(
+    for _, size, _, last_offset, timestamp, _ in walk(
         former.file.view(0, position), 0, position, former.path
     ):
-        if at == 0:
-            segment.limits.first_timestamp = timestamp
-        _, _, largest, holder = segment.end
-        if timestamp > largest:
-            largest, holder = timestamp, last_offset
-        segment.end = (last_offset + 1, at + size, largest, holder)
-        segment.indexes.count(last_offset, at, size, interval, segment.end)
+        segment.extend(last_offset, size, timestamp, interval)
     segment.file.capacity = position
     segment.file.dirty = True
     segment.aborted.index = None

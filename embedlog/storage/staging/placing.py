@@ -3,8 +3,8 @@
     renamed     roll, so that an empty segment has the name; stamp the batches; sync; rename over it
     appended    as a producer's batches: the topic's rules hold, and conversions are made
 
-A renamed file costs a segment each, so small ones are appended. What is behind an unfinished
-attempt's begin is cut off first: nobody else has appended since, and nobody has read it.
+Each renamed file makes a segment, so small ones are appended. Records of an interrupted attempt are
+cut off first: nobody has appended since, and nobody has read them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from embedlog.storage.state_files.commit_file import Piece
 
 _NO_OFFSET = bytes(8)
-"""The base offset of what a producer sends."""
+"""The base offset of a producer's batch."""
 
 
 def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
-    """Let the log go on with a staged file, unless it has it already. Nothing is published.
+    """Put a staged file at the end of the log, unless it is there already. Nothing is published.
 
     Requires: the partition lock.
 
     Raises:
-        CorruptRecord: the file is damaged.
         KafkaError: the log refuses the records, or the disk does.
     """
     if log.log_end_offset >= piece.end_offset:
@@ -72,7 +71,7 @@ def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
     files.rename(path, segment.path)
     segment.file.capacity = scan.size
     segment.adopt(scan)
-    segment.aborted.adopt(TransactionIndex())  # no batch of it is of a transaction
+    segment.aborted.adopt(TransactionIndex())  # none of its batches is transactional
     segment.modified_ms = segment.limits.created_ms
     log.take_segment(segment)
     files.sync_directory(log.directory)

@@ -1,4 +1,4 @@
-"""The tasks' part: a closed segment read without a lock, and written as it shall be.
+"""The tasks' part of a replacement: reading a closed segment without a lock, and writing it anew.
 
     record with a key to be erased                      goes
     record with a later one of its key (by `latest`)    goes
@@ -8,7 +8,7 @@
                                                         or is the last one of the segment
 
 Offsets, timestamps, headers, sequences and leader epochs stay. Control batches are copied. Old
-message sets are written as batches of magic 2, one a record.
+message sets become batches of magic 2, one a record.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.cleaner.filter import modernised, read_fields
 from embedlog.storage.foreign.segment import ForeignSegment
-from embedlog.storage.staging.replacement_checks import SegmentFacts
-from embedlog.storage.staging.replacement_manifest import ReplacingFile
+from embedlog.storage.staging.manifest import ReplacingFile
+from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.state_files import staged_layout
+from embedlog.value import Value
 from wire.records.batch import RecordBatch
 from wire.records.compression import compress
 from wire.records.encode.builder import build_batch, seal
@@ -37,44 +38,31 @@ if TYPE_CHECKING:
 WRITE_SIZE = 1 << 20
 
 
-class Rules:
-    """What shall become of the records. Can be pickled; immutable by convention.
+class RewriteRules(Value):
+    """The changes to be made. Can be pickled; immutable by convention.
 
-    `erased` are keys; `codec` is that of all batches, None for the one that each has, at `level`;
-    `batch_size` is what small batches are joined up to, in bytes before compression, 0 for none.
+    `erased` are keys. All batches get `codec` at `level`; None keeps each batch's. Small batches
+    are joined up to `batch_size` bytes before compression, 0 for never.
     """
 
-    __slots__ = ("batch_size", "codec", "erased", "level")
-
-    def __init__(
-        self,
-        *,
-        erased: Iterable[bytes] = (),
-        codec: int | None = None,
-        level: int | None = None,
-        batch_size: int = 0,
-    ) -> None:
-        self.erased = frozenset(erased)
-        self.codec = codec
-        self.level = level
-        self.batch_size = batch_size
+    erased: Iterable[bytes] = ()
+    codec: int | None = None
+    level: int | None = None
+    batch_size: int = 0
 
 
 class Rewriter:
-    """Applies rules to the batches of one segment after the other; counts. For one thread."""
+    """Applies rules to the batches of one segment after the other, and counts. For one thread."""
 
-    def __init__(self, rules: Rules, latest: Mapping[bytes, int] | None = None) -> None:
+    def __init__(self, rules: RewriteRules, latest: Mapping[bytes, int] | None = None) -> None:
         """`latest` has the offset of each key's last record: earlier ones go."""
         self._rules = rules
+        self._erased = frozenset(rules.erased)
         self._latest = latest
         self.record_count = self.erased_count = self.superseded_count = 0
 
     def rewrite(self, batches: Iterable[Batch]) -> Iterator[bytes | memoryview]:
-        """Yield what shall be in the place of a segment's batches.
-
-        Raises:
-            RecordsError: a batch cannot be read.
-        """
+        """Yield the new batches of a segment."""
         waiting: list[RecordBatch] = []
         waiting_size = 0
         last: RecordBatch | None = None
@@ -98,19 +86,19 @@ class Rewriter:
                 yield self._compressed(kept)
         yield from self._joined(waiting)
         if last is not None and last_is_gone:
-            # It says where the segment ends.
+            # It marks the end of the segment.
             yield empty_batch(last)
 
     def _kept(self, batch: RecordBatch) -> RecordBatch | None:
-        """The batch with the records that stay; None when there is no need of it."""
+        """Return the batch with the remaining records; None if it is not needed."""
         if batch.is_control:
             return batch
         count = batch.record_count
         self.record_count += count
-        if count == 0 or not (self._rules.erased or self._latest is not None):
+        if count == 0 or not (self._erased or self._latest is not None):
             return batch
         keys, offsets, _ = read_fields(batch, DECOMPRESSED_SIZE_MAX)
-        erased, latest = self._rules.erased, self._latest
+        erased, latest = self._erased, self._latest
         kept = []
         for index, (key, offset) in enumerate(zip(keys, offsets, strict=True)):
             if key is None:
@@ -190,30 +178,21 @@ def _follows(before: RecordBatch, batch: RecordBatch) -> bool:
     )
 
 
-class RewrittenSegment:
-    """What a task made of one segment: `file` None when nothing had to change."""
+class RewrittenSegment(Value):
+    """A task's result for one segment: `file` is None if nothing had to change."""
 
-    __slots__ = ("file", "former_size", "size")
-
-    def __init__(self, file: ReplacingFile | None, *, former_size: int, size: int) -> None:
-        self.file = file
-        self.former_size = former_size
-        self.size = size
+    file: ReplacingFile | None
+    former_size: int
+    size: int
 
 
 class SegmentWriter:
     """Writes rewritten segments of one partition to a job's directory. For one thread."""
 
     def __init__(
-        self,
-        files: Files,
-        data: str,
-        topic_partition: TopicPartition,
-        *,
-        job: str,
-        writer: str,
+        self, files: Files, data: str, topic_partition: TopicPartition, *, job: str, writer: str
     ) -> None:
-        """`writer` is a name of its own within the job: a task that runs twice writes two files."""
+        """`writer` is unique within the job: a task that runs twice writes two files."""
         self._files = files
         self._job = job
         self._directory = f"{staged_layout.part(data, staged_layout.STAGED)}/{job}"
@@ -221,13 +200,10 @@ class SegmentWriter:
         self._name = f"{writer}-{topic_partition.partition}"
 
     def write(self, base_offset: int, rewriter: Rewriter) -> RewrittenSegment:
-        """Rewrite one closed segment; what is named is synced.
+        """Rewrite one closed segment; the named file is synced.
 
         Raises:
-            FileNotFoundError: there is no such segment any more.
-            CorruptRecord: a batch is damaged.
-            RecordsError: a batch cannot be read.
-            OSError: the disk refuses.
+            FileNotFoundError: the segment is gone.
         """
         segment = ForeignSegment(self._files, self._log_directory, base_offset)
         former_size = segment.size()
@@ -239,7 +215,7 @@ class SegmentWriter:
         )
         is_needed = False
         try:
-            file.truncate(0)  # an attempt of the same name may have died here
+            file.truncate(0)  # an attempt of the same name may have left bytes
             stored = (batch for _, batch in segment.batches(0, former_size))
             size = _store(file, rewriter.rewrite(_noted(stored, before)), after)
             is_needed = after.fingerprint != before.fingerprint
@@ -269,7 +245,7 @@ def _noted(batches: Iterable[Batch], facts: SegmentFacts) -> Iterator[Batch]:
 
 
 def _store(file: File, batches: Iterable[bytes | memoryview], facts: SegmentFacts) -> int:
-    """Write batches one behind the other; return how many bytes they have."""
+    """Write batches one after the other; return their bytes."""
     position = size = 0
     some: list[bytes | memoryview] = []
     for batch in batches:

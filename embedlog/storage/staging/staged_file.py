@@ -1,7 +1,7 @@
-"""Looking at a staged file before it is taken, and giving its batches their offsets.
+"""Checking a staged file before its commit, and giving its batches their offsets.
 
-what a staged file holds     batches of magic 2 that follow each other from offset 0, as a
-                             producer without an id makes them; nothing else
+A staged file holds batches of magic 2 that follow each other from offset 0, as a producer without
+an id makes them, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import File, Files
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.state_files.staged_manifest import StagedFile
+    from embedlog.storage.staging.manifest import StagedFile
 
-_STAMP = Struct(">qii")  # base offset, length, leader epoch: what no checksum covers
+_STAMP = Struct(">qii")  # base offset, length, leader epoch: no checksum covers them
 _REFUSED_BITS = CONTROL_BIT | TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _CHUNK_SIZE = 8 << 20
 SIZE_MAX = (1 << 31) - 1
@@ -40,9 +40,7 @@ SIZE_MAX = (1 << 31) - 1
 
 
 class StagedFacts:
-    """What a look at a staged file has found: the largest timestamp and batch, and the codecs."""
-
-    __slots__ = ("batch_size_max", "codecs", "max_timestamp")
+    """The facts of a staged file: its largest timestamp and batch, and its codecs."""
 
     def __init__(self) -> None:
         self.batch_size_max = 0
@@ -54,8 +52,7 @@ def check_staged(files: Files, path: str, staged: StagedFile) -> StagedFacts:
     """Read every batch of a staged file.
 
     Raises:
-        CorruptRecord: it is not what the manifest says; a batch is damaged, or not allowed there.
-        KafkaStorageError: it cannot be read.
+        CorruptRecord: it is not as the manifest says; a batch is damaged, or not allowed there.
     """
     facts = StagedFacts()
     next_offset = 0
@@ -89,7 +86,7 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
     """Yield (position, bytes) of each batch of a file, of magic 2 and with a right checksum.
 
     Raises:
-        CorruptRecord: what comes next is no good batch.
+        CorruptRecord: the next batch is bad.
     """
     position = 0
     while position < size:
@@ -103,7 +100,7 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
             found = read_batch(chunk, at, len(chunk))
             if isinstance(found, str) or chunk[at + MAGIC_POSITION] != 2:
                 if at > 0 and position + len(chunk) < size:
-                    break  # cut by the chunk's end, or bad: the next chunk begins here and tells
+                    break  # cut by the chunk's end, or bad: the next chunk shows which
                 reason = found if isinstance(found, str) else f"magic {chunk[at + MAGIC_POSITION]}"
                 raise CorruptRecord(path, position + at, reason)
             yield position + at, chunk[at : at + found[0]]
@@ -112,9 +109,9 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
 
 
 def may_be_renamed(facts: StagedFacts, staged: StagedFile, config: LogConfig, now_ms: int) -> bool:
-    """Would the topic store these batches as they are? Otherwise each is appended by its rules.
+    """Whether the topic would store these batches unchanged. Otherwise each is appended.
 
-    A plain topic does. What it would refuse shows in the headers: a batch that is too large, a time
+    A plain topic would. Headers show the batches that it would refuse: too large, or with a time
     too far ahead.
     """
     return (
@@ -131,13 +128,9 @@ def may_be_renamed(facts: StagedFacts, staged: StagedFile, config: LogConfig, no
 def stamp(
     file: File, path: str, *, base_offset: int, leader_epoch: int, index_interval: int
 ) -> SegmentScan:
-    """Give every batch its offset and epoch, whatever an earlier attempt has left there.
+    """Give every batch its offset and epoch, whatever an earlier attempt has written there.
 
-    Returns what a reading of the file as a segment at `base_offset` finds; checksums included.
-
-    Raises:
-        CorruptRecord: a batch is damaged.
-        OSError: the disk refuses.
+    Return the result of a scan of the file as a segment at `base_offset`; checksums are verified.
     """
     scan = SegmentScan(base_offset)
     since_entry = 0

@@ -1,8 +1,8 @@
-"""Which leader epoch wrote which offsets: the cache behind KIP-101 and KIP-320.
+"""The leader epochs of a log's offsets: the cache behind KIP-101 and KIP-320.
 
 A sorted list of (epoch, start offset): `epoch` wrote from `start offset` up to the next entry's
-start, the last one up to the log's end. Both columns strictly increase. A reader that is ahead
-of a truncated log learns from here where its history and the log's part.
+start, the last one up to the log's end. Both columns strictly increase. With it a reader that is
+ahead of a truncated log finds the offset where its history and the log's part.
 
 The file is Kafka's `leader-epoch-checkpoint`, text, one line each:
 
@@ -17,20 +17,23 @@ from __future__ import annotations
 from _bisect import bisect_left, bisect_right
 
 from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.state_files.sealed_file import read_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from embedlog.runtime.files import Files
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
-FILE_NAME = "leader-epoch-checkpoint"
 _VERSION = "0"
 
 
 class LeaderEpochs:
-    """The leader epochs of one log. Mutated under the partition lock by its `Log` only."""
+    """The leader epochs of one log. Changed under the partition lock by its `Log` only."""
 
     __slots__ = ("_epochs", "_starts")
 
@@ -47,7 +50,7 @@ class LeaderEpochs:
 
     @property
     def latest_epoch(self) -> int:
-        """The epoch of the last entry, -1 when there is none."""
+        """The epoch of the last entry, -1 without one."""
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
@@ -69,10 +72,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch not above `epoch`, and the offset at which it ends (exclusive).
+        """Return the largest known epoch up to `epoch`, and its end offset (exclusive).
 
-        (-1, -1) when unknown: `epoch` is -1 or later than every known one. An epoch below the
-        first known one answers itself with the first one's start.
+        (-1, -1) if unknown: `epoch` is -1 or later than every known one. For an epoch below the
+        first known one, return it with the first one's start.
         """
         epochs = self._epochs
         if epoch == UNDEFINED_EPOCH or not epochs or epoch > epochs[-1]:
@@ -85,7 +88,7 @@ class LeaderEpochs:
         return epochs[higher - 1], self._starts[higher]
 
     def epoch_for_offset(self, offset: int) -> int:
-        """The epoch that wrote `offset`, -1 when it lies before the first known one."""
+        """Return the epoch that wrote `offset`, -1 if it lies before the first known one."""
         slot = bisect_right(self._starts, offset)
         return self._epochs[slot - 1] if slot else UNDEFINED_EPOCH
 
@@ -97,7 +100,7 @@ class LeaderEpochs:
         return changed
 
     def truncate_from_start(self, offset: int) -> bool:
-        """Forget what lies below `offset`, the new log start; return whether anything changed.
+        """Forget the epochs below `offset`, the new log start; return whether anything changed.
 
         The epoch in force at `offset` stays and now starts there.
         """
@@ -113,13 +116,12 @@ class LeaderEpochs:
         self._epochs, self._starts = [], []
 
     def encode(self) -> bytes:
-        """The content of the checkpoint file."""
         lines = [_VERSION, str(len(self._epochs))]
         lines += [f"{epoch} {start}" for epoch, start in self.entries]
         return ("\n".join(lines) + "\n").encode("ascii")
 
     @classmethod
-    def decode(cls, content: bytes, path: str = FILE_NAME) -> LeaderEpochs:
+    def decode(cls, content: bytes, path: str = paths.LEADER_EPOCHS) -> LeaderEpochs:
         """Read a checkpoint file's content. An empty file holds no entries.
 
         Raises:
@@ -151,6 +153,22 @@ class LeaderEpochs:
             raise CorruptRecord(path, position, reason)
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+
+
+def read_epochs_text(files: Files, directory: str) -> LeaderEpochs | None:
+    """Read Kafka's form of a log's epochs; None without one, CorruptRecord for a malformed one."""
+    path = f"{directory}/{paths.LEADER_EPOCHS}"
+    try:
+        return LeaderEpochs.decode(files.read(path), path)
+    except FileNotFoundError:
+        return None
+
+
+def read_epochs(files: Files, directory: str) -> LeaderEpochs | None:
+    """Read the sealed form; None without one, CorruptRecord for a damaged one."""
+    path = f"{directory}/{paths.SEALED_LEADER_EPOCHS}"
+    content = read_sealed(files, path)
+    return None if content is None else LeaderEpochs.decode(content, path)
 
 
 def _integers(path: str, position: int, line: bytes, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""A small state file that knows when it is damaged.
+"""A small state file with a checksum.
 
     0    8 bytes  "embedlog"
     8    uint16   version, 1
@@ -6,8 +6,8 @@
     14   uint32   CRC-32C of the content
     18   content
 
-Kafka's text checkpoints carry no checksum: a flipped digit makes another valid offset. What must
-not be believed wrongly is stored in this form beside them.
+Kafka's text checkpoints have no checksum: a flipped digit makes another valid offset. State that
+must not be believed wrongly is stored in this form beside them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,7 @@ def write_sealed(files: Files, path: str, content: bytes, *, sync: bool) -> None
 
 
 def read_sealed(files: Files, path: str) -> bytes | None:
-    """The content; None when there is no such file.
-
-    Raises:
-        CorruptRecord: it is not what was written.
-    """
+    """Return the content; None without a file."""
     try:
         whole = files.read(path)
     except FileNotFoundError:

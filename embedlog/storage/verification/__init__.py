@@ -1,6 +1,7 @@
-"""Looking at every file of a data directory, and changing nothing: `dump` and `verify`.
+"""Checking every file of a data directory without changing any: `dump` and `verify`.
 
 all of a directory    `directory`       small files beside the logs         `root`
-one segment           `segment`         what was found sound before         `verified_segments`
+one segment           `segment`         its indexes                         `index_claims`
+sound segments        `verified_segments`
 files item by item    `inspection`
 """

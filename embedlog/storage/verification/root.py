@@ -1,13 +1,13 @@
-"""Rules of the small files of a data directory: what `verify` looks at beside the logs.
+"""The rules of a data directory's small files, for `verify`.
 
-The shutdown marker is of a known form, ours names the boot that the lock file does, and
-meta.properties has what a broker needs. While a directory is closed and our marker says that nobody
-has had it since, the text of each checkpoint is what its sealed twin says, byte for byte, names
-only logs that are there, and no offset is outside its log.
+The shutdown marker has a known form, ours names the same boot as the lock file, and meta.properties
+has what a broker needs. While a directory is closed and our marker says that no other process has
+had it since, the text of each checkpoint equals its sealed twin, byte for byte, names only existing
+logs, and no offset is outside its log.
 
-No rule tells another cluster id, node id or directory id of the right form; the process and the
-time in the lock file; nor, in a directory that is in use, was not closed, or was closed by Kafka, a
-text that differs from its twin: it may be older by a crash, or newer by Kafka.
+No rule can detect another valid cluster id, node id or directory id; nor the process and the time
+in the lock file. In a directory that is in use, was not closed, or was closed by Kafka, a text may
+differ from its twin: a crash made it older, or Kafka newer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 from embedlog.common import uuid_from_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.checkpoints import read_properties
+from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.recovery.start_offset import UNKNOWN
 from embedlog.storage.state_files.archived_offsets import PREFIX, read_archive
 from embedlog.storage.state_files.checkpoint_files import (
@@ -49,7 +49,7 @@ def was_closed_by_us(files: Files, data: str) -> bool:
 
 
 def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """What is wrong with what archives say of themselves."""
+    """Yield the damage of the files of archives."""
     for name in files.list(data):
         if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
             try:
@@ -59,14 +59,14 @@ def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
 
 
 def check_marker(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """What is wrong with the shutdown marker, if there is one."""
+    """Yield the damage of the shutdown marker, if there is one."""
     path = f"{data}/{paths.CLEAN_SHUTDOWN}"
     try:
         content = files.read(path)
     except FileNotFoundError:
         return
     if not content:
-        return  # its bytes went with the power; it does not count
+        return  # its bytes were lost with the power; it does not count
     try:
         marker = json.loads(content)
     except ValueError as error:
@@ -92,15 +92,15 @@ def _check_ours(files: Files, data: str, marker: Mapping[str, object]) -> Iterat
     try:
         owner = files.read(f"{data}/{paths.LOCK}").decode("utf-8", "replace").split()
     except FileNotFoundError:
-        return  # a copy without it
-    # Both are written by the same process; one of the two is wrong.
+        return  # a copied directory may lack it
+    # The same process writes both; one of the two is wrong.
     if owner and boot_id and boot_id not in owner:
         reason = f"boot {boot_id!r}, the lock file names {' '.join(owner)[:200]!r}"
         yield CorruptRecord(path, 0, reason)
 
 
 def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """What is wrong with meta.properties, if it is there."""
+    """Yield the damage of meta.properties."""
     path = f"{data}/{paths.META_PROPERTIES}"
     if files.stat(path) is None:
         return
@@ -123,7 +123,7 @@ def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
 def check_texts(
     files: Files, data: str, partitions: set[TopicPartition]
 ) -> Iterator[CorruptRecord]:
-    """Kafka's forms of the checkpoints, of a directory that we have closed.
+    """Yield the damage of Kafka's checkpoint texts, in a directory that we have closed.
 
     `partitions` are all that have a directory.
     """
@@ -133,7 +133,7 @@ def check_texts(
             text = read_text(files, data, name)
             twin = read_twin(files, data, name) if name in WITH_TWIN else None
         except CorruptRecord:
-            continue  # told elsewhere
+            continue  # reported elsewhere
         if text is None:
             continue
         if files.read(path) != encode_offsets(text):
@@ -152,7 +152,7 @@ def check_texts(
 
 
 def check_epochs_text(files: Files, directory: str) -> Iterator[CorruptRecord]:
-    """Kafka's form of a log's epoch cache, in a directory that we have closed."""
+    """Yield the damage of Kafka's form of a log's epochs, in a directory that we have closed."""
     path = f"{directory}/{paths.LEADER_EPOCHS}"
     try:
         text = files.read(path)

@@ -1,13 +1,13 @@
-"""Every rule of a segment and its sidecars: what `verify` looks at, told as `CorruptRecord`s.
+"""The rules of a segment and its sidecars, for `verify`; violations are `CorruptRecord`s.
 
-Batches: whole, of a known format, checksums, offsets that continue, leader epochs that do not fall
-and are the epoch cache's. Indexes: each entry names a batch that is there, and the largest
+Batches: whole, of a known format, right checksums, offsets that continue, leader epochs that do not
+fall and are the epoch cache's. Indexes: each entry names an existing batch, and the largest
 timestamp up to it, which that batch was the first to have. The transaction index: each entry is an
-abort marker, with the begin of its transaction and the last stable offset behind it where the whole
-log is there to tell them.
+abort marker; begin of the transaction and last stable offset are compared if the whole log is
+there.
 
-No rule tells a base offset that moves within its gap of compaction, nor an entry of the time index
-that moves within its batch: Kafka may name any record of that.
+No rule can detect a base offset that moves within its gap of compaction, nor an entry of the time
+index that moves within its batch: Kafka may name any record of that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PAGE_SIZE = 4096
 
 
 class SegmentCheck:
-    """What is known of a segment when its batches have been read once."""
+    """The check of one segment: its batches are read once."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class SegmentCheck:
         progress: Callable[[int], None],
         transactions: dict[int, int] | None = None,
     ) -> None:
-        """`progress` is told of bytes that were read.
+        """`progress` gets the number of bytes read.
 
-        `transactions` has the open ones, producer -> first offset, when all batches before are
-        there, and is brought up to date; None when that is not known.
+        `transactions` has the open ones, producer -> first offset, if all earlier batches are
+        there, and is updated; None if they are unknown.
         """
         self._files = files
         self._epochs = epochs
@@ -71,24 +71,24 @@ class SegmentCheck:
         self.epoch = -1
         self.largest = -1
         self._is_largest = False
-        """Has the batch that was just read a larger timestamp than all before?"""
+        """True if the last batch read has a larger timestamp than all before."""
         self._base = base_offset
-        """Where that batch begins."""
+        """Base offset of that batch."""
         self.batch_count = 0
         self.end = 0
-        """Bytes of batches; what follows are zeros, or a bad batch."""
+        """Bytes of batches; zeros or a bad batch follow."""
         self.tail: memoryview | None = None
-        """The rest of a file that ends with something bad, from the page on in which `end` lies."""
+        """The rest of a file with a bad end, from the begin of the page in which `end` lies."""
 
     def findings(self, epoch: int) -> Iterator[CorruptRecord]:
-        """Read everything; `epoch` is the leader epoch of the batch before."""
+        """Read everything and yield the damage; `epoch` is the leader epoch of the batch before."""
         self.epoch = epoch
         yield from self._claims.load()
         try:
             file = self._files.open(self.path, writable=False)
             yield from self._batches(file)
         except FileNotFoundError:
-            return  # a retention was faster
+            return  # retention has removed it
         except CorruptRecord as error:
             self._find_tail(file)
             yield error
@@ -96,7 +96,7 @@ class SegmentCheck:
         yield from self._claims.unmatched()
 
     def _batches(self, file: File) -> Iterator[CorruptRecord]:
-        """Read the batches; findings about indexes are yielded, one about a batch is raised."""
+        """Read the batches; yield damage of the indexes, raise damage of a batch."""
         size, position = file.size(), 0
         while position < size:
             view = self._view(file, position, size)
@@ -133,9 +133,9 @@ class SegmentCheck:
         return view
 
     def _batch(self, view: memoryview, at: int, position: int, size: int) -> int:
-        """Check the batch at `at` in `view`; return its size, also if it goes beyond the view.
+        """Check the batch at `at` in `view`; return its size, even if it exceeds the view.
 
-        0 when there is none, and zeros begin.
+        0 if there is none, and zeros begin.
         """
         if len(view) - at < HEADER_SIZE:
             if position + len(view) - at < size:
@@ -203,7 +203,7 @@ class SegmentCheck:
         if not is_next or last_offset < base_offset:
             reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
             raise CorruptRecord(self.path, position, reason)
-        # The last one, as the cache forgets records that were deleted from a batch's begin.
+        # The last one, because the cache forgets records that were deleted from a batch's begin.
         known = -1 if self._epochs is None else self._epochs.epoch_for_offset(last_offset)
         if epoch < self.epoch or known not in (-1, epoch):
             expected = max(known, self.epoch)

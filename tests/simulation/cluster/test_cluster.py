@@ -1,4 +1,4 @@
-"""Three brokers under a thousand seeds; and the stories find what is wrong on purpose."""
+"""Three brokers under a thousand seeds; and the stories find planted bugs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.simulation.soak import judged
 SEEDS = 1000
 AT_ONCE = 50
 TRIES = 400
-"""Seeds in which each planted bug is found."""
+"""Number of seeds, among which each planted bug is found."""
 RARE = {
     "too few in sync commit": 700,
     "one in sync is enough": 700,
 }
-"""Where the seeds begin for those that few stories meet: one in seven hundred."""
+"""First seeds for bugs that only one story in seven hundred finds."""
 OF_MOVES = {"a move ends before all have arrived"}
-"""Those that are met where partitions get other replicas all the time."""
+"""Bugs that only stories with many reassignments find."""
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
         assert any(judged(tell(seed)) for seed in range(first, first + TRIES))
 
 
-def test_a_seed_tells_one_story() -> None:
+def test_a_seed_always_tells_the_same_story() -> None:
     first, second = story(6), story(6)
     first.tell()
     second.tell()
@@ -56,19 +56,19 @@ def test_a_seed_tells_one_story() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_story_of_disks_that_fail(seed: int) -> None:
+def test_a_story_of_failing_disks(seed: int) -> None:
     tell_one(seed, log_dirs=("disk",))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS // 4, AT_ONCE))
-def test_no_promise_is_broken_by_disks_that_fail(first: int) -> None:
+def test_no_promise_is_broken_by_failing_disks(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         tell_one(seed, log_dirs=("disk",))
 
 
 def tell_one(seed: int, *, log_dirs: Sequence[str] = ()) -> None:
-    """Tell one story; it keeps every promise."""
+    """Check that the story breaks no promise."""
     told = Story(seed, log_dirs=log_dirs) if log_dirs else story(seed)
     broken = judged(told)
     assert not broken, "\n".join([f"seed {seed}", *told.told, *broken])

@@ -10,7 +10,7 @@ from typing import Any
 import embedlog
 from embedlog.common import TopicPartition
 from embedlog.spark.committer import commit
-from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.storage.staging.manifest import Replacement
 from tests.spark.logs import add
 from tests.support.commits import expect_commits
 

@@ -19,8 +19,8 @@ from embedlog.spark.sink.options import parse
 from embedlog.spark.sink.task import StagedMessage, StagingTask
 from embedlog.spark.sink.writers import BatchWriter, StreamWriter, _digest, _write
 from embedlog.storage.staging import exchange
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 
 FILES = real_runtime().files
 SCHEMA = StructType([StructField("key", BinaryType()), StructField("value", StringType())])

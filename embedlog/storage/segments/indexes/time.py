@@ -5,7 +5,7 @@
     8   int32   relative offset of the last record of the batch that holds it; not falling
 
 An entry promises that no record up to its offset is younger than its timestamp. The index is a
-hint: it may lack entries, and whoever uses one checks the batch that it points to.
+hint: it may lack entries, and its users check the batch that an entry points to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENTRY = Struct(">qi")
 
 
 class TimeIndex:
-    """Appended to under the partition lock; looked up by anyone."""
+    """Appended to under the partition lock; looked up without a lock."""
 
     __slots__ = ("_offsets", "_timestamps", "base_offset")
 
@@ -40,13 +40,12 @@ class TimeIndex:
         return len(self._timestamps)
 
     def entries(self) -> Iterator[tuple[int, int]]:
-        """Every entry as (timestamp, offset)."""
         for timestamp, offset in zip(self._timestamps, self._offsets, strict=False):
             yield timestamp, offset + self.base_offset
 
     @property
     def last(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the last entry, None when there is none."""
+        """(timestamp, offset) of the last entry, None without one."""
         count = len(self._timestamps)
         if not count:
             return None
@@ -55,7 +54,7 @@ class TimeIndex:
     def append(self, timestamp: int, offset: int) -> None:
         """Note that `timestamp`, in the batch ending with `offset`, is the largest so far.
 
-        An entry that is not later than the last one says nothing new and is left out.
+        An entry that is not later than the last one adds nothing and is left out.
         """
         timestamps, offsets = self._timestamps, self._offsets
         if timestamp <= (timestamps[-1] if timestamps else -1):
@@ -69,14 +68,14 @@ class TimeIndex:
             self._offsets, self._timestamps = compact(offsets), compact(timestamps)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
-        """The last entry not later than `timestamp`, else (-1, base offset)."""
+        """Return the last entry not later than `timestamp`, else (-1, base offset)."""
         slot = bisect_right(self._timestamps, timestamp)
         if not slot:
             return -1, self.base_offset
         return self._timestamps[slot - 1], self._offsets[slot - 1] + self.base_offset
 
     def truncated(self, offset: int) -> TimeIndex:
-        """An index of the entries below `offset`; this one stays as it is, for its readers."""
+        """Return an index of the entries below `offset`; readers of this one are not disturbed."""
         kept = TimeIndex(self.base_offset)
         keep = bisect_left(self._offsets, offset - self.base_offset, hi=len(self._timestamps))
         kept._timestamps = self._timestamps[:keep]
@@ -84,7 +83,6 @@ class TimeIndex:
         return kept
 
     def encode(self) -> bytes:
-        """The content of the index file."""
         pack = _ENTRY.pack
         return b"".join(map(pack, self._timestamps, self._offsets[: len(self._timestamps)]))
 
