@@ -13,6 +13,7 @@ from embedlog.spark.offsets import (
     EARLIEST,
     LATEST,
     OffsetRange,
+    Positions,
     split_by_count,
     split_by_partitions,
 )
@@ -28,8 +29,6 @@ from embedlog.spark.options import (
     Timestamps,
     Word,
 )
-
-Positions = dict[TopicPartition, int]
 
 Bounds = Mapping[TopicPartition, tuple[int, int]]
 
@@ -148,12 +147,7 @@ def _set(partitions: Iterable[TopicPartition]) -> str:
 
 
 def _by_time(
-    access: LogAccess,
-    options: SourceOptions,
-    stamps: Positions,
-    bounds: Bounds,
-    *,
-    is_start: bool,
+    access: LogAccess, options: SourceOptions, stamps: Positions, bounds: Bounds, *, is_start: bool
 ) -> Positions:
     found = {}
     for key, stamp in stamps.items():
@@ -212,9 +206,7 @@ def available(
 
 
 def plan(
-    access: LogAccess,
-    options: SourceOptions,
-    ranges: Mapping[TopicPartition, tuple[int, int]],
+    access: LogAccess, options: SourceOptions, ranges: Mapping[TopicPartition, tuple[int, int]]
 ) -> list[Slice]:
     """Return one slice for each task, in the order of topic, partition and offset.
 

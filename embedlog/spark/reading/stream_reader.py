@@ -9,7 +9,7 @@ offsets is empty: it ends where it begins, which pins the start in the checkpoin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -21,16 +21,16 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+import embedlog
 from embedlog.common import TopicPartition
+from embedlog.errors import DirectoryLocked
 from embedlog.runtime import real_runtime
 from embedlog.spark.access.log_access import LogAccess, open_access
-from embedlog.spark.errors import added_late, offset_changed, partitions_deleted
-from embedlog.spark.offsets import from_json, limited, to_json
+from embedlog.spark.errors import IllegalArgument, added_late, offset_changed, partitions_deleted
+from embedlog.spark.offsets import Positions, from_json, limited, to_json
 from embedlog.spark.options import Offsets, SourceOptions, Word
 from embedlog.spark.reading.planning import available, plan, starting_positions, subscribed
 from embedlog.spark.reading.slices import read_slice
-
-Positions = dict[TopicPartition, int]
 
 STREAM_GROUP_PREFIX = "spark-kafka-source"
 
@@ -131,8 +131,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Note that a batch is done; with `commitOffsets`, commit its end to the group."""
         if self._options.commit_offsets:
-            from embedlog.spark.reading.commit_offsets import commit_offsets
-
             commit_offsets(self._options, from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -200,3 +198,31 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._last_trigger_ms = now_ms
             return False
         return True
+
+
+def commit_offsets(options: SourceOptions, offsets: Mapping[TopicPartition, int]) -> None:
+    """Store `offsets` for `kafka.group.id`: at `kafka.bootstrap.servers`, or in the directory.
+
+    If another process has the directory open, its listener's address is needed.
+
+    Raises:
+        IllegalArgument: no group is named, or the directory is in use and no address is given.
+        KafkaError: the group has active members, which own its offsets.
+    """
+    group = options.group_id
+    if group is None:
+        raise IllegalArgument("commitOffsets needs the option kafka.group.id")
+    if options.bootstrap_servers is not None:
+        with embedlog.Admin(options.bootstrap_servers) as admin:
+            admin.alter_group_offsets(group, offsets).check()
+        return
+    assert options.path is not None, "the options were checked"
+    try:
+        cluster = embedlog.open(options.path)
+    except DirectoryLocked as error:
+        raise IllegalArgument(
+            f"commitOffsets: {options.path} is open in another process; name its listener with "
+            f"kafka.bootstrap.servers ({error})"
+        ) from error
+    with cluster, cluster.admin() as admin:
+        admin.alter_group_offsets(group, offsets).check()

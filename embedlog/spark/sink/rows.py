@@ -113,10 +113,7 @@ class Spreader:
     """
 
     def __init__(
-        self,
-        batch_size: int,
-        count_of: Callable[[str], int],
-        below: Callable[[int], int],
+        self, batch_size: int, count_of: Callable[[str], int], below: Callable[[int], int]
     ) -> None:
         self._batch_size = max(batch_size, 1)
         self._count_of = count_of

@@ -10,13 +10,7 @@ from embedlog.spark.pipeline.batch.report import BatchReport
 from embedlog.spark.pipeline.batch.rules import judge
 from embedlog.spark.pipeline.batch.sessions import SessionState
 from embedlog.spark.pipeline.batch.watermark import Marks, event_ms, reject_late
-from embedlog.spark.pipeline.columns import (
-    BROKEN,
-    ERROR,
-    STAGES,
-    key_columns,
-    with_meta,
-)
+from embedlog.spark.pipeline.columns import BROKEN, ERROR, STAGES, key_columns, with_meta
 from embedlog.spark.pipeline.decode.formats import row_schema
 from embedlog.spark.pipeline.decode.task import decode_function
 from embedlog.spark.pipeline.errors import QualityFailed

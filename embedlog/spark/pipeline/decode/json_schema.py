@@ -10,12 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import (
-    Registry,
-    expect_kind,
-    row_of,
-    split,
-)
+from embedlog.spark.pipeline.decode.confluent import Registry, expect_kind, row_of, split
 from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode, read_file
