@@ -227,7 +227,7 @@ def _is_one_partition(value: Any) -> bool:
 
 
 def setting_text(value: Any) -> str | None:
-    """Return a setting's value as Kafka writes it."""
+    """Return a setting's value as Kafka writes it, such as "true" or "a,b"; None stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -52,7 +52,7 @@ class ClusterNodes:
     def with_endpoints(
         self, endpoints: Iterable[NodeEndpoint | EndpointInFetch]
     ) -> dict[int, Node]:
-        """Return the known brokers and the `endpoints` that a broker sent beside a new leader."""
+        """Return the known brokers and the `endpoints` that a broker sent with a new leader."""
         named = {e.node_id: Node(e.node_id, e.host, e.port, e.rack) for e in endpoints}
         return {**self.by_id, **named}
 

@@ -12,8 +12,8 @@ An object may also have `configure(settings, is_key)`, called once with the clie
 their dotted names, and `close()`, called when the client closes. An exception from `close` is
 logged and ignored.
 
-None stands for null, in keys and in values. It passes by serializers, and null passes by
-deserializers. So every serializer can send a tombstone (a null value), and no deserializer fails at
+None stands for null, in keys and in values. None is never passed to a serializer, nor null to a
+deserializer. So every serializer can send a tombstone (a null value), and no deserializer fails at
 one, as with Kafka's own serializers and its consumer.
 """
 
@@ -84,7 +84,7 @@ class Converter:
         self._takes_topic = hasattr(given, method)
         self._function: Callable[..., Any] = getattr(given, method, given)
         self.name = describe(given)
-        """The user's name of it, for errors."""
+        """Name of the user's function or class, for errors."""
         configure = getattr(given, "configure", None)
         if configure is not None:
             configure(settings, setting.startswith("key."))
@@ -109,5 +109,5 @@ class Converter:
 
 
 def method_of(setting: str) -> str:
-    """Return the method's name of an object given for the setting."""
+    """Return the name of the method that an object for this setting must have."""
     return "deserialize" if setting.endswith("deserializer") else "serialize"

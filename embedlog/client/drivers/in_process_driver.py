@@ -49,7 +49,7 @@ class InProcessDriver(CallerDriver):
             self._pass()
 
     def _pass(self) -> None:
-        # No Ctrl-C can come between the moment when `with` has the lock and its release.
+        # With `with`, no Ctrl-C can come between taking the lock and the code that releases it.
         with self._own_turn:
             self._runner = get_ident()
             try:

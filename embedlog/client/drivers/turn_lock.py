@@ -1,5 +1,4 @@
-"""`TurnLock`: whose turn it is to use a thing of one thread at a time, such as a client's
-sockets."""
+"""`TurnLock`: a fair lock for things that one thread at a time may use, such as sockets."""
 
 from __future__ import annotations
 
