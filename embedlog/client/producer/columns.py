@@ -1,7 +1,8 @@
 """Records as columns: they become record batches without a step per record.
 
-The records of `send` join the columns of an open batch one by one. Those from `send_batch` come as
-columns; loops in C count and cut them, and only keys that decide the partition are read one by one.
+The records of `send` join the columns of an open batch one by one. The records of `send_batch` come
+as columns; loops in C count and cut them, and only keys that decide the partition are read one by
+one.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Columns:
     def append(
         self, value: bytes | None, timestamp: int, key: bytes | None, headers: Headers | None
     ) -> None:
-        """Add a record, or nothing of it when Ctrl-C comes."""
+        """Add a record; if Ctrl-C interrupts this, remove the parts that were added."""
         count = len(self.values)
         try:
             self.values.append(value)
@@ -126,7 +127,7 @@ class Columns:
         return self.payload_size + count * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
 
     def by_partition(self, partition_of: Callable[[Any, Any], int]) -> dict[int, Columns]:
-        """Return the records of each partition; `partition_of(key, value)` chooses it."""
+        """Group the records by the partition that `partition_of(key, value)` returns."""
         keys = self.keys if self.keys is not None else [None] * len(self.values)
         indexes: dict[int, list[int]] = {}
         for index, (key, value) in enumerate(zip(keys, self.values, strict=True)):

@@ -70,7 +70,7 @@ class Acknowledgement:
     def __init__(self, chain: InterceptorChain, callback: DeliveryCallback | None) -> None:
         self._chain = chain
         self.func = callback
-        """The user's own; errors name it."""
+        """The user's callback, which errors name."""
 
     def __call__(self, metadata: RecordMetadata, error: Exception | None) -> None:
         self._chain.tell("on_acknowledgement", metadata, error)
@@ -147,7 +147,7 @@ def intercepted(
 
 
 def serialized(serializer: Converter, data: Any, what: str, topic: str) -> Any:
-    """Return the serialized key or value, `what` says which; None stays None.
+    """Return the serialized key or value; None stays None. `what` names it in errors.
 
     Raises:
         SerializationError: the serializer raised; TypeError: it did not return bytes.

@@ -119,7 +119,7 @@ class TransactionCalls:
             raise manager.status.wrong_state(call)
 
     def saw(self, batch: ProducerBatch) -> None:
-        """Take a record that was handed over: it may have been refused before it was in a batch."""
+        """Fail the transaction if a record just sent was refused before it came into a batch."""
         error = None if batch.outcome is None else batch.outcome.first_error()
         if error is not None:
             self._in_turn(lambda: self._refused(error))

@@ -69,7 +69,7 @@ class TransactionManager:
         """Refuse a call after an error, or while an earlier call has to be repeated.
 
         Raises:
-            IllegalState: the earlier call timed out. Or the error.
+            IllegalState: an earlier call timed out. Or the error that the producer has.
         """
         result = self._result
         if result is not None and not result.is_told:
@@ -118,7 +118,7 @@ class TransactionManager:
         return result
 
     def prepare(self) -> PreparedTransaction:
-        """Admit no more records: only the end is to come, from this producer or another."""
+        """Admit no more records: only a commit or abort may follow, here or in another producer."""
         self.check("prepare_transaction")
         if self.status.state != _S.IN_TRANSACTION:
             raise self.status.wrong_state("prepare_transaction")

@@ -31,7 +31,7 @@ class PartitionSequences:
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.in_flight: list[ProducerBatch] = []
-        """Sent at least once; on the wire, or queued to be sent again."""
+        """Batches sent at least once: on the wire, or queued to be sent again."""
         self.restart(producer_id, producer_epoch)
 
     def restart(self, producer_id: int, producer_epoch: int) -> None:
@@ -57,7 +57,7 @@ class PartitionSequences:
 
     @property
     def has_room(self) -> bool:
-        """True if the broker recognizes the oldest open batch even after one more."""
+        """True if the broker still recognizes the oldest open batch after one more batch."""
         oldest = self.in_flight[0]
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
@@ -128,7 +128,7 @@ class Sequences:
         raise AssertionError(self)
 
     def number(self, batch: ProducerBatch) -> None:
-        """Number a drained batch, unless an earlier attempt has."""
+        """Number a drained batch, unless an earlier attempt has done so."""
         batch.is_on_wire = True
         if batch.base_sequence >= 0:
             return
@@ -158,7 +158,7 @@ class Sequences:
             sequences.last_acked = last
 
     def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Number the parts of a batch that is sent in parts."""
+        """Divide the numbers of a split batch among its parts."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return

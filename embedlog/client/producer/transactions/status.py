@@ -99,12 +99,12 @@ class OpenTransaction:
         self.new_partitions: set[tuple[str, int]] = set()
         """The partitions to add to it."""
         self.pending_partitions: set[tuple[str, int]] = set()
-        """The partitions of requests under way."""
+        """Partitions whose request to add them was made."""
         self.prepared: PreparedTransaction | None = None
 
 
 class TransactionStatus:
-    """The status of one producer; changed only in its sender's turn, also by the user's calls."""
+    """The status of one producer. Only the thread that has the sender's turn may change it."""
 
     def __init__(self, settings: Settings) -> None:
         self.transactional_id: str = settings["transactional.id"]
@@ -113,7 +113,8 @@ class TransactionStatus:
         self.open = OpenTransaction(is_v2=False)
         """The transaction; between two transactions an empty one."""
         self.error: Exception | None = None
-        """The reason why it can only be aborted, or the producer be closed."""
+        """The error after which the transaction can only be aborted, or the producer only
+        closed."""
         self.doom: Exception | None = None
         """The error for unsent records once the transaction cannot commit; None before that."""
         self.tell_open: Callable[[bool], None] | None = None
