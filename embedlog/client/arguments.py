@@ -65,7 +65,7 @@ def names(
     what: str = "topic names",
     kinds: tuple[type, ...] = (str,),
 ) -> list[Any]:
-    """Check a list of names, or of other `kinds`; a single str is refused, not split up."""
+    """Check a list of names, or of items of the types `kinds`; a single str is refused."""
     if isinstance(value, bytes | bytearray) and bytes not in kinds:
         _refuse(value, call, argument, f"a list of {what}")
     items = several(value, call, argument, what)

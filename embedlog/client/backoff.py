@@ -28,7 +28,7 @@ class Backoff:
 
     @classmethod
     def of_retries(cls, settings: Settings, random: Random) -> Backoff:
-        """Return the pauses before a request is sent again: retry.backoff.ms and its maximum."""
+        """Return the pauses for retried requests: retry.backoff.ms up to retry.backoff.max.ms."""
         return cls(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random.below)
 
     def delay_ms(self, failures: int) -> int:

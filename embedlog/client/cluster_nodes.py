@@ -28,7 +28,7 @@ class Node(Value):
 
 
 class ClusterNodes:
-    """The brokers of the last answer. `by_id` is replaced, never changed: read it freely."""
+    """The brokers of the last answer. `by_id` is replaced, never changed: it needs no lock."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -68,7 +68,7 @@ NO_LEADER = -1
 
 
 class PartitionInfo(Value):
-    """One partition of the metadata. `leader` is -1 while there is none."""
+    """One partition of the metadata. `leader` is -1 while it has no leader."""
 
     partition: int
     leader: int
@@ -85,7 +85,7 @@ class PartitionInfo(Value):
 
 
 class TopicInfo:
-    """One topic. `topic_id` tells it from a deleted topic of the same name."""
+    """One topic. `topic_id` distinguishes it from a deleted topic of the same name."""
 
     def __init__(
         self, name: str, topic_id: bytes, is_internal: bool, partitions: list[PartitionInfo]
@@ -125,7 +125,7 @@ class Metadata:
         """Counts answers, and the changes of leaders that other responses reported (KIP-951)."""
         self.full_version = 0
         self.on_news: Callable[[], object] | None = None
-        """Called after every answer."""
+        """Called after every answer, and after a change of leaders."""
         self.failure: KafkaError | None = None
         """The error with which the cluster refused the whole last request."""
         self.last_error: KafkaError | None = None

@@ -38,13 +38,13 @@ class MetadataPauses:
         return self._failures > 0
 
     def age_ms(self, now_ms: int) -> int:
-        """Return the milliseconds since the last answer about all wanted topics; 0 before it."""
+        """Return ms since the last answer about all wanted topics; 0 before the first answer."""
         if self.expires_at_ms == _NEVER_MS:
             return 0
         return now_ms - (self.expires_at_ms - self._age_max_ms)
 
     def left_ms(self, now_ms: int) -> int:
-        """Return the milliseconds until the next request; not positive if it may be sent now."""
+        """Return the milliseconds until the next request; 0 or less if it may be sent now."""
         return self._not_before_ms - now_ms
 
     def reset(self) -> None:
@@ -75,7 +75,7 @@ class MetadataPauses:
         self._not_before_ms = now_ms + delay_ms
 
     def back_off(self, now_ms: int, *, at_once: bool = False) -> None:
-        """Ask again after a growing pause; with `at_once` ask now, and pause only later."""
+        """Ask again after a growing pause; with `at_once`, pauses begin only at the next call."""
         delay_ms = self._backoff.delay_ms(self._failures)
         self._not_before_ms = now_ms if at_once else now_ms + delay_ms
         self._failures += 1

@@ -17,7 +17,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Parsed:
-    """Return all settings by their dotted names: the given ones, checked, over the defaults.
+    """Return all settings by their dotted names: checked given values, else the defaults.
 
     The result's `given` lists the names that the user set. A later mapping wins. Keys with the
     value None keep their default.

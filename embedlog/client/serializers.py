@@ -68,7 +68,7 @@ def json_deserializer(data: bytes | None) -> object:
 
 
 class Converter:
-    """One serializer or deserializer of one client, in any of its forms."""
+    """One serializer or deserializer of one client, in any of the forms that users may give."""
 
     def __init__(self, setting: str, given: Any, settings: Mapping[str, Any]) -> None:
         """Configure `given`, the value of a client's `setting` such as value.serializer.
@@ -90,7 +90,7 @@ class Converter:
             configure(settings, setting.startswith("key."))
 
     def for_topic(self, topic: str) -> Callable[[Any], Any]:
-        """Return the function to call for keys or values of a topic."""
+        """Return the function of one argument that converts a topic's keys or values."""
         if self._takes_topic:
             from functools import partial
 

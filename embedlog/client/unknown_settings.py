@@ -1,4 +1,4 @@
-"""The warning about a setting that a client does not have. Loaded only when there is one."""
+"""The warning about a setting that a client does not have. Imported only for such a setting."""
 
 from __future__ import annotations
 

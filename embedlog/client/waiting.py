@@ -1,4 +1,4 @@
-"""How a client of a single thread waits for the first of several answers."""
+"""`Waiter`: how a client that one thread uses waits for the first of several answers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Waiter:
         self._signal.complete(None)
 
     def advance(self, now_ms: int, *steps: Callable[[int], int | None]) -> int | None:
-        """Advance the metadata and call `steps`; return ms until time makes more useful."""
+        """Advance the metadata and call `steps`; return ms until another pass is useful."""
         if self._signal.done():
             self._signal = Signal()
         metadata = self._metadata

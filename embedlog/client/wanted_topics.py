@@ -23,7 +23,7 @@ class MetadataQuestion(Value):
 
 
 class WantedTopics:
-    """The wanted topics of one client. Any thread may call `want`, the asking thread the rest."""
+    """The wanted topics of one client. Any thread may call `want`; one thread calls the rest."""
 
     def __init__(self, settings: Settings, *, create_topics: bool) -> None:
         """`create_topics`: asking for an unknown topic may create it, if the broker allows that."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class CallerDriver(Driver):
     """A driver whose callers make the passes, so that Ctrl-C may interrupt a pass anywhere.
 
-    `recover` is called before the next pass if Ctrl-C has ended a pass, between any two of its
-    steps, or a wait in which the caller's thread handled answers or the broker's duties.
+    `recover` is called before the next pass if Ctrl-C has ended a pass between any two of its
+    steps, or has ended a wait in which the caller's thread handled answers or the broker's duties.
     """
 
     def __init__(
@@ -32,8 +32,7 @@ class CallerDriver(Driver):
         self._is_cut_short = False
         """True if Ctrl-C ended something since `recover` was called."""
         self._delay_ms: int | None = None
-        """Milliseconds until the next useful pass, from the last pass; None if time alone makes
-        none."""
+        """The result of the last pass: ms until time makes another useful, or None."""
 
     def run(self) -> None:
         if not self._runner or self._may_run():

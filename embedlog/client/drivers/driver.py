@@ -94,7 +94,7 @@ class Driver:
         raise AssertionError(self)
 
     def _may_run(self) -> bool:
-        """Return whether `run` may make a pass, see there. Requires: some thread is in a pass."""
+        """Return whether `run` may make a pass here. Requires: some thread is in a pass."""
         me = get_ident()
         return self._runner != me and not any(
             driver is not None and driver._runner == me
@@ -102,7 +102,7 @@ class Driver:
         )
 
     def _is_done_inside(self, is_done: Callable[[], bool]) -> bool:
-        """Answer a `wait` that was called inside a pass of this thread: True, or an error."""
+        """For a `wait` inside a pass of this thread: return True if `is_done()`, else raise."""
         if is_done():
             return True
         raise EmbedlogError("waiting inside a delivery callback would wait for itself")

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 
 class WaitingThread:
-    """One waiting thread."""
-
     __slots__ = ("is_news", "pending")
 
     def __init__(self, is_news: Callable[[], bool] | None) -> None:

@@ -145,8 +145,8 @@ class Connector:
         """Note that the connection broke or could not be made; begin a longer back-off.
 
         Its requests fail with `Network`, and callers may send them again. If the node and this
-        client do not trust each other, they fail with `refusal`, so that the user learns that at
-        once.
+        client do not trust each other, its requests fail with `refusal`, so that the user learns
+        that at once.
         """
         self.failure_count += 1
         self.has_news = True

@@ -43,7 +43,7 @@ _UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
-"""The limit for clients without such a setting, which send one request at a time anyway."""
+"""For clients without max.in.flight.requests.per.connection; they send one request at a time."""
 
 
 class NetworkClient:
@@ -253,8 +253,8 @@ class NetworkClient:
     def _cut_short(self, error: BaseException) -> None:
         """Drop all connections if an interrupt came after reading and before recording the bytes.
 
-        Each stream would be in doubt, and an answer could be taken for another's. An interrupt
-        while the client only waits for bytes affects no connection.
+        Otherwise an answer could be taken for the answer to another request. An interrupt while the
+        client only waits for bytes affects no connection.
         """
         self._due_ms = 0  # the error may have prevented an update
         if not isinstance(error, Exception) and not self._channels.is_waiting:

@@ -115,7 +115,7 @@ class NodeConnection:
     # The connection
 
     def use(self, channel: Any, write: Write) -> None:
-        """Send over `channel`, which is connecting, by calling `write`."""
+        """Use `channel`, which is being connected; `write` sends a frame over it."""
         self.channel = channel
         self._write = write
 

@@ -30,7 +30,7 @@ class NodeRequest:
         self.asked_version = version
         self.api_key = -1
         self.version = -1
-        """The version in which the request was written; -1 before."""
+        """The version in which the request was written; -1 before that."""
         self.deadline_ms = deadline_ms
         self.pending = pending
 
@@ -114,7 +114,10 @@ class NodeRequests:
         return len(leaving) < count
 
     def next_deadline_ms(self) -> int:
-        """Return the earliest deadline of the written and the first waiting request."""
+        """Return the earliest deadline of the written and the first waiting request.
+
+        Without requests, return NEVER_MS.
+        """
         deadlines = [each.deadline_ms for each in self._written()]
         if self._waiting:
             deadlines.append(self._waiting[0].deadline_ms)

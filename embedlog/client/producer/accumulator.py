@@ -46,8 +46,10 @@ NEVER = 1 << 62
 
 
 class IncompleteBatches(dict[ProducerBatch, None]):
-    """Every batch of a producer whose callbacks have not run, the oldest first; the parts of a
-    split batch come last. Its methods take the accumulator's lock."""
+    """Every batch whose callbacks have not run, the oldest first; parts of split batches come last.
+
+    The methods take the accumulator's lock.
+    """
 
     def __init__(self, lock: RLock) -> None:
         super().__init__()
@@ -81,7 +83,7 @@ class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
     delivery: Delivery
-    """The `Delivery` of its batches; set once there is a sender."""
+    """Passed to every new batch; set once there is a sender."""
 
     def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
         """`is_exact`: count sizes exactly, at 0.1 us a record, to fill batches as Kafka does."""
@@ -306,7 +308,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Take batches created by `created_max_ms`; also return the oldest creation time left."""
+        """Take batches created by `created_max_ms`; also return when the next one was created."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:
@@ -383,7 +385,7 @@ class RecordAccumulator:
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
     """Return when the batch may be sent, if it is the first of its queue; 0: at once."""
     if batch.retry_at_ms:
-        # Another leader has not failed: try it at once.
+        # A new leader has not failed yet: try it at once.
         is_another = batch.leader is not None and leader.leader_epoch > batch.leader.leader_epoch
         return 0 if is_another else batch.retry_at_ms
     if batch.is_closed or batch.is_wanted:

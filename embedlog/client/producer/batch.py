@@ -236,7 +236,7 @@ class ProducerBatch:
     memory = 0
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
     record_count = 0
-    """Set when it is closed."""
+    """Number of records; set when the batch is closed."""
     is_bulk = False
     """True if `send_batch` made it: nobody needs one record's metadata."""
     is_closed = False
@@ -463,7 +463,7 @@ class ProducerBatch:
     # The outcome
 
     def succeed(self, base_offset: int, log_append_ms: int) -> None:
-        """Note that the records are written (base_offset -1: unknown)."""
+        """Note that the records are written; `base_offset` is -1 if it is unknown."""
         self.outcome = Written(self, base_offset, log_append_ms)
         self.records = _NO_RECORDS
         self.encoded = None

@@ -117,7 +117,7 @@ class Columns:
         count = len(self.values)
         if not self.value_sizes:
             self.value_sizes = sizes = _sizes(self.values, "value")
-            # Counting equal sizes takes a tenth of adding them up.
+            # Counting equal sizes takes a tenth of the time of adding them up.
             is_uniform = count > 0 and sizes.count(sizes[0]) == count
             self.payload_size = count * sizes[0] if is_uniform else sum(sizes)
             if self.keys is not None:
@@ -155,7 +155,7 @@ class Columns:
         """Replace keys and values that are neither bytes nor None by copies.
 
         Raises:
-            TypeError: one is not a buffer.
+            TypeError: a key or value is not a buffer.
         """
         self.values = _frozen(self.values, "value")
         if self.keys is not None:

@@ -171,7 +171,7 @@ class InProcessSender:
         self.upkeep.follow(sent, answer)
 
     def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse | None]:
-        """Append by a request, for the broker's interceptor."""
+        """Append with a request, which the broker's interceptor can see."""
         data = PartitionProduceData(index=batch.partition, records=bytes(batch.encoded or b""))
         topic = TopicProduceData(name=batch.topic, topic_id=batch.topic_id, partition_data=[data])
         request = ProduceRequest(

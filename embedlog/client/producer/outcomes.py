@@ -163,7 +163,7 @@ class BatchOutcomes:
                 self.failed(batch, errors.UnknownServerError(_INTERRUPTED), is_told=True)
 
     def written(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
-        """Note that the broker has the batch (base_offset -1: unknown)."""
+        """Note that the broker has the batch; `base_offset` is -1 if it is unknown."""
         if self._transactions is not None:
             self._transactions.acknowledged(batch)
         metrics = self.metrics
@@ -379,7 +379,7 @@ class Upkeep:
         self.expiry_ms = 0
         """When a batch may next be older than delivery.timeout.ms."""
         self.quiet_until_ms = 0
-        """Until then, time alone requires no work here."""
+        """Before this time, `advance` has work only after an event."""
         self.may_send = True
         """True if the producer has the id that its batches need."""
         self.sent: dict[SentRequest, None] = {}
@@ -477,7 +477,8 @@ class Upkeep:
         `has_asked`: the answer of this very pass names no leader.
         """
         if has_asked:
-            # The topic does not have the partition, as after it was created again with fewer.
+            # The topic does not have the partition, as after it was created again with fewer
+            # partitions.
             return _LEADER_RETRY_MS, False
         answers = self._metadata.answer_count
         for topic in topics:

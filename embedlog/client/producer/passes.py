@@ -120,7 +120,7 @@ class Passes:
         newest = [waited[-1] if waited else None]
 
         def is_settled() -> bool:
-            # Forget the batches that are done, which are in about this order.
+            # Drop the batches that are done, from both ends: they finish in about their order.
             while waited and waited[0].is_done:
                 waited.popleft()
             while waited and waited[-1].is_done:

@@ -390,7 +390,7 @@ class Endings:
                 endings.program_ends()
 
         self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
-        """Call it when the producer was closed."""
+        """Cancels the ending at exit; `close` calls it."""
 
     def __del__(self) -> None:
         self.forget()

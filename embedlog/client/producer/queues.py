@@ -213,7 +213,7 @@ class ProducerQueues:
         found.info = info
         if is_resized:
             found.has_choice = len(info.partitions) > 1
-            found.by_key = {}  # after the info: a thread that fills it then sees the new info
+            found.by_key = {}  # set after `info`: a thread that fills it sees the new `info`
         return found
 
     def sticky_queue(self, topic: TopicQueues) -> PartitionQueue:

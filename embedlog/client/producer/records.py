@@ -63,7 +63,7 @@ class ProducerRecord(_RecordBase):
 
 
 class Acknowledgement:
-    """The delivery callback of a producer with interceptors, which are called first."""
+    """A delivery callback that first calls the interceptors, then the user's callback."""
 
     __slots__ = ("_chain", "func")
 
@@ -79,7 +79,7 @@ class Acknowledgement:
 
 
 def tells_user(callback: DeliveryCallback) -> bool:
-    """Return whether the callback is the user's own, or calls it after the interceptors."""
+    """Return whether the callback reaches the user, not only interceptors."""
     return type(callback) is not Acknowledgement or callback.func is not None
 
 

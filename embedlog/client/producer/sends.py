@@ -75,7 +75,7 @@ class RecordSends:
         named: int | None,
         began_ms: int | None,
     ) -> DeliveryFuture:
-        """Append `record`, the accumulator's arguments. `named` is the user's partition, if any."""
+        """Append `record`, a tuple of the accumulator's arguments; the user `named` a partition."""
         try:
             future = self._accumulator.append(queue, *record)
             if future is None:

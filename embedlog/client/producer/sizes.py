@@ -76,7 +76,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """Return the largest size of a record alone in a batch: Kafka limits this size."""
+    """Return the largest possible size of a batch of this record alone; Kafka limits this size."""
     size = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + _field_size(key) + _field_size(value)
     return size + _headers_exact_size(headers or ())
 
@@ -88,7 +88,7 @@ def exact_size(
     headers: Sequence[Headers] | None,
     start: int,
 ) -> int:
-    """Return the size of the records from `start` on in a batch of all the records."""
+    """Return the size of the records from index `start` on, in a batch of all the records."""
     if headers is None:
         ordinary = _ordinary_size(values, keys, timestamps, start)
         if ordinary:

@@ -131,7 +131,8 @@ class TransactionRequest:
     priority = 2
     needs_coordinator = True
     group: str | None = None
-    """The group to whose coordinator it goes; None: to the coordinator of the transactions."""
+    """The group whose coordinator gets the request; None for the coordinator of the
+    transactions."""
 
     def __init__(self, result: CallResult | None = None) -> None:
         self.result = result
@@ -142,7 +143,7 @@ class TransactionRequest:
         raise AssertionError(self)
 
     def send(self, context: TransactionContext) -> Pending[Any]:
-        """Send it. Requires: its coordinator is known, if it needs one."""
+        """Send the request. Requires: its coordinator is known, if it needs one."""
         node_id = context.coordinators.node(self.group)
         assert node_id is not None, self
         message = self.message(context)
@@ -196,7 +197,7 @@ class FindCoordinator(TransactionRequest):
 
     def verdict(self, error: KafkaError) -> str:
         if error.code == ErrorCode.UNSUPPORTED_VERSION and not self._is_old:
-            self._is_old = True  # the broker has sent its versions only now
+            self._is_old = True  # this answer is the first sign that the broker is old
             return Verdict.RETRY
         return super().verdict(error)
 

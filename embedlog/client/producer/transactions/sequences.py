@@ -86,7 +86,7 @@ class Sequences:
 
     @property
     def has_duties(self) -> bool:
-        """True if there are requests to make besides those with records."""
+        """True if there are requests to make besides produce requests."""
         return False
 
     @property
@@ -144,7 +144,6 @@ class Sequences:
         sequences.in_flight.append(batch)
 
     def acknowledged(self, batch: ProducerBatch) -> None:
-        """Note that the broker has the batch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return
@@ -187,7 +186,7 @@ class Sequences:
 
     @property
     def _is_first_checked(self) -> bool:
-        """True if a broker refuses a first number other than 0 of a new producer or epoch."""
+        """True if a broker refuses a new producer or epoch whose first number is not 0."""
         return False
 
 

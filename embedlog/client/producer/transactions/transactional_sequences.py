@@ -58,9 +58,9 @@ class TransactionalSequences(Sequences):
     def doom(self) -> Exception | None:
         """The error for unsent records once the transaction cannot commit; None before that.
 
-        After an error, or in an abort, no reader will see them, wherever they are, and the next
-        transaction has another epoch. After the end of a transaction was sent, such records can
-        only be from a thread that sent at that moment: they are not part of it, and must not become
+        After an error or an abort, no reader would see more records, and the next transaction has
+        another epoch. If records are still unsent when the end of the transaction has been sent, a
+        thread sent them at that moment. They are not part of the transaction, and must not become
         part of the next.
         """
         status = self._status
