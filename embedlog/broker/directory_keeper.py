@@ -18,7 +18,7 @@ reports it soon after, as in Kafka.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.common import deque
+from embedlog.common import TopicPartition, deque
 from embedlog.logger import Logger
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.broker.peers import Peers
-    from embedlog.common import TopicPartition
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataImage

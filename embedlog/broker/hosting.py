@@ -6,7 +6,7 @@ Every method requires the lock of `MetadataPublisher` and the newest image that 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.config import topic_config
+from embedlog.config import BrokerConfig, topic_config
 from embedlog.logger import Logger
 from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.storage.log_config import LogConfig
@@ -14,7 +14,6 @@ from embedlog.storage.log_config import LogConfig
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import TopicPartition
-    from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager

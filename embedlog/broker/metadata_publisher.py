@@ -22,8 +22,8 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker.hosting import Hosting
 from embedlog.common import TopicPartition
-from embedlog.config import topic_config
-from embedlog.replication.partition import NO_LEADER
+from embedlog.config import BrokerConfig, topic_config
+from embedlog.replication.partition import NO_LEADER, Partition
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.peers import Peers
     from embedlog.broker.replicas_to_host import ReplicasToHost
-    from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage, TopicImage
-    from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.storage.data_directories import DataDirectories
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from embedlog.common import Value
 from embedlog.controller import topic_names
 from embedlog.controller.controller import NewTopic
-from embedlog.controller.metadata import RESOURCE_BROKER
+from embedlog.controller.metadata import RESOURCE_BROKER, BrokerImage, MetadataImage
 from embedlog.errors import InvalidRequest, KafkaError
 from embedlog.topic_names import (
     INTERNAL_TOPICS,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.broker.peers import Peers
     from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import BrokerImage, MetadataImage
 
 OPERATIONS_NOT_ASKED_FOR = -(2**31)
 TOPIC_OPERATIONS = 3576

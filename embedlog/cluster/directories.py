@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from embedlog.common import uuid_to_text
+from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError, KafkaError
 from embedlog.runtime import Runtime
 from embedlog.storage.data_directories import DataDirectories, OfflineDirectory, refuse_duplicates
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from embedlog.broker.directory_keeper import DirectoryKeeper
-    from embedlog.common import TopicPartition
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
     from embedlog.storage.directory.meta_properties import MetaProperties

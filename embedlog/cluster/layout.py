@@ -7,14 +7,13 @@ brokers=3          number at creation; the metadata lists brokers that joined la
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
-from embedlog.runtime.files import make_directory, write_whole
+from embedlog.runtime.files import Files, make_directory, write_whole
 from embedlog.storage import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.runtime.files import Files
 
 _OF_ONE = "meta.properties"
 

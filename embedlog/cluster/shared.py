@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from embedlog.cluster.controller_host import ControllerHost
+from embedlog.cluster.faults.network import ClusterNetwork
+from embedlog.cluster.presence import Presence
 from embedlog.common import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.cluster.controller_host import ControllerHost
-    from embedlog.cluster.faults.network import ClusterNetwork
-    from embedlog.cluster.presence import Presence
-    from embedlog.runtime import Runtime
+from embedlog.runtime import Runtime
 
 
 class Shared(Value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from embedlog.common import TopicPartition
-from embedlog.runtime import real_runtime
+from embedlog.runtime import Runtime, real_runtime
 from embedlog.storage.foreign.committed_batches import committed_batches, data_batches
 from embedlog.storage.foreign.offset_range import ForeignRange, Mark
 
@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from embedlog.runtime import Runtime
     from embedlog.storage.foreign.segment import Batch
 
 _READ_COMMITTED = "read_committed"

@@ -15,8 +15,8 @@ from contextlib import suppress
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.errors import ClosedError, ConfigError, TimedOut
-from embedlog.runtime import real_runtime
+from embedlog.errors import ClosedError, ConfigError, CorruptRecord, TimedOut
+from embedlog.runtime import Runtime, real_runtime
 from embedlog.runtime.pending import Pending
 from embedlog.storage import paths
 from embedlog.storage.foreign.committed_batches import committed_batches, data_batches
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
-    from embedlog.errors import CorruptRecord
     from embedlog.reader.partition_range import PartitionRange
-    from embedlog.runtime import Runtime
     from embedlog.storage.foreign.segment import Batch
     from wire.records.record import Record
 

@@ -12,7 +12,7 @@ from embedlog import errors
 from embedlog.replication.fetch_reader import READ_ERRORS, diverging_epoch
 from embedlog.replication.fetcher.fetchers import Fetchers
 from embedlog.replication.in_sync import InSync
-from embedlog.replication.remote_replicas import RemoteReplicas
+from embedlog.replication.remote_replicas import Proposal, RemoteReplicas
 from embedlog.replication.throttles import Throttles
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
-    from embedlog.replication.remote_replicas import Proposal
     from embedlog.runtime import Runtime
 
 

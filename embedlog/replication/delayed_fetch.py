@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from embedlog.errors import EmbedlogError
 from embedlog.purgatory.delayed_operation import DelayedOperation
-from embedlog.replication.replica_manager import nothing_to_load
+from embedlog.replication.replica_manager import ReplicaManager, nothing_to_load
 from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_context import FetchContext
     from embedlog.replication.fetch_params import FetchParams
     from embedlog.replication.fetch_reader import FetchRead
-    from embedlog.replication.replica_manager import ReplicaManager
     from wire.schemas.fetch import FetchResponse
 
 

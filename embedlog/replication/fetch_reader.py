@@ -6,7 +6,7 @@ An error in one partition becomes the answer of that partition. The other partit
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.replication.partition import Isolation
+from embedlog.replication.partition import Isolation, Partition
 from wire.error_codes import ErrorCode
 from wire.schema import bare
 from wire.schemas.fetch import AbortedTransaction, EpochEndOffset, PartitionData
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from embedlog.replication.fetch_params import FetchParams
     from embedlog.replication.fetch_session import FetchPartition
-    from embedlog.replication.partition import Partition
     from embedlog.replication.throttles import Throttle
 
     Partitions = Mapping[tuple[str, int], Partition]

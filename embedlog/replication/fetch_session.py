@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from embedlog.replication.partition import Isolation
+from embedlog.replication.partition import Isolation, Partition
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.replication.partition import Partition
     from wire.schemas import fetch
 
     Key = tuple[str | bytes, int]

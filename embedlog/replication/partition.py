@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import ZERO_UUID, Value
-from embedlog.replication.leader_and_isr import NOBODY, NOTHING_DECIDED
+from embedlog.replication.leader_and_isr import NOBODY, NOTHING_DECIDED, LeaderAndIsr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from embedlog.common import Buffer, TopicPartition
-    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.remote_replicas import RemoteReplicas
     from embedlog.storage.log.log import Log
     from embedlog.storage.log_values import LogAppendInfo

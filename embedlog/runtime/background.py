@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.runtime import Runtime
 from embedlog.runtime.threads import Parked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime import Runtime
 
 _LONGEST_SLEEP_MS = 1 << 30
 _JOIN_TIMEOUT_MS = 10_000

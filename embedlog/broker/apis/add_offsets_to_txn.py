@@ -7,18 +7,14 @@ PRODUCER_FENCED; before v2 it is INVALID_PRODUCER_EPOCH. v3 flexible.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.broker.dispatch import settle
 from embedlog.coordinator.answers import then
+from embedlog.runtime.pending import Pending
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import ErrorCode
-from wire.schemas.add_offsets_to_txn import AddOffsetsToTxnResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.runtime.pending import Pending
-    from wire.schemas.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wire.schemas.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 _FIRST_WITH_FENCED = 2
 

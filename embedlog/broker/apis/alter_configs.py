@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import topics
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.common import repeated
 from embedlog.controller import config_changes
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES
@@ -18,11 +20,6 @@ from wire.schemas.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
 
 
 def handle(

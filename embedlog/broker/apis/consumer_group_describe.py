@@ -8,22 +8,19 @@ GROUP_ID_NOT_FOUND. The empty id is INVALID_GROUP_ID.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.broker.topics import GROUP_OPERATIONS
 from embedlog.common import few_of_each
 from embedlog.coordinator.answers import answered, combined
 from embedlog.errors import KafkaError
+from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.runtime.pending import Pending
 
 
 def handle(

@@ -7,6 +7,8 @@ answer is REQUEST_TIMED_OUT.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.errors import KafkaError
 from wire.schemas.create_partitions import (
     CreatePartitionsRequest,
@@ -14,11 +16,6 @@ from wire.schemas.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
 
 
 def handle(

@@ -8,20 +8,18 @@ removed later, by the next pass of retention.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.replication.delayed_delete_records import NO_WATERMARK, DeletedPartition
+from embedlog.runtime.pending import Pending
 from embedlog.topic_names import INTERNAL_TOPICS
 from wire.schemas.delete_records import (
+    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.runtime.pending import Pending
-    from wire.schemas.delete_records import DeleteRecordsPartition, DeleteRecordsRequest
 
 
 def handle(

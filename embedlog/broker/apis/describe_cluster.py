@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import topics
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from wire.schemas.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
 
 _BROKERS = 1
 _CONTROLLERS = 2

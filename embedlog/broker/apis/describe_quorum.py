@@ -8,9 +8,12 @@ error messages, and the voters' listeners.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.common import ZERO_UUID
 from embedlog.topic_names import METADATA_TOPIC
 from wire.schemas.describe_quorum import (
+    DescribeQuorumRequest,
     DescribeQuorumResponse,
     Listener,
     Node,
@@ -18,12 +21,6 @@ from wire.schemas.describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from wire.schemas.describe_quorum import DescribeQuorumRequest
 
 _EPOCH = 1
 """The leader epoch of the metadata log: there was only one election."""

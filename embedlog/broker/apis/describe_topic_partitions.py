@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import topics
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.controller import topic_names
+from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
 from embedlog.errors import KafkaError
 from embedlog.topic_names import INTERNAL_TOPICS
 from wire.error_codes import ErrorCode
@@ -20,12 +23,6 @@ from wire.schemas.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
 
 
 def handle(

@@ -8,17 +8,13 @@ has stored its decision; partitions may get their markers later.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.broker.dispatch import settle
 from embedlog.coordinator.answers import then
+from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
-from wire.schemas.end_txn import EndTxnResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.runtime.pending import Pending
-    from wire.schemas.end_txn import EndTxnRequest
+from wire.schemas.end_txn import EndTxnRequest, EndTxnResponse
 
 _FIRST_WITH_FENCED = 2
 _FIRST_WITH_EPOCH_BUMP = 5

@@ -19,7 +19,7 @@ from embedlog.broker import topics
 from embedlog.replication.delayed_fetch import DelayedFetch, fetch
 from embedlog.replication.fetch_context import FullFetch
 from embedlog.replication.fetch_params import FIRST_WITH_IDS, FetchParams
-from embedlog.replication.fetch_reader import refusal
+from embedlog.replication.fetch_reader import FetchRead, refusal
 from wire.error_codes import ErrorCode
 from wire.records.errors import RecordsError, UnsupportedCodec
 from wire.schemas.fetch import (
@@ -33,7 +33,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.replication.fetch_reader import FetchRead
     from embedlog.runtime.pending import Pending
     from wire.schemas.fetch import FetchRequest
 

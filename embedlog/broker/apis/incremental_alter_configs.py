@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import loggers, topics
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.common import repeated
 from embedlog.controller import config_changes
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES, RESOURCE_BROKER_LOGGER
@@ -17,11 +19,6 @@ from wire.schemas.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
 
 
 def handle(

@@ -16,14 +16,13 @@ from embedlog import errors
 from embedlog.broker.dispatch import settle
 from embedlog.coordinator.answers import then
 from wire.error_codes import ErrorCode
-from wire.schemas.init_producer_id import InitProducerIdResponse
+from wire.schemas.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.runtime.pending import Pending
-    from wire.schemas.init_producer_id import InitProducerIdRequest
 
 _NO_ID = -1
 _NO_EPOCH = -1

@@ -16,14 +16,13 @@ from embedlog import errors
 from embedlog.broker.dispatch import settle
 from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.errors import KafkaError
-from wire.schemas.join_group import JoinGroupResponse
+from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.runtime.pending import Pending
-    from wire.schemas.join_group import JoinGroupRequest
 
 _FIRST_WITH_NULL_PROTOCOL = 7
 

@@ -6,16 +6,12 @@ match nothing.
 
 from __future__ import annotations
 
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.coordinator.answers import answered, combined
 from embedlog.coordinator.group.administration import listed
-from wire.schemas.list_groups import ListedGroup, ListGroupsResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.runtime.pending import Pending
-    from wire.schemas.list_groups import ListGroupsRequest
+from embedlog.runtime.pending import Pending
+from wire.schemas.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
 def handle(

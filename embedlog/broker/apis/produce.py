@@ -28,7 +28,7 @@ from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC, check_one_batch
 from embedlog.topic_names import INTERNAL_TOPICS
 from wire.error_codes import ErrorCode
-from wire.schema import bare
+from wire.schema import Payload, bare
 from wire.schemas.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from embedlog.replication.replica_manager import LogAppendInfo
     from embedlog.runtime.pending import Pending
     from wire.records.encode.built import BuiltBatch
-    from wire.schema import Payload
     from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 ANY_MAGIC = (0, 2)

@@ -13,31 +13,27 @@ topic ids. The checks include the checks of an OffsetCommit, in this order:
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.transaction_verification import of_offsets
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
+from embedlog.broker.transaction_verification import TransactionVerification, of_offsets
 from embedlog.coordinator.answers import answered, then
 from embedlog.coordinator.group.offsets.commit import OffsetCommit
 from embedlog.coordinator.result import Producer
+from embedlog.runtime.pending import Pending
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
 from wire.schemas.txn_offset_commit import (
+    TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.broker.transaction_verification import TransactionVerification
-    from embedlog.runtime.pending import Pending
-    from wire.schemas.offset_commit import OffsetCommitResponse
-    from wire.schemas.txn_offset_commit import TxnOffsetCommitRequest
 
 _FIRST_WITH_LOADING = 2
 _FIRST_WITH_IDS = 6

@@ -5,12 +5,9 @@ The only broker of a cluster cannot be removed. In Kafka it can, and then no bro
 
 from __future__ import annotations
 
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from wire.schemas.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
 
 
 def handle(

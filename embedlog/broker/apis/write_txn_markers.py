@@ -19,9 +19,12 @@ from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import STALE_COORDINATOR, ErrorCode
 from wire.records.control import BuiltMarker, ControlType, EndTransactionMarker
 from wire.schemas.write_txn_markers import (
+    WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
 
@@ -31,11 +34,6 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from wire.schemas.write_txn_markers import (
-        WritableTxnMarker,
-        WritableTxnMarkerTopic,
-        WriteTxnMarkersRequest,
-    )
 
 _TIMEOUT_MS = 30_000
 

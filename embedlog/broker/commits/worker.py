@@ -6,21 +6,17 @@ A manifest lists the staged files of one commit. To adopt it is to append its fi
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.logger import Logger
 from embedlog.runtime.files import remove_tree
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.adopter import Adopter, CommitTarget
 from embedlog.storage.staging.exchange import Answer
-from embedlog.storage.staging.manifest import Replacement
+from embedlog.storage.staging.manifest import Manifest, Replacement
 from embedlog.storage.staging.replacer import Replacer
 from embedlog.storage.state_files.commit_file import DONE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.broker.broker import Broker
-    from embedlog.common import TopicPartition
-    from embedlog.storage.staging.manifest import Manifest
 
 _log = Logger("broker")
 

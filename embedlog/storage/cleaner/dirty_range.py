@@ -13,13 +13,9 @@ from __future__ import annotations
 
 from embedlog.common import Value
 from embedlog.storage.batch_walk import walk
+from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import NO_LIMIT
-from embedlog.storage.segments.segment import segments_from
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.storage.log.log import Log
-    from embedlog.storage.segments.segment import Segment
+from embedlog.storage.segments.segment import Segment, segments_from
 
 
 class DirtyRange(Value):

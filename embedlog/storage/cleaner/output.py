@@ -11,18 +11,14 @@ segments keep their files open, under any name or none, until the last reader dr
 from __future__ import annotations
 
 from embedlog.errors import KafkaStorageError
-from embedlog.runtime.files import write_fully
+from embedlog.runtime.files import File, write_fully
 from embedlog.storage import paths
 from embedlog.storage.events import events
+from embedlog.storage.log.log import Log
 from embedlog.storage.segments.indexes.offset import RELATIVE_OFFSET_MAX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import File
-    from embedlog.storage.log.log import Log
-    from embedlog.storage.segments.indexes.transaction import TransactionIndex
-    from embedlog.storage.segments.segment import Segment
-    from wire.records.batch import RecordBatch
+from embedlog.storage.segments.indexes.transaction import TransactionIndex
+from embedlog.storage.segments.segment import Segment
+from wire.records.batch import RecordBatch
 
 WRITE_SIZE = 1 << 20
 SYNC_SIZE = 8 << 20

@@ -10,7 +10,7 @@ round, so that no crash leaves the batch without the marker.
 
 from __future__ import annotations
 
-from embedlog.storage.segments.indexes.transaction import TransactionIndex
+from embedlog.storage.segments.indexes.transaction import AbortedTransaction, TransactionIndex
 from wire.records.control import ControlType, control_type_of
 from wire.records.format import CONTROL_BIT, TRANSACTIONAL_BIT
 
@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.storage.segments.indexes.transaction import AbortedTransaction
     from wire.records.batch import RecordBatch
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
-from embedlog.runtime.files import write_whole
+from embedlog.runtime.files import Files, write_whole
 from embedlog.storage.events import events
 from embedlog.storage.log import gaps
 from embedlog.storage.paths import (
@@ -39,7 +39,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from embedlog.runtime.files import Files
     from embedlog.storage.log.log import Log
     from embedlog.storage.log.opening import Opening
 

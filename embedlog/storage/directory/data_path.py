@@ -6,7 +6,7 @@ The functions raise ConfigError for a path or a level that cannot be used.
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
-from embedlog.runtime import real_runtime
+from embedlog.runtime import Runtime, real_runtime
 from embedlog.storage import paths
 from embedlog.storage.log_config import DURABILITIES
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from embedlog.config.broker_config import BrokerConfig
-    from embedlog.runtime import Runtime
     from embedlog.runtime.files import Files
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.common import uuid_to_text
+from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.directory.partition_directories import why_foreign
@@ -13,7 +13,6 @@ from embedlog.storage.state_files import partition_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.directory.log_checkpoints import LogCheckpoints

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import ConfigError
-from embedlog.runtime.files import write_whole
+from embedlog.runtime.files import Files, write_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime import Runtime
-    from embedlog.runtime.files import Files
 
 _NAME = "meta.properties"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.runtime.files import make_directory
+from embedlog.runtime.files import Files, make_directory
 from embedlog.storage import paths
 from embedlog.storage.directory.partition_directories import find_logs
 from embedlog.storage.state_files.clean_shutdown import (
@@ -17,8 +17,6 @@ from embedlog.storage.state_files.clean_shutdown import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from embedlog.runtime.files import Files
 
 
 class OwnedDirectory:

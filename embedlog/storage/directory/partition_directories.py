@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from embedlog.runtime.files import remove_tree, write_whole
+from embedlog.runtime.files import Files, remove_tree, write_whole
 from embedlog.storage import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import TopicPartition
-    from embedlog.runtime.files import Files
     from embedlog.storage.log.log import Log
 
 _NAMED_MAX = 3

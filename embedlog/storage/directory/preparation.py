@@ -8,7 +8,7 @@ unrelated files might have the names that embedlog uses.
 from __future__ import annotations
 
 from embedlog.errors import ConfigError, DirectoryLocked
-from embedlog.runtime.files import make_directory
+from embedlog.runtime.files import Files, make_directory
 from embedlog.runtime.pending import Pending
 from embedlog.storage.directory.partition_directories import shown, why_foreign
 from embedlog.storage.paths import (
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from embedlog.common import T
     from embedlog.runtime import Runtime
-    from embedlog.runtime.files import Files
 
 _MARKERS = {
     LOCK,

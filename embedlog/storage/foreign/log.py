@@ -24,7 +24,7 @@ from embedlog.storage.foreign.cuts import find_cuts
 from embedlog.storage.foreign.offset_range import Mark
 from embedlog.storage.foreign.tail import ForeignTail, transactions_at
 from embedlog.storage.state_files.checkpoint_files import read_offsets
-from embedlog.storage.state_files.commit_file import PREPARED, read_last
+from embedlog.storage.state_files.commit_file import PREPARED, Commit, read_last
 from embedlog.storage.state_files.published_offset import read_published
 from wire.records.batch import RecordBatch
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
     from embedlog.storage.foreign.segment import Batch, ForeignSegment
-    from embedlog.storage.state_files.commit_file import Commit
 
 
 class ForeignLog:

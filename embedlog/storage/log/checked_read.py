@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from wire.records.batch import iter_batches
+from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from embedlog.storage.log.log import Log
-    from wire.records.batch import RecordBatch
     from wire.records.legacy import LegacyBatch
 
 READ_SIZE = 1 << 20

@@ -30,7 +30,7 @@ from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.log.writer import LogWriter
 from embedlog.storage.log_health import LogHealth
 from embedlog.storage.log_values import LogAppendInfo
-from embedlog.storage.producers.entry import Duplicate
+from embedlog.storage.producers.entry import Duplicate, ProducerUpdate, VerificationState
 from embedlog.storage.segments.chain import SegmentChain
 from embedlog.storage.state_files.published_offset import PublishedOffset
 from embedlog.storage.validation.ordinary_batch import ordinary
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.open_files import OpenFiles
-    from embedlog.storage.producers.entry import ProducerUpdate, VerificationState
     from embedlog.storage.producers.state import ProducerStateManager
     from embedlog.storage.segments.segment import Segment
     from embedlog.storage.state_files.leader_epochs import LeaderEpochs

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from errno import EMFILE, ENFILE
 
-from embedlog.errors import KafkaStorageError
+from embedlog.errors import KafkaError, KafkaStorageError
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
 from embedlog.storage.events import events
@@ -19,7 +19,6 @@ from embedlog.storage.producers.append import remove_stale_snapshots, write_snap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.errors import KafkaError
     from embedlog.storage.log.log import Log
 
 

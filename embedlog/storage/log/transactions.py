@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from embedlog.errors import KafkaStorageError
 from embedlog.storage.producers.append import judge_marker, load_aborted, load_producers
-from embedlog.storage.producers.entry import NO_OFFSET
-from embedlog.storage.segments.segment import segments_from
+from embedlog.storage.producers.entry import NO_OFFSET, ProducerUpdate
+from embedlog.storage.segments.segment import Segment, segments_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.storage.log_health import LogHealth
-    from embedlog.storage.producers.entry import ProducerUpdate
     from embedlog.storage.producers.state import ProducerStateManager
     from embedlog.storage.segments.chain import SegmentChain
     from embedlog.storage.segments.indexes.transaction import AbortedTransaction, TransactionIndex
-    from embedlog.storage.segments.segment import Segment
     from embedlog.storage.validation.validated_batch import GoodBatch
     from wire.records.batch import RecordBatch
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embedlog.storage.log.durability import SYNC_WINDOW_SIZE
-from embedlog.storage.log_health import HARMLESS_ERRORS
+from embedlog.storage.log.durability import SYNC_WINDOW_SIZE, LogDurability
+from embedlog.storage.log_health import HARMLESS_ERRORS, LogHealth
 from embedlog.storage.producers.append import write_snapshot
 
 TYPE_CHECKING = False
@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from embedlog import errors
     from embedlog.runtime import Random
     from embedlog.runtime.files import Bytes
-    from embedlog.storage.log.durability import LogDurability
     from embedlog.storage.log.transactions import LogTransactions
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.log_health import LogHealth
     from embedlog.storage.segments.chain import SegmentChain
     from embedlog.storage.segments.segment import Segment
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
-from embedlog.runtime.files import write_whole
+from embedlog.runtime.files import Files, write_whole
 from embedlog.storage import paths
 from embedlog.storage.producers import snapshot
 from embedlog.storage.producers.state import ProducerStateManager, read_marker
-from embedlog.storage.segments.indexes.transaction import TransactionIndex
-from embedlog.storage.segments.segment import EVERYTHING
+from embedlog.storage.segments.indexes.transaction import AbortedTransaction, TransactionIndex
+from embedlog.storage.segments.segment import EVERYTHING, Segment
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import ValidatedBatch
 from wire.records.batch import RecordBatch, iter_batches
@@ -18,10 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from embedlog.runtime.files import Files
     from embedlog.storage.producers.entry import ProducerUpdate
-    from embedlog.storage.segments.indexes.transaction import AbortedTransaction
-    from embedlog.storage.segments.segment import Segment
     from embedlog.storage.validation.validated_batch import GoodBatch
 
 _NEVER_EXPIRES = 2**63 - 1

@@ -30,7 +30,7 @@ from embedlog.storage.batch_walk import walk
 from embedlog.storage.degradation import CUT, Degradation
 from embedlog.storage.events import events
 from embedlog.storage.log.durability import SYNC_WINDOW_SIZE
-from embedlog.storage.log.opening import create_log, make_log, make_segment, mark_opened
+from embedlog.storage.log.opening import Opening, create_log, make_log, make_segment, mark_opened
 from embedlog.storage.recovery.start_offset import settle_start_offset
 from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail, sweep_directory
 from embedlog.storage.recovery.torn_write import content_size, is_torn
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.storage.log.log import Log
-    from embedlog.storage.log.opening import Opening
 
 
 def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: bool = False) -> Log:

@@ -13,17 +13,12 @@ such batch: then the next batch must follow this one.
 from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
-from embedlog.runtime.files import read_view, write_fully
+from embedlog.runtime.files import Files, read_view, write_fully
 from embedlog.storage import paths
 from embedlog.storage.recovery.torn_write import is_torn
 from embedlog.storage.segments.scan import is_epoch_of, is_zeros, next_good_batch, read_batch
-from embedlog.storage.state_files.leader_epochs import read_epochs
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs, read_epochs
 from wire.records.format import LOG_OVERHEAD
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import Files
-    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 _FOR_EVER = 1 << 62
 

@@ -12,12 +12,11 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.degradation import DAMAGED, Degradation
 from embedlog.storage.events import events
-from embedlog.storage.state_files.leader_epochs import read_epochs_text
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs, read_epochs_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.storage.log.opening import Opening
-    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 UNKNOWN = -1
 

@@ -11,15 +11,11 @@ Leftovers of an interrupted process:
 
 from __future__ import annotations
 
-from embedlog.runtime.files import read_view, write_whole
+from embedlog.runtime.files import Files, read_view, write_whole
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.segments.scan import is_zeros
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import Files
-    from embedlog.storage.segments.segment import Segment
+from embedlog.storage.segments.segment import Segment
 
 _LEFTOVERS = (paths.DELETED, paths.TEMPORARY, paths.CLEANED, paths.COPIED_HERE)
 

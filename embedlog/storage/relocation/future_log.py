@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from embedlog.errors import KafkaStorageError
-from embedlog.runtime.files import remove_tree, write_fully, write_whole
+from embedlog.runtime.files import File, remove_tree, write_fully, write_whole
 from embedlog.storage import paths
+from embedlog.storage.log.log import Log
+from embedlog.storage.open_files import OpenFiles
+from embedlog.storage.segments.segment import Segment
 from embedlog.storage.segments.segment_file import ALL_FILES
 from embedlog.storage.state_files import partition_metadata
 from embedlog.storage.state_files.published_offset import PublishedOffset
 from embedlog.storage.state_files.sealed_file import write_sealed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import File
-    from embedlog.storage.log.log import Log
-    from embedlog.storage.open_files import OpenFiles
-    from embedlog.storage.segments.segment import Segment
 
 CHUNK_SIZE = 1 << 20
 SYNC_SIZE = 8 << 20

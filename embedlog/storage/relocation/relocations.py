@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from errno import EMFILE, ENFILE
 
-from embedlog.common import Value
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import ClosedError, EmbedlogError
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.locks import Rank, ranked_rlock
@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.directory.log_manager import LogManager
     from embedlog.storage.log.log import Log

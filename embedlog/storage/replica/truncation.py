@@ -10,17 +10,15 @@ from __future__ import annotations
 from _bisect import bisect_right
 
 from embedlog.errors import KafkaStorageError
-from embedlog.runtime.files import write_fully
+from embedlog.runtime.files import File, write_fully
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.producers.append import remove_snapshots
-from embedlog.storage.segments.segment import base_offset_of
+from embedlog.storage.segments.segment import Segment, base_offset_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.runtime.files import File
     from embedlog.storage.log.log import Log
-    from embedlog.storage.segments.segment import Segment
 
 _COPY_SIZE = 1 << 20
 

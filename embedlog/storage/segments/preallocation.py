@@ -9,11 +9,7 @@ with zeros makes a sync cheap: only data has to reach the disk, no sizes and ext
 
 from __future__ import annotations
 
-from embedlog.runtime.files import write_fully
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import File
+from embedlog.runtime.files import File, write_fully
 
 _BLOCK = 4 << 10
 _FIRST_STEP = 64 << 10

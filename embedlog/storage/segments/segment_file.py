@@ -13,7 +13,7 @@ from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime.files import NotOpened, read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.events import events
-from embedlog.storage.open_files import Openable
+from embedlog.storage.open_files import Openable, OpenFiles
 from embedlog.storage.segments.preallocation import preallocate, preallocate_zeros
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from embedlog.runtime.files import Bytes, File
-    from embedlog.storage.open_files import OpenFiles
 
 ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
 """Suffixes of a segment's files, in the order of their removal. The log file goes first, because

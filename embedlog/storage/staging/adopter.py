@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from embedlog import errors
-from embedlog.common import Value
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.locks import Rank, ranked_rlock
@@ -24,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.log.log import Log
     from embedlog.storage.staging.manifest import Manifest, StagedFile

@@ -10,14 +10,11 @@ cut off first: nobody has appended since, and nobody has read them.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.storage.log.log import Log
 from embedlog.storage.replica.truncation import truncate_to
 from embedlog.storage.segments.indexes.transaction import TransactionIndex
 from embedlog.storage.staging.staged_file import read_batches, stamp
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.storage.log.log import Log
-    from embedlog.storage.state_files.commit_file import Piece
+from embedlog.storage.state_files.commit_file import Piece
 
 _NO_OFFSET = bytes(8)
 """The base offset of a producer's batch."""

@@ -13,8 +13,8 @@ message sets become batches of magic 2, one a record.
 
 from __future__ import annotations
 
-from embedlog.common import Value
-from embedlog.runtime.files import write_fully
+from embedlog.common import TopicPartition, Value
+from embedlog.runtime.files import File, Files, write_fully
 from embedlog.storage import paths
 from embedlog.storage.cleaner.filter import modernised, read_fields
 from embedlog.storage.foreign.segment import ForeignSegment
@@ -31,8 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from embedlog.common import TopicPartition
-    from embedlog.runtime.files import File, Files
     from embedlog.storage.foreign.segment import Batch
 
 WRITE_SIZE = 1 << 20

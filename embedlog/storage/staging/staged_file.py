@@ -10,8 +10,8 @@ from struct import Struct
 
 from embedlog import errors
 from embedlog.errors import CorruptRecord
-from embedlog.runtime.files import write_fully
-from embedlog.storage.log_config import NO_LIMIT
+from embedlog.runtime.files import File, Files, write_fully
+from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.segments.scan import SegmentScan, read_batch
 from wire.records.format import (
     CODEC_MASK,
@@ -28,8 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from embedlog.runtime.files import File, Files
-    from embedlog.storage.log_config import LogConfig
     from embedlog.storage.staging.manifest import StagedFile
 
 _STAMP = Struct(">qii")  # base offset, length, leader epoch: no checksum covers them

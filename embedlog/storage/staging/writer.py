@@ -8,7 +8,7 @@ writer's name is unique within the job: a task that runs twice writes two files.
 
 from __future__ import annotations
 
-from embedlog.runtime.files import write_fully
+from embedlog.runtime.files import File, Files, write_fully
 from embedlog.storage.staging.manifest import StagedFile
 from embedlog.storage.state_files import staged_layout
 from wire.records.format import HEADER
@@ -16,7 +16,6 @@ from wire.records.format import HEADER
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer, TopicPartition
-    from embedlog.runtime.files import File, Files
 
 SIZE_MAX = 256 << 20
 """Largest staged file: it becomes one segment."""

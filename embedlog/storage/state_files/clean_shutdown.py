@@ -11,12 +11,8 @@ a stop at durability `os` needs no sync, and a loss of power after it is still n
 
 from __future__ import annotations
 
-from embedlog.runtime.files import write_whole
+from embedlog.runtime.files import Files, write_whole
 from embedlog.storage.paths import CLEAN_SHUTDOWN, LOCK, UNRECOVERED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import Files
 
 
 def holds_marker(files: Files, directory: str, *, in_any_boot: bool = False) -> bool:

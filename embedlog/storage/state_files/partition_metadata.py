@@ -12,12 +12,8 @@ from __future__ import annotations
 
 from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import CorruptRecord
-from embedlog.runtime.files import write_fully
+from embedlog.runtime.files import Files, write_fully
 from wire.records.crc32c import crc32c
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import Files
 
 _HEAD = b"version: 0\ntopic_id: "
 _CRC = b"\ncrc: "

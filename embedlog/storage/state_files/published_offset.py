@@ -24,12 +24,11 @@ from struct import Struct
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.events import events
-from embedlog.storage.open_files import Openable
+from embedlog.storage.open_files import Openable, OpenFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import Files
-    from embedlog.storage.open_files import OpenFiles
 
 _CONTENT = Struct(">qq")
 _ATTEMPTS = 100

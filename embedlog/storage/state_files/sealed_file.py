@@ -15,12 +15,8 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog.errors import CorruptRecord
-from embedlog.runtime.files import write_whole
+from embedlog.runtime.files import Files, write_whole
 from wire.records.crc32c import crc32c
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.runtime.files import Files
 
 _MAGIC = b"embedlog"
 _VERSION = 1

@@ -14,7 +14,7 @@ directory which is no partition's. It tolerates the file `embedlog-commit`.
 
 from __future__ import annotations
 
-from embedlog.runtime.files import make_directory
+from embedlog.runtime.files import Files, make_directory
 from embedlog.storage import paths
 
 TYPE_CHECKING = False
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.common import T
-    from embedlog.runtime.files import Files
 
 COMMIT = "embedlog-commit"
 EXCHANGE = ".exchange"

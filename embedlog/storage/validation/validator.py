@@ -29,7 +29,7 @@ from embedlog import errors
 from embedlog.storage.validation.errors import NO_TIMESTAMP, as_kafka_error, check_records
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.record_set import check_rest, check_size, first_entry
-from embedlog.storage.validation.validated_batch import of_batch
+from embedlog.storage.validation.validated_batch import ValidatedBatch, of_batch
 from wire.records.batch import RecordBatch
 from wire.records.decode.choose import scan
 from wire.records.encode.built import BuiltBatch
@@ -40,7 +40,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.validation.validated_batch import ValidatedBatch
     from wire.records.decode.scan import ScanResult
 
 _FOUND_BEFORE_THE_LOG = (2, 10)

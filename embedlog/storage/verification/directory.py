@@ -18,7 +18,7 @@ from embedlog.storage.state_files import partition_metadata
 from embedlog.storage.state_files.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
 from embedlog.storage.state_files.clean_shutdown import holds_marker, was_written_in_this_boot
 from embedlog.storage.state_files.commit_file import check_commits
-from embedlog.storage.state_files.leader_epochs import read_epochs, read_epochs_text
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs, read_epochs, read_epochs_text
 from embedlog.storage.state_files.published_offset import read_published
 from embedlog.storage.verification.root import (
     check_archives,
@@ -29,15 +29,13 @@ from embedlog.storage.verification.root import (
     was_closed_by_us,
 )
 from embedlog.storage.verification.segment import PAGE_SIZE, SegmentCheck
-from embedlog.storage.verification.verified_segments import SoundSegments
+from embedlog.storage.verification.verified_segments import SoundSegments, VerifiedSegment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
-    from embedlog.storage.verification.verified_segments import VerifiedSegment
 
 
 class DirectoryCheck:

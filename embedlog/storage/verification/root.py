@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 
-from embedlog.common import uuid_from_text
+from embedlog.common import TopicPartition, uuid_from_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.directory.meta_properties import read_properties
@@ -33,7 +33,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
 
 _KAFKAS = {"version", "brokerEpoch"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
+from embedlog.coordinator.group.assignors.spec import Partitions
+from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
 
 _NOTHING: dict[int, int] = {}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.controller.metadata import MetadataImage
+from embedlog.coordinator.group.group import Group
 from embedlog.coordinator.group.offsets.store import OffsetStore, offset_tombstone
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from wire.error_codes import ErrorCode
@@ -12,11 +14,6 @@ from wire.schemas.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.controller.metadata import MetadataImage
-    from embedlog.coordinator.group.group import Group
 
 
 def delete_offsets(

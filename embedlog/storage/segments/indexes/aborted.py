@@ -8,11 +8,7 @@ added to the findings.
 from __future__ import annotations
 
 from embedlog.runtime.locks import Rank, process_wide, ranked_rlock
-from embedlog.storage.segments.indexes.transaction import TransactionIndex
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.storage.segments.indexes.transaction import AbortedTransaction
+from embedlog.storage.segments.indexes.transaction import AbortedTransaction, TransactionIndex
 
 _lock = process_wide(ranked_rlock(Rank.ABORTED))
 
