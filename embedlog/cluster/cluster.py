@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _weakref import ReferenceType
     from collections.abc import Callable, Mapping, Sequence
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import Any, Self
 
     from _typeshed import StrPath
@@ -491,12 +491,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -50,15 +50,12 @@ class Neighbours:
     # The controller
 
     def reaches_controller(self) -> bool:
-        """See `Peers.reaches_controller`."""
         network = self._network
         return self._host.controller is not None and not (
             network.is_cut(self.node_id, CONTROLLER) or network.is_cut(CONTROLLER, self.node_id)
         )
 
     def ask_controller(self, call: Callable[[Controller], T]) -> Pending[T]:
-        """See `Peers.ask_controller`."""
-
         def perform() -> T:
             controller = self._host.controller
             if controller is None:
@@ -68,13 +65,11 @@ class Neighbours:
         return self._network.call(self.node_id, CONTROLLER, perform, timeout_ms=_TIMEOUT_MS)
 
     def give_up(self) -> None:
-        """See `Peers.give_up`."""
         self._own.give_up()
 
     # Other brokers
 
     def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
-        """See `Peers.send`."""
         target = self._others.get(node_id)
         context = _newest_context(type(request))
 
@@ -90,7 +85,6 @@ class Neighbours:
         return answer
 
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
-        """See `Peers.address`."""
         target = self._others.get(node_id)
         if target is None or target.is_hidden:
             return None
@@ -103,14 +97,12 @@ class Neighbours:
         return None if port is None else (context.advertised_host, port)
 
     def has_just_left(self, node_id: int) -> bool:
-        """See `Peers.has_just_left`."""
         target = self._others.get(node_id)
         if target is None or target.left_ms is None:
             return False
         return self._clock.monotonic_ms() - target.left_ms < _FAREWELL_MS
 
     def let_follow(self, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """See `Peers.let_follow`."""
         for node_id in replicas:
             target = self._others.get(node_id)
             running = None if target is None else target.running
@@ -127,7 +119,6 @@ class Neighbours:
         isr: Sequence[tuple[int, int]],
         is_recovering: bool,
     ) -> Pending[LeaderAndIsr]:
-        """See `Membership.alter_partition`."""
         node_id, epoch = self.node_id, self.broker_epoch
 
         def call(controller: Controller) -> LeaderAndIsr:
@@ -154,17 +145,14 @@ class Neighbours:
         return self.ask_controller(call)
 
     def epoch_of(self, node_id: int) -> int:
-        """See `Membership.epoch_of`."""
         known = self._known(node_id)
         return -1 if known is None else known.epoch
 
     def is_eligible(self, node_id: int) -> bool:
-        """See `Membership.is_eligible`."""
         known = self._known(node_id)
         return known is not None and not (known.is_fenced or known.in_controlled_shutdown)
 
     def rack_of(self, node_id: int) -> str | None:
-        """See `Membership.rack_of`."""
         known = self._known(node_id)
         return None if known is None else known.rack
 

@@ -39,7 +39,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Several:
-    """The brokers of one cluster. Every method may be called from any thread."""
+    """The brokers of one cluster, for `Cluster`. Every method may be called from any thread."""
 
     def __init__(
         self,
@@ -137,7 +137,6 @@ class Several:
         )
 
     def broker(self, node_id: int | None) -> BrokerNode:
-        """See `Cluster.broker`."""
         if node_id is None:
             raise ConfigError(f"which broker? There are {sorted(self.members)}")
         member = self.members.get(node_id)
@@ -150,7 +149,6 @@ class Several:
         return [self._handle(member) for _, member in sorted(self.members.items())]
 
     def add(self, node_id: int | None, rack: str | None) -> BrokerNode:
-        """See `Cluster.add_broker`."""
         node_id = max(self.members) + 1 if node_id is None else node_id
         if node_id in self.members:
             raise ConfigError(f"there is a broker {node_id} already")
@@ -164,7 +162,6 @@ class Several:
         return self._handle(member)
 
     def remove(self, node_id: int) -> None:
-        """See `Cluster.remove_broker`."""
         broker = self.broker(node_id)
         if broker.is_running:
             broker.stop()

@@ -23,7 +23,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Single:
-    """The cluster's only broker. Every method may be called from any thread."""
+    """The only broker, for `Cluster`. Every method may be called from any thread."""
 
     def __init__(
         self,
@@ -57,7 +57,6 @@ class Single:
         return [self._broker]
 
     def broker(self, node_id: int | None) -> BrokerNode:
-        """See `Cluster.broker`."""
         present = self._config.node_id
         if node_id not in (None, present):
             raise ConfigError(f"there is no broker {node_id}, only {present}")
@@ -113,7 +112,6 @@ class Single:
     def listen(
         self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
     ) -> BrokerListener:
-        """See `Cluster.listen`."""
         from embedlog.server.addresses import listen
 
         listener = listen(

@@ -28,7 +28,6 @@ from embedlog.storage.state_files.retention_pins import RetentionPin
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from types import TracebackType
     from typing import Self
 
     from _typeshed import StrPath
@@ -217,12 +216,7 @@ class LogDirectoryReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

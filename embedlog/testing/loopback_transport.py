@@ -8,21 +8,18 @@ network service, in one thread, also with a simulated clock. A test can cut a co
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
+from typing import Any
 
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.parse_settings import parse
 from embedlog.client.settings import COMMON
+from embedlog.cluster.cluster import Cluster
+from embedlog.common import Value
 from embedlog.runtime.pending import Pending
 from embedlog.server.service import BrokerService
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from embedlog.cluster.cluster import Cluster
-    from wire.schema import Payload
+from wire.schema import Payload
 
 _SIZE = Struct(">i")
 _HOST, _PORT = "loopback", 9092
@@ -120,17 +117,14 @@ class LoopbackChannels:
         self._signal.complete(None)
 
 
-class _Event:
+class _Event(Value):
     """A new connection (neither frame nor reason), a frame, or a close with its reason."""
 
-    __slots__ = ("channel", "frame", "reason")
+    channel: _End
+    frame: memoryview | None = None
+    reason: str = ""
 
     is_refused = False
-
-    def __init__(self, channel: _End, *, frame: memoryview | None = None, reason: str = "") -> None:
-        self.channel = channel
-        self.frame = frame
-        self.reason = reason
 
 
 class _End:

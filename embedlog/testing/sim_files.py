@@ -13,7 +13,11 @@ there. `calls` is the number of calls so far, so that a test can try them all.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from embedlog.common import Value
 from embedlog.runtime.clock import Clock
+from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat, Volume
 from embedlog.runtime.memory_files import (
     MemoryDirectory,
     MemoryFile,
@@ -21,15 +25,9 @@ from embedlog.runtime.memory_files import (
     MemoryNode,
     MemoryTree,
 )
+from embedlog.runtime.randomness import Random
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
-    from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat, Volume
-    from embedlog.runtime.randomness import Random
-
-    Names = dict[str, MemoryNode | MemoryDirectory]
+Names = dict[str, MemoryNode | MemoryDirectory]
 
 SECTOR_SIZE = 512
 
@@ -41,23 +39,13 @@ class SimulatedCrash(BaseException):
     """The process dies in this call. No `Exception`: a process cannot handle its own death."""
 
 
-class _Plan:
+class _Plan(Value):
     """The fault of one call: an errno, a short write, or death."""
 
-    __slots__ = ("after", "errno", "forever", "size")
-
-    def __init__(
-        self,
-        *,
-        errno: int = 0,
-        forever: bool = False,
-        size: int | None = None,
-        after: bool = False,
-    ) -> None:
-        self.errno = errno
-        self.forever = forever
-        self.size = size
-        self.after = after
+    errno: int = 0
+    forever: bool = False
+    size: int | None = None
+    after: bool = False
 
 
 class SimNode(MemoryNode):

@@ -25,7 +25,6 @@ from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
     from typing import Self
 
     from embedlog.runtime import Runtime
@@ -74,12 +73,7 @@ class RetentionPin:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.release()
 
 
