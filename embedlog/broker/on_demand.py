@@ -54,7 +54,6 @@ class OnDemandParts:
         self.transaction_coordinator: TransactionCoordinator | None = None
 
     def make_fetch_sessions(self) -> FetchSessions:
-        """Return the cache of fetch sessions; make it unless another thread did."""
         from embedlog.replication.fetch_sessions import FetchSessions
 
         config = self._config
@@ -70,7 +69,6 @@ class OnDemandParts:
             return self.fetch_sessions
 
     def make_group_coordinator(self) -> GroupCoordinator:
-        """Return the group coordinator; make it unless another thread did."""
         from embedlog.coordinator.group.group_coordinator import GroupCoordinator
 
         with self._lock:
@@ -79,7 +77,6 @@ class OnDemandParts:
             return self.group_coordinator
 
     def make_transaction_coordinator(self) -> TransactionCoordinator:
-        """Return the transaction coordinator; make it unless another thread did."""
         from embedlog.coordinator.transaction.transaction_coordinator import (
             TransactionCoordinator,
         )

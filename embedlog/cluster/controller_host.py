@@ -63,7 +63,6 @@ class ControllerHost:
 
     @property
     def is_held(self) -> bool:
-        """True until the directory is released."""
         return self._log_manager is not None and self._log_manager.directory.is_held
 
     def start(self) -> None:

@@ -75,11 +75,9 @@ class Door:
                 answer.fail(errors.Network(f"broker {self._node_id} is gone"))
 
     def pause(self) -> None:
-        """Make requests and answers wait until `resume`."""
         self.is_paused = True
 
     def resume(self) -> None:
-        """End a pause."""
         self.is_paused = False
         self.try_again()
 

@@ -56,12 +56,10 @@ class ClusterMember:
 
     @property
     def running(self) -> RunningBroker | None:
-        """The broker, while it runs."""
         return self.presence.running
 
     @property
     def rack(self) -> str | None:
-        """The setting broker.rack; None if it is not set."""
         return self.config.broker_rack if self.config.is_set("broker.rack") else None
 
     # Life
@@ -209,7 +207,6 @@ class ClusterMember:
         self.door.pause()
 
     def resume(self) -> None:
-        """End a pause."""
         self._shared.network.thaw(self.node_id)
         self.door.resume()
         self.try_again()

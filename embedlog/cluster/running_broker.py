@@ -108,7 +108,6 @@ class RunningBroker:
 
     @property
     def is_held(self) -> bool:
-        """True until the directories are released."""
         return self.log_manager.first.directory.is_held
 
     def health(self) -> list[Degradation]:

@@ -99,8 +99,7 @@ class Several:
             raise
 
     def _open(self, count: int, racks: Sequence[str]) -> None:
-        known = sorted(self.host.running().image.brokers)
-        for node_id in sorted({*known, *range(1, count + 1)}):
+        for node_id in sorted({*self.host.running().image.brokers, *range(1, count + 1)}):
             rack = racks[node_id - 1] if node_id <= len(racks) else None
             self._let_in(self._make(node_id, rack))
         for member in sorted(self.members.values(), key=_has_kept_all):
@@ -178,7 +177,6 @@ class Several:
             member.try_again()
 
     def running(self) -> list[RunningBroker]:
-        """Return the running brokers."""
         return [each.running for each in self.members.values() if each.running is not None]
 
     @property
@@ -235,7 +233,6 @@ class Several:
 
     @property
     def is_held(self) -> bool:
-        """True until every directory is released."""
         return self.host.is_held or any(each.is_held for each in self.running())
 
     def close(self) -> None:

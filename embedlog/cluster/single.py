@@ -53,7 +53,6 @@ class Single:
         )
 
     def running(self) -> list[RunningBroker]:
-        """Return the running brokers."""
         return [self._broker]
 
     def broker(self, node_id: int | None) -> BrokerNode:
@@ -135,7 +134,6 @@ class Single:
 
     @property
     def is_held(self) -> bool:
-        """True until the directory is released."""
         return self._broker.is_held
 
     def close(self) -> None:

@@ -199,8 +199,7 @@ def _unknown_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
 
 
 def _broker_synonyms(key: ConfigKey, broker: BrokerConfig) -> list[Synonym]:
-    chain = _CHAIN_OF.get(key.name, ((key.name, 1),))
-    members = [name for name, _ in chain]
+    members = [name for name, _ in _CHAIN_OF.get(key.name, ((key.name, 1),))]
     found: list[Synonym] = [
         (member, texts[member], source)
         for texts, source in broker.sources()

@@ -123,18 +123,15 @@ def _check_bounds(name: str, value: SettingValue, broker: BrokerConfig) -> None:
         low = broker.value(f"group.{group_type}.min.{rest}")
         high = broker.value(f"group.{group_type}.max.{rest}")
         if not _integer(low) <= _integer(value) <= _integer(high):
-            message = f"{name} must be in the range {low} to {high} inclusive."
-            raise errors.InvalidConfig(message)
+            raise errors.InvalidConfig(f"{name} must be in the range {low} to {high} inclusive.")
     elif name in _UPPER_ONLY:
         high = broker.value(_UPPER_ONLY[name])
         if _integer(value) > _integer(high):
-            message = f"{name} must be less than or equal to {high}"
-            raise errors.InvalidConfig(message)
+            raise errors.InvalidConfig(f"{name} must be less than or equal to {high}")
     elif name in _LOWER_ONLY:
         low = broker.value(_LOWER_ONLY[name])
         if _integer(value) < _integer(low):
-            message = f"{name} must be greater than or equal to {low}"
-            raise errors.InvalidConfig(message)
+            raise errors.InvalidConfig(f"{name} must be greater than or equal to {low}")
 
 
 def _integer(value: SettingValue) -> int:

@@ -66,9 +66,7 @@ def parse(name: str, type_: int, text: str) -> SettingValue:
         if text.lower() not in ("true", "false"):
             raise invalid(name, text, "Expected value to be either true or false")
         return text.lower() == "true"
-    if type_ == DOUBLE:
-        return _parse_double(name, text)
-    return text
+    return _parse_double(name, text) if type_ == DOUBLE else text
 
 
 def format_value(value: SettingValue) -> str | None:
@@ -140,10 +138,7 @@ def _format_double(value: float) -> str:
 def _check_range(name: str, rule: str, value: SettingValue) -> None:
     assert isinstance(value, int | float), (name, rule, value)
     bounds, _, exception = rule.partition("|")
-    if bounds.startswith(">="):
-        low, high = bounds[2:], ""
-    else:
-        low, high = bounds.split("..")
+    low, high = (bounds[2:], "") if bounds.startswith(">=") else bounds.split("..")
     if exception:
         if value != float(exception) and not float(low) <= value <= float(high):
             raise invalid(

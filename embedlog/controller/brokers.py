@@ -111,8 +111,7 @@ class Brokers:
 
         A broker in controlled shutdown stays fenced: its earlier request may come late.
 
-        Raises:
-            StaleBrokerEpoch
+        Raises StaleBrokerEpoch.
         """
         state = self._state
         with state.lock:
@@ -171,8 +170,7 @@ class Brokers:
             InvalidRequest: it is the only broker of the cluster.
         """
         with self._state.lock:
-            broker = self._registered(node_id)
-            if broker.epoch < 0:
+            if self._registered(node_id).epoch < 0:
                 raise errors.InvalidRequest("The only broker of a cluster cannot be unregistered.")
             changes = self._partitions.updates(
                 lambda partition: node_id in partition.isr or node_id in partition.elr,

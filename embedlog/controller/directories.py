@@ -43,8 +43,7 @@ class Directories:
 
         Partitions that do not exist, or have no replica there, are left out.
 
-        Raises:
-            StaleBrokerEpoch
+        Raises StaleBrokerEpoch.
         """
         state = self._state
         with state.lock:
@@ -77,8 +76,7 @@ class Directories:
         Replicas in a lost directory leave the in-sync sets, and others lead. Replicas in a
         directory that is back may lead partitions without a leader.
 
-        Raises:
-            StaleBrokerEpoch
+        Raises StaleBrokerEpoch.
         """
         state = self._state
         with state.lock:

@@ -141,8 +141,7 @@ def _elect(
 
     def is_valid(node: int) -> bool:
         # Eligible replicas may lead only if none is in sync.
-        eligible = target.isr or target.elr
-        return node in eligible and rules.is_acceptable(before, node)
+        return node in (target.isr or target.elr) and rules.is_acceptable(before, node)
 
     preferred = target.replicas[:1] if rules.election == PREFERRED else ()
     for node in (*preferred, before.leader, *target.replicas):

@@ -164,7 +164,6 @@ class MetadataImage(Value):
         return len(self.brokers) == 1 and all(each.epoch < 0 for each in self.brokers.values())
 
     def is_active(self, node_id: int) -> bool:
-        """Return whether the broker may lead and be in sync."""
         broker = self.brokers.get(node_id)
         return broker is not None and broker.is_active
 

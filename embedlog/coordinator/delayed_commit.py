@@ -37,7 +37,6 @@ class DelayedCommit(DelayedOperation):
         self._error_code: int = ErrorCode.REQUEST_TIMED_OUT
 
     def try_complete(self) -> bool:
-        """Complete when the records are committed, or can never be."""
         code = commit_state(self._partition, self._end_offset)
         if code is None:
             return False

@@ -59,7 +59,6 @@ class ClusterReplication:
         self._wake = wake
 
     def close(self) -> None:
-        """Stop fetching and proposing ISRs."""
         self.fetchers.close()
         self.in_sync.close()
 

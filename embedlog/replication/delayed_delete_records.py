@@ -48,7 +48,6 @@ class DelayedDeleteRecords(DelayedOperation):
             waiting.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
     def try_complete(self) -> bool:
-        """Fill in the answers of finished partitions. Complete once all partitions are finished."""
         self._waiting = [waiting for waiting in self._waiting if not _settle(waiting)]
         return not self._waiting and self.complete_held()
 

@@ -114,7 +114,6 @@ class DelayedAppend(DelayedOperation):
         self.pending: Pending[LogAppendInfo] = Pending()
 
     def try_complete(self) -> bool:
-        """Complete once the append is committed or has failed."""
         code = commit_state(self._partition, self._info.last_offset + 1, is_local=self._is_local)
         if code is None:
             return False

@@ -64,8 +64,7 @@ class ClockGuard:
             if self.is_paused:
                 self._go_on("the wall clock is back: deletion by age resumes")
             return True
-        is_another = abs(jump_ms - self._jump_ms) > DRIFT_MAX_MS
-        if not self.is_paused or is_another:
+        if not self.is_paused or abs(jump_ms - self._jump_ms) > DRIFT_MAX_MS:
             self._jump_ms, self._jumped_at_ms = jump_ms, now_ms
             if not self.is_paused:
                 self.paused_since_ms = wall_ms

@@ -63,7 +63,6 @@ class LockOrder:
         return None
 
     def name(self, rank: int) -> str:
-        """Return the name of a rank."""
         return self._names.get(rank, str(rank))
 
 

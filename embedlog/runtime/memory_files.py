@@ -327,8 +327,7 @@ class MemoryFiles(Files):
         moved = old_directory.entries.get(old_name)
         if moved is None:
             raise _error(ENOENT, old)
-        replaced = new_directory.entries.get(new_name)
-        if isinstance(replaced, MemoryDirectory):
+        if isinstance(new_directory.entries.get(new_name), MemoryDirectory):
             raise _error(EISDIR if not isinstance(moved, MemoryDirectory) else ENOTEMPTY, new)
         if old_directory is new_directory:
             self.tree.change(old_directory, {old_name: None, new_name: moved})

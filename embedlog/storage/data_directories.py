@@ -132,7 +132,6 @@ class DataDirectories:
         return all(manager.directory.clean for manager in self.managers)
 
     def end_recovery(self) -> None:
-        """Record that recovery is complete: every log in use has been loaded."""
         for manager in self.managers:
             manager.directory.end_recovery()
 

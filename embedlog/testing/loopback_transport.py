@@ -16,7 +16,6 @@ from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.parse_settings import parse
 from embedlog.client.settings import COMMON
 from embedlog.cluster.cluster import Cluster
-from embedlog.common import Value
 from embedlog.runtime.pending import Pending
 from embedlog.server.service import BrokerService
 from wire.schema import Payload
@@ -117,14 +116,17 @@ class LoopbackChannels:
         self._signal.complete(None)
 
 
-class _Event(Value):
+class _Event:
     """A new connection (neither frame nor reason), a frame, or a close with its reason."""
 
-    channel: _End
-    frame: memoryview | None = None
-    reason: str = ""
+    __slots__ = ("channel", "frame", "reason")
 
     is_refused = False
+
+    def __init__(self, channel: _End, *, frame: memoryview | None = None, reason: str = "") -> None:
+        self.channel = channel
+        self.frame = frame
+        self.reason = reason
 
 
 class _End:

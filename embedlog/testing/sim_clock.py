@@ -25,23 +25,18 @@ class SimClock(Clock):
         self._wall_offset_ms = wall_ms
 
     def monotonic_ms(self) -> int:
-        """Milliseconds advanced so far."""
         return self._monotonic_us // 1000
 
     def monotonic_us(self) -> int:
-        """Microseconds advanced so far."""
         return self._monotonic_us
 
     def elapsed_ms(self) -> int:
-        """Milliseconds advanced or suspended so far."""
         return self.monotonic_ms() + self._suspended_ms
 
     def wall_ms(self) -> int:
-        """The simulated time of day."""
         return self._wall_offset_ms + self._monotonic_us // 1000
 
     def machine_wall_ms(self) -> int:
-        """The same as `wall_ms`."""
         return self.wall_ms()
 
     def advance(self, delay_ms: float) -> None:

@@ -325,7 +325,6 @@ class SimFiles(MemoryFiles):
     tree: SimTree
 
     def __init__(self, clock: Clock | None = None, tree: SimTree | None = None) -> None:
-        """`tree` is the initial content."""
         clock = clock if clock is not None else Clock()
         super().__init__(clock, tree if tree is not None else SimTree(clock))
         self.calls = 0

@@ -66,8 +66,7 @@ def _asks_for_the_metadata(request: DescribeQuorumRequest) -> bool:
 
 def _replica(broker: Broker, node_id: int, now_ms: int) -> ReplicaState:
     """Describe a broker as a voter. A live one counts as caught up, a fenced one as never seen."""
-    known = broker.image.brokers[node_id]
-    seen_ms = _NEVER if known.is_fenced else now_ms
+    seen_ms = _NEVER if broker.image.brokers[node_id].is_fenced else now_ms
     return ReplicaState(
         replica_id=node_id,
         replica_directory_id=ZERO_UUID,  # voters in a setting have no directory id

@@ -102,8 +102,7 @@ def _find(
 def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> BrokerEndpoint | None:
     if broker.peers is None:
         return topics.this_node(broker, context)
-    image = broker.image
-    known = image.topics_by_name.get(topic)
+    known = broker.image.topics_by_name.get(topic)
     if known is None:
         return None
     partition = known.partitions[partition_of(key, len(known.partitions))]

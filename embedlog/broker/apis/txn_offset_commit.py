@@ -13,6 +13,7 @@ topic ids. The checks include the checks of an OffsetCommit, in this order:
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.apis import offset_commit
 from embedlog.broker.broker import Broker
 from embedlog.broker.context import RequestContext
 from embedlog.broker.transaction_verification import TransactionVerification, of_offsets
@@ -75,22 +76,8 @@ def refused(
     request: TxnOffsetCommitRequest, version: int, error: errors.KafkaError
 ) -> TxnOffsetCommitResponse:
     """Return the error in every partition."""
-    code = _told(error, version).code
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=asked.partition_index, error_code=code
-                    )
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    commit = _as_offset_commit(request)
+    return _response(offset_commit.refused(commit, version, _told(error, version)))
 
 
 def _told(error: errors.KafkaError, version: int) -> errors.KafkaError:

@@ -117,8 +117,7 @@ class CommitWorker:
 
     def _replace(self, replacement: Replacement) -> Answer:
         topic_partition = replacement.topic_partition
-        log = self._target(topic_partition).log
-        span = self._replacer.replace(log, replacement)
+        span = self._replacer.replace(self._target(topic_partition).log, replacement)
         if replacement.files:
             _log.info("%r: offsets %d to %d", replacement, *span)
         return Answer(DONE, {topic_partition: span})
@@ -141,8 +140,7 @@ class CommitWorker:
                 would keep the replaced ones.
             KafkaStorageError: the log cannot be opened.
         """
-        image = self._broker.image
-        topic = image.topics_by_name.get(topic_partition.topic)
+        topic = self._broker.image.topics_by_name.get(topic_partition.topic)
         if topic is None:
             raise errors.UnknownTopicOrPartition(f"{topic_partition}: there is no such topic")
         if topic.is_internal:

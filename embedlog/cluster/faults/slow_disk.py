@@ -85,13 +85,10 @@ class SlowDisk:
         self._kept.clear()
 
     def run_once(self, now_ms: int) -> int | None:
-        """Run the due actions; return milliseconds until the next."""
         while self._kept and self._kept[0][0] <= now_ms:
             _, action = self._kept.popleft()
             action()
-        if self._kept:
-            return max(0, self._kept[0][0] - now_ms)
-        return None
+        return max(0, self._kept[0][0] - now_ms) if self._kept else None
 
 
 def _has_records(response: Any) -> bool:

@@ -92,8 +92,7 @@ class ClusterPartition:
         Raises:
             KafkaError: there is no such broker, or the controller does not run.
         """
-        controller = self._host.running()
-        controller.partitions.reassign(*self.topic_partition, list(replicas))
+        self._host.running().partitions.reassign(*self.topic_partition, list(replicas))
 
     def hold(self, node_id: int) -> None:
         """Keep a follower behind: it fetches no more of this partition until `release`."""

@@ -226,7 +226,6 @@ class GroupShard:
             self._consumer.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that ran in the former process of this broker: they ended with it."""
         yield from self.classic.opened()
         if self._consumer is not None:
             yield from self._consumer.opened()

@@ -152,8 +152,7 @@ class CleanedOutput:
             return
         # Joined, because a single call of the system takes no more than 1,024 pieces.
         content = b"".join(self._pending)
-        position = self.segment.end[1] - self._pending_size
-        write_fully(self._file.write, [content], position)
+        write_fully(self._file.write, [content], self.segment.end[1] - self._pending_size)
         self._pending.clear()
         self._pending_size = 0
         if self.segment.end[1] - self._synced_size >= SYNC_SIZE:

@@ -286,7 +286,6 @@ class LogManager:
             return self._loaded(topic_partition, log)
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Store the broker's addresses, for processes that find the directory locked."""
         with self._mutex:
             if not self._closed:
                 try:

@@ -58,7 +58,6 @@ class OwnedDirectory:
         return self._lock.is_held
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Store the broker's addresses, for processes that find the directory locked."""
         self._lock.note_addresses(addresses)
 
     def end_recovery(self) -> None:

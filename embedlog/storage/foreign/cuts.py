@@ -70,8 +70,7 @@ def _boundaries(
 def _indexed(files: Files, directory: str, base: int, size: int) -> list[tuple[int, int]]:
     path = paths.segment_file(directory, base, paths.OFFSET_INDEX)
     try:
-        content = files.read(path)
-        index = OffsetIndex.decode(content, base_offset=base, size=size, path=path)
+        index = OffsetIndex.decode(files.read(path), base_offset=base, size=size, path=path)
     except (FileNotFoundError, CorruptRecord):
         return []
     return [(last_offset + 1, position) for last_offset, position in index.entries()]

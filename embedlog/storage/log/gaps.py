@@ -101,5 +101,4 @@ def _was_used_by_kafka(files: Files, directory: str) -> bool:
         epochs = read_epochs(files, directory)
     except CorruptRecord:
         return True
-    sealed = UNDEFINED_EPOCH if epochs is None else epochs.latest_epoch
-    return told > sealed
+    return told > (UNDEFINED_EPOCH if epochs is None else epochs.latest_epoch)

@@ -189,7 +189,6 @@ class LogOffsets:
         self._checkpoint = checkpoint
 
     def checkpoint(self) -> None:
-        """Store the offsets of all logs of the data directory."""
         try:
             self._checkpoint()
         except OSError as error:

@@ -52,8 +52,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
     A log whose synced data has rotted is returned with `failure` set to the `CorruptRecord`. With
     `salvage` it is cut like a torn one instead, and the bytes behind the cut go into quarantine.
     """
-    files = opening.open_files.files
-    bases = sweep_directory(files, opening.directory)
+    bases = sweep_directory(opening.open_files.files, opening.directory)
     if not bases:
         settle_start_offset(opening, None, None)
         return create_log(opening, checkpoint)
@@ -191,8 +190,7 @@ def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
 
 def _batch_epoch(segments: list[Segment], offset: int) -> tuple[int, int]:
     """Return (base offset, leader epoch) of the batch that holds `offset`, or (-1, -1)."""
-    slot = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)
-    segment = segments[slot]
+    segment = segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1)]
     size = segment.size
     position = segment.indexes.position_of(offset, size)
     for _, _, base_offset, _, _, epoch in walk(

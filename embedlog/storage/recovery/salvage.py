@@ -93,8 +93,7 @@ class SalvagePlan:
 
     def _look_at(self, base: int, limit: int, is_last: bool) -> None:
         """Choose the good batches of a segment, all below offset `limit`."""
-        path = paths.segment_file(self._directory, base)
-        view = read_view(self._files, path)
+        view = read_view(self._files, paths.segment_file(self._directory, base))
         plan = SegmentPlan(base, view)
         position, size = 0, len(view)
         while position < size:

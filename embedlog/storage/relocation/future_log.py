@@ -66,7 +66,6 @@ class FutureLog:
         )
 
     def make(self) -> None:
-        """Make the directory."""
         self._files.make_directory(self.directory)
 
     def catch_up(self, size_max: int) -> int:
@@ -140,8 +139,7 @@ class FutureLog:
         """Remove copies of segments that have left the log: others may get their names."""
         present = set(segments)
         for segment in [each for each in self._segments if each not in present]:
-            copied = self._segments[segment]
-            copied.close()
+            self._segments[segment].close()
             for suffix in ALL_FILES:
                 path = self._path(segment, suffix)
                 if self._files.stat(path) is not None:

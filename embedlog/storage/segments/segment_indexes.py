@@ -82,7 +82,6 @@ class SegmentIndexes:
         self._pair = offset_index, time_index
 
     def store(self, size: int) -> None:
-        """Write both files."""
         offset_index, time_index = self.load(size)
         self._file.write_sidecar(paths.OFFSET_INDEX, offset_index.encode())
         self._file.write_sidecar(paths.TIME_INDEX, time_index.encode())

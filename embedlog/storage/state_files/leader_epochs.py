@@ -112,7 +112,6 @@ class LeaderEpochs:
         return True
 
     def clear(self) -> None:
-        """Forget every epoch."""
         self._epochs, self._starts = [], []
 
     def encode(self) -> bytes:

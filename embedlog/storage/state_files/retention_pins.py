@@ -96,8 +96,7 @@ def read_pins(files: Files, data: str, wall_ms: int) -> dict[TopicPartition, int
             continue
         try:
             pin = loads(read_sealed(files, path) or b"{}")
-            remaining_ms = pin.get("expires_ms", 0) - wall_ms
-            if not 0 < remaining_ms <= TIMEOUT_MAX_MS:
+            if not 0 < pin.get("expires_ms", 0) - wall_ms <= TIMEOUT_MAX_MS:
                 _remove(files, path)
                 continue
             for topic, partition, offset in pin["offsets"]:

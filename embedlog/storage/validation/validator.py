@@ -171,8 +171,7 @@ def _check_client_header(
                 f"{batch.producer_id} in topic partition {topic_partition}."
             )
         return
-    last_offset = batch.base_offset + delta
-    where = f"[{batch.base_offset}, {last_offset}]"
+    where = f"[{batch.base_offset}, {batch.base_offset + delta}]"
     if delta < 0:
         message = f"Batch has an invalid offset range: {where} in topic partition"
     elif count <= 0:

@@ -55,8 +55,9 @@ def batches(files: Files, directory: str, offset: int) -> Iterator[tuple[Item, B
         yield {"kind": "segment", "file": segment.path, "size": segment.size()}, None
         end = 0
         try:
-            start = segment.position_of(offset) if offset > base else 0
-            for position, batch in segment.batches(start):
+            for position, batch in segment.batches(
+                segment.position_of(offset) if offset > base else 0
+            ):
                 end = position + batch.size
                 if batch.last_offset >= offset:
                     yield _batch(position, batch), batch
@@ -111,8 +112,7 @@ def _log_file(files: Files, directory: str, name: str) -> Iterator[Item]:
     path = f"{directory}/{name}"
     base = paths.parse_offset(name) or 0
     if name.endswith(paths.OFFSET_INDEX):
-        content = files.read(path)
-        offsets = OffsetIndex.decode(content, base_offset=base, size=1 << 31, path=path)
+        offsets = OffsetIndex.decode(files.read(path), base_offset=base, size=1 << 31, path=path)
         for offset, position in offsets.entries():
             yield {"kind": "index", "offset": offset, "position": position}
     elif name.endswith(paths.TIME_INDEX):

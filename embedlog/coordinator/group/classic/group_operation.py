@@ -52,7 +52,6 @@ class GroupOperation(DelayedOperation):
         self._time_is_up = time_is_up
 
     def begin(self) -> None:
-        """Start to wait."""
         self.context.defer(self.watch)
 
     def end(self) -> None:

@@ -52,7 +52,6 @@ class ParkedRequests:
             self._answer_sync(member, self.assigned(group, member))
 
     def assigned(self, group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-        """Return the SyncGroup response of a stable group's member."""
         return SyncGroupResponse(
             protocol_type=group.protocol_type,
             protocol_name=group.protocol_name,

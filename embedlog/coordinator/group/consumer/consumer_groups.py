@@ -58,5 +58,4 @@ class ConsumerGroups:
         self._membership.timers.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that ran in the former process of this broker: they ended with it."""
         return self._membership.opened()

@@ -62,11 +62,9 @@ class MemberTimers:
     def start_join(self, group_id: str, member: ConsumerMember) -> None:
         """Start the time limit for a classic member's next join, unless it is running."""
         if not self._context.timer.is_scheduled((JOIN, group_id, member.member_id)):
-            timeout_ms = member.rebalance_timeout_ms
-            self._start(JOIN, group_id, member.member_id, timeout_ms)
+            self._start(JOIN, group_id, member.member_id, member.rebalance_timeout_ms)
 
     def start_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """Start the time limit for a classic member's SyncGroup."""
         self._start(SYNC, group_id, member_id, timeout_ms)
 
     def cancel(self, timer: str, group_id: str, member_id: str) -> None:
@@ -77,7 +75,6 @@ class MemberTimers:
             self.cancel(timer, group_id, member_id)
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """Return the session time-out of members of the consumer protocol."""
         timeout_ms = self._context.group_config(group_id, "consumer.session.timeout.ms")
         assert isinstance(timeout_ms, int), timeout_ms
         return timeout_ms

@@ -132,7 +132,6 @@ class Migration:
     # Consumer to classic
 
     def check_classic_members_allowed(self) -> None:
-        """Raise InconsistentGroupProtocol if migration is disabled."""
         if self._context.config.group_consumer_migration_policy.lower() == _DISABLED:
             raise errors.InconsistentGroupProtocol()
 

@@ -71,8 +71,7 @@ class MemberUpdate:
         bump = names_changed or self._changes_assignor()
         if regex_changed and self._change_regex():
             bump = True
-        group_epoch = self._next_group_epoch(bump)
-        target_epoch, target = self._target(group_epoch)
+        target_epoch, target = self._target(self._next_group_epoch(bump))
         subscription_changed = names_changed or regex_changed
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
