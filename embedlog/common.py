@@ -92,6 +92,11 @@ class Value:
         return f"{type(self).__name__}({fields})"
 
 
+def tuple_field(slot: int) -> Any:
+    """Return a property for an item of a subclass of `tuple`."""
+    return property(itemgetter(slot))
+
+
 class TopicPartition(tuple[str, int]):
     """A topic's name and a partition number; hashable, ordered, unpacks as `topic, partition`."""
 

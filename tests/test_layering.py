@@ -187,7 +187,7 @@ INNER_FLOORS = {
     "embedlog.runtime": (
         "os_files",
         "copied_file scheduler",
-        "ahead background duty_thread os_file",
+        "ahead background duty_thread os_file wrapped_files",
         "descriptors pending threads",
         "clock_guard lock_owner locks memory_files",
         "at_exit clock environment files forks lock_order randomness",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
@@ -19,17 +20,12 @@ if TYPE_CHECKING:
 NO_WATERMARK = -1
 
 
-class DeletedPartition:
+class DeletedPartition(Value):
     """A partition whose leader has deleted the records below `offset`."""
 
-    __slots__ = ("answer", "offset", "partition")
-
-    def __init__(
-        self, partition: Partition, offset: int, answer: DeleteRecordsPartitionResult
-    ) -> None:
-        self.partition = partition
-        self.offset = offset
-        self.answer = answer
+    partition: Partition
+    offset: int
+    answer: DeleteRecordsPartitionResult
 
 
 class DelayedDeleteRecords(DelayedOperation):

@@ -196,7 +196,7 @@ class FetchSessions:
         least valuable of the sessions begun over two minutes ago, if the new session is worth more.
         A follower may also evict a younger session of a consumer. Requires: the cache lock.
         """
-        oldest = min(self._sessions.values(), key=_last_used_ms, default=None)
+        oldest = min(self._sessions.values(), key=lambda each: each.last_used_ms, default=None)
         if oldest is None:
             return None
         if now_ms - oldest.last_used_ms > EVICTION_MS:
@@ -211,10 +211,6 @@ class FetchSessions:
         if least is None or (is_privileged, size, 0) < _value(least):
             return None
         return least
-
-
-def _last_used_ms(session: FetchSession) -> int:
-    return session.last_used_ms
 
 
 def _value(session: FetchSession) -> tuple[bool, int, int]:

@@ -25,6 +25,8 @@ Paths are text with "/" between the parts.
 
 from __future__ import annotations
 
+from embedlog.common import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,14 +58,11 @@ class FileStat:
         self.is_directory = is_directory
 
 
-class Volume:
+class Volume(Value):
     """`size` of a volume, and `usable` free room for this process, in bytes; -1 if unknown."""
 
-    __slots__ = ("size", "usable")
-
-    def __init__(self, *, size: int = -1, usable: int = -1) -> None:
-        self.size = size
-        self.usable = usable
+    size: int = -1
+    usable: int = -1
 
 
 class File(Protocol):

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from embedlog.common import tuple_field
 
 READ_ONLY = "read-only"
 """A log refuses writes because its disk has failed; published records can be read as before."""
@@ -28,10 +24,6 @@ OFFLINE = "offline"
 """One of several data directories has failed or is missing: its logs are not served."""
 
 
-def _field(slot: int) -> Any:
-    return property(itemgetter(slot))
-
-
 class Degradation(tuple[str, str, int, str]):
     """One degradation. `kind` is a constant of this module.
 
@@ -44,10 +36,10 @@ class Degradation(tuple[str, str, int, str]):
     def __new__(cls, kind: str, subject: str, *, since_ms: int, reason: str) -> Degradation:
         return tuple.__new__(cls, (kind, subject, since_ms, reason))
 
-    kind: str = _field(0)
-    subject: str = _field(1)
-    since_ms: int = _field(2)
-    reason: str = _field(3)
+    kind: str = tuple_field(0)
+    subject: str = tuple_field(1)
+    since_ms: int = tuple_field(2)
+    reason: str = tuple_field(3)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject}: {self.reason}"

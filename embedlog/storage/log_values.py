@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
-def _field(slot: int) -> Any:
-    return property(itemgetter(slot))
+from embedlog.common import tuple_field
 
 
 class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
@@ -22,13 +14,13 @@ class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
 
     __slots__ = ()
 
-    first_offset: int = _field(0)
-    last_offset: int = _field(1)
-    log_append_time_ms: int = _field(2)
-    log_start_offset: int = _field(3)
-    duplicate: bool = _field(4)
-    max_timestamp: int = _field(5)
-    size: int = _field(6)
+    first_offset: int = tuple_field(0)
+    last_offset: int = tuple_field(1)
+    log_append_time_ms: int = tuple_field(2)
+    log_start_offset: int = tuple_field(3)
+    duplicate: bool = tuple_field(4)
+    max_timestamp: int = tuple_field(5)
+    size: int = tuple_field(6)
 
     def __repr__(self) -> str:
         return (
@@ -48,10 +40,10 @@ class LogRead(tuple[memoryview, int, int, int]):
 
     __slots__ = ()
 
-    records: memoryview = _field(0)
-    next_offset: int = _field(1)
-    segment_base_offset: int = _field(2)
-    position: int = _field(3)
+    records: memoryview = tuple_field(0)
+    next_offset: int = tuple_field(1)
+    segment_base_offset: int = tuple_field(2)
+    position: int = tuple_field(3)
 
     def __repr__(self) -> str:
         return (

@@ -59,7 +59,8 @@ def dirty_range(log: Log, now_ms: int) -> DirtyRange:
     dirty_size = sum(segment.size for segment in unseen if segment.base_offset < end)
     is_overdue = False
     if config.max_compaction_lag_ms < NO_LIMIT:
-        oldest = min(filter(_has_time, map(_first_timestamp, unseen[:-1])), default=NO_LIMIT)
+        times = map(_first_timestamp, unseen[:-1])
+        oldest = min((each for each in times if each > 0), default=NO_LIMIT)
         is_overdue = oldest < now_ms - config.max_compaction_lag_ms and dirty_size > 0
         if oldest < NO_LIMIT and not is_overdue:
             waits.append(oldest + config.max_compaction_lag_ms + 1 - now_ms)
@@ -99,7 +100,3 @@ def _first_timestamp(segment: Segment) -> int:
     for info in walk(segment.file.view(0, size), 0, size, segment.path):
         return info[4]
     return -1
-
-
-def _has_time(timestamp: int) -> bool:
-    return timestamp > 0

@@ -29,7 +29,7 @@ class CleanedTransactions:
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         """`aborted` has every aborted transaction with a batch in the segments to be read."""
-        self._aborted = sorted(aborted, key=_first_offset, reverse=True)
+        self._aborted = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         """Transactions that have not begun yet, the next one last."""
         self._aborting: dict[int, AbortedTransaction] = {}
         """Producer id -> its present transaction, which will be aborted."""
@@ -76,7 +76,3 @@ class CleanedTransactions:
             if aborted is not None and was_seen:
                 self.index.append(aborted)
         return not was_seen
-
-
-def _first_offset(transaction: AbortedTransaction) -> int:
-    return transaction.first_offset

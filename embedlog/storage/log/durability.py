@@ -89,7 +89,7 @@ class LogDurability:
         """Make the name of a segment's file survive a loss of power, if it does not yet."""
         with self.lock:
             self._health.check()
-            self._do_sync((segment,), _sync_name)
+            self._do_sync((segment,), lambda segment: segment.file.sync_name())
 
     def keep_window(self, segment: Segment, size: int) -> None:
         """Sync first if `size` more bytes would exceed SYNC_WINDOW_SIZE unsynced bytes.
@@ -125,7 +125,3 @@ class LogDurability:
                 if isinstance(error, NotOpened) or error.errno in NO_DESCRIPTOR:
                     raise self._health.refused(error) from error
                 raise self._health.poison(error) from error
-
-
-def _sync_name(segment: Segment) -> None:
-    segment.file.sync_name()

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
-
-from embedlog.common import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from embedlog.common import Value, tuple_field
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -28,10 +22,6 @@ def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
     return (base_sequence + last_offset_delta) % SEQUENCE_COUNT
 
 
-def _field(slot: int) -> Any:
-    return property(itemgetter(slot))
-
-
 class CachedBatch(tuple[int, int, int, int]):
     """One of a producer's last batches: the fields that recognise a retry.
 
@@ -40,10 +30,10 @@ class CachedBatch(tuple[int, int, int, int]):
 
     __slots__ = ()
 
-    last_sequence: int = _field(0)
-    last_offset: int = _field(1)
-    offset_delta: int = _field(2)
-    timestamp: int = _field(3)
+    last_sequence: int = tuple_field(0)
+    last_offset: int = tuple_field(1)
+    offset_delta: int = tuple_field(2)
+    timestamp: int = tuple_field(3)
 
     @property
     def base_offset(self) -> int:

@@ -126,12 +126,6 @@ class ProducerStateManager:
             and entry.producer_epoch == producer_epoch
         )
 
-    def oldest_open_transaction(self) -> ProducerStateEntry | None:
-        """Return the producer whose transaction has been open for longest, or None."""
-        for producer_id in self._open.values():
-            return self._entries[producer_id]
-        return None
-
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Return the first offset of the first transaction that is undecided, or None.
 
@@ -402,7 +396,7 @@ class ProducerStateManager:
 
     def restore(self, entries: Iterable[ProducerStateEntry], now_ms: int) -> None:
         """Replace the state by `entries`, except those expired at `now_ms`."""
-        entries = sorted(entries, key=_transaction_start)
+        entries = sorted(entries, key=lambda entry: entry.current_txn_first_offset)
         self.truncate()
         for entry in entries:
             self._entries[entry.producer_id] = entry
@@ -433,10 +427,6 @@ def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
     if marker is None:
         return None
     return marker.is_commit, marker.coordinator_epoch, record.timestamp
-
-
-def _transaction_start(entry: ProducerStateEntry) -> int:
-    return entry.current_txn_first_offset
 
 
 def _ordered_map() -> dict[int, CompletedTransaction]:

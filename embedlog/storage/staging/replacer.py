@@ -67,7 +67,7 @@ class Replacer:
             return (log.offsets.log_start_offset, log.log_end_offset)
         ready: list[_Ready] = []
         try:
-            for file in sorted(replacement.files, key=_base_offset):
+            for file in sorted(replacement.files, key=lambda file: file.base_offset):
                 ready.append(self._prepare(log, file))
             span = self._swap(log, ready)
         except OSError as error:
@@ -209,10 +209,6 @@ class Replacer:
                     remove_tree(self._files, f"{self._staged}/{job}")
             except OSError as error:
                 events.debug("%s/%s cannot be removed yet: %s", self._staged, job, error)
-
-
-def _base_offset(file: ReplacingFile) -> int:
-    return file.base_offset
 
 
 def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:

@@ -6,7 +6,6 @@ Fields have the names of Kafka's dump tool if it has them. Damage is an item as 
 
 from __future__ import annotations
 
-from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.directory.meta_properties import read_properties
@@ -164,12 +163,8 @@ def directory_files(files: Files, data: str) -> Iterator[Item]:
     forms += [(read_twin, name, paths.SEALED) for name in WITH_TWIN]
     for read, name, suffix in forms:
         try:
-            for which, offset in (read(files, data, name) or {}).items():
+            for (topic, partition), offset in (read(files, data, name) or {}).items():
                 where: Item = {"file": f"{data}/{name}{suffix}", "kind": "checkpoint"}
-                yield {**where, **_named(which), "offset": offset}
+                yield {**where, "topic": topic, "partition": partition, "offset": offset}
         except CorruptRecord as error:
             yield damage(error)
-
-
-def _named(which: TopicPartition) -> Item:
-    return {"topic": which.topic, "partition": which.partition}

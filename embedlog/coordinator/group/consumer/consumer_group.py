@@ -169,7 +169,7 @@ class ConsumerGroup(Group):
         return self.subscriptions.includes(topic)
 
     def offset_expiry_base(self) -> ExpiryBase | None:
-        return _same
+        return lambda commit_timestamp_ms: commit_timestamp_ms
 
     def tombstones(self) -> list[CoordinatorRecord]:
         from embedlog.coordinator.group.consumer import member_records
@@ -245,7 +245,3 @@ def _check_epoch(member: ConsumerMember, epoch: int) -> None:
         f"The received member epoch {epoch} does not match the expected member epoch"
         f" {member.epoch}.",
     )
-
-
-def _same(commit_timestamp_ms: int) -> int:
-    return commit_timestamp_ms

@@ -30,7 +30,9 @@ class Membership:
             lambda _group, _leaving: None
         )
         """Turns a group into a classic one if only classic members remain; see `migration`."""
-        self.timers = MemberTimers(context, groups, self._fence_late)
+        self.timers = MemberTimers(
+            context, groups, lambda group, member: self.fence(group, member, None)
+        )
 
     # Looking up
 
@@ -114,9 +116,6 @@ class Membership:
         result = self.remove(group, [member])
         result.response = response
         return result
-
-    def _fence_late(self, group: ConsumerGroup, member: ConsumerMember) -> Result[Any]:
-        return self.fence(group, member, None)
 
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> Result[Any]:
         """Remove members that left, were fenced, or missed a time limit."""

@@ -19,10 +19,7 @@ from embedlog.storage.segments.indexes.column import LIST_LENGTH_MAX, Column, co
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from embedlog.common import Buffer
 
@@ -34,12 +31,11 @@ _POSITION_MASK = 0xFFFF_FFFF
 class OffsetIndex:
     """The offset index of one segment. Append under the partition lock; look-ups need no lock."""
 
-    __slots__ = ("_bulk", "_entries", "base_offset")
+    __slots__ = ("_entries", "base_offset")
 
     def __init__(self, base_offset: int, entries: Column | None = None) -> None:
         self.base_offset = base_offset
         self._entries: Column = [] if entries is None else entries
-        self._bulk: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -75,21 +71,6 @@ class OffsetIndex:
     def entries(self) -> Iterator[tuple[int, int]]:
         """Return every entry as (last offset of the batch, its position)."""
         return map(self._entry, self._entries)
-
-    def positions_for(self, offsets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions that `lookup` finds for many offsets at once."""
-        import numpy as np
-
-        bulk = self._bulk
-        if bulk is None or len(bulk) != len(self._entries):
-            bulk = self._bulk = np.array(self._entries, dtype=np.int64)
-        wanted = np.asarray(offsets, dtype=np.int64) - self.base_offset
-        wanted = np.clip(wanted, -1, RELATIVE_OFFSET_MAX)
-        # Keys of the index's own type: anything else makes numpy convert the whole index.
-        slots = bulk.searchsorted(wanted << 32 | _POSITION_MASK, side="right")
-        if not len(bulk):
-            return np.zeros(len(wanted), dtype=np.int64)
-        return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
 
     def truncated(self, offset: int) -> OffsetIndex:
         """Return a new index of the entries below `offset`; readers may go on using this one."""
