@@ -10,7 +10,7 @@ is true. Only `listen` opens a socket and starts its thread.
 
 from __future__ import annotations
 
-from _weakref import ref
+from _weakref import ReferenceType, ref
 from sys import _getframe
 
 from embedlog.cluster.layout import broker_count
@@ -29,7 +29,6 @@ from embedlog.storage.directory.data_path import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _weakref import ReferenceType
     from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
     from typing import Any, Self

@@ -7,6 +7,8 @@ once, as from a broken connection, and of a pause when the broker's session has 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from embedlog.cluster.door import Door
 from embedlog.cluster.faults.disk import Disk
 from embedlog.cluster.faults.network import CONTROLLER
@@ -15,17 +17,12 @@ from embedlog.cluster.metadata_feed import MetadataFeed
 from embedlog.cluster.neighbours import Neighbours
 from embedlog.cluster.presence import Presence
 from embedlog.cluster.running_broker import RunningBroker
+from embedlog.cluster.shared import Shared
 from embedlog.config.broker_config import BrokerConfig
+from embedlog.controller.controller import Controller
+from embedlog.controller.metadata import MetadataDelta
 from embedlog.errors import IllegalState
 from embedlog.runtime import Runtime
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from embedlog.cluster.shared import Shared
-    from embedlog.controller.controller import Controller
-    from embedlog.controller.metadata import MetadataDelta
 
 
 class ClusterMember:

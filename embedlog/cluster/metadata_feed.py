@@ -6,14 +6,11 @@ or a test holds them back; meanwhile the broker acts on its older image.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from embedlog.common import deque
+from embedlog.controller.metadata import MetadataDelta
 from embedlog.runtime.locks import Rank, ranked_rlock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from embedlog.controller.metadata import MetadataDelta
 
 
 class MetadataFeed:

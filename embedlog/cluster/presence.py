@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
-    from embedlog.cluster.door import Door
-    from embedlog.cluster.listening import Listening
-    from embedlog.cluster.running_broker import RunningBroker
-    from embedlog.config.broker_config import BrokerConfig
+from embedlog.cluster.door import Door
+from embedlog.cluster.listening import Listening
+from embedlog.cluster.running_broker import RunningBroker
+from embedlog.config.broker_config import BrokerConfig
 
 
 class Presence:

@@ -10,6 +10,8 @@ A cluster in memory has the same files in this process. A broker's files outlive
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.cluster.controller_host import ControllerHost
@@ -18,22 +20,17 @@ from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.cluster.handles.cluster_listener import ClusterListener
 from embedlog.cluster.layout import mark_several
 from embedlog.cluster.member import ClusterMember
+from embedlog.cluster.presence import Presence
+from embedlog.cluster.running_broker import RunningBroker
 from embedlog.cluster.several_transport import SeveralTransport
 from embedlog.cluster.shared import Shared
 from embedlog.common import IN_PROCESS_HOST
 from embedlog.config.broker_config import BrokerConfig
+from embedlog.controller.metadata import MetadataDelta
 from embedlog.errors import ConfigError
+from embedlog.runtime import Runtime
 from embedlog.storage.paths import broker_directory
 from embedlog.storage.state_files.clean_shutdown import was_written_in_this_boot
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from embedlog.cluster.presence import Presence
-    from embedlog.cluster.running_broker import RunningBroker
-    from embedlog.controller.metadata import MetadataDelta
-    from embedlog.runtime import Runtime
 
 LOOPBACK = "127.0.0.1"
 

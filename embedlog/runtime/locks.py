@@ -11,11 +11,10 @@ tests run so. Otherwise these are the interpreter's own locks, at no cost.
 from __future__ import annotations
 
 import os
-from _thread import RLock, allocate_lock
+from _thread import LockType, RLock, allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _thread import LockType
     from collections.abc import Callable
     from typing import Any, TypeVar
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from embedlog.common import Value
 from embedlog.runtime.clock import Clock
 from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat, Volume
 from embedlog.runtime.memory_files import (
@@ -39,13 +38,23 @@ class SimulatedCrash(BaseException):
     """The process dies in this call. No `Exception`: a process cannot handle its own death."""
 
 
-class _Plan(Value):
+class _Plan:
     """The fault of one call: an errno, a short write, or death."""
 
-    errno: int = 0
-    forever: bool = False
-    size: int | None = None
-    after: bool = False
+    __slots__ = ("after", "errno", "forever", "size")
+
+    def __init__(
+        self,
+        *,
+        errno: int = 0,
+        forever: bool = False,
+        size: int | None = None,
+        after: bool = False,
+    ) -> None:
+        self.errno = errno
+        self.forever = forever
+        self.size = size
+        self.after = after
 
 
 class SimNode(MemoryNode):

@@ -8,8 +8,6 @@ epoch starts. Both are -1 if the log does not know the epoch.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.broker import Broker
-from embedlog.broker.context import RequestContext
 from wire.schemas.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -17,6 +15,11 @@ from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
 
 
 def handle(

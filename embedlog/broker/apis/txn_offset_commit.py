@@ -13,7 +13,6 @@ topic ids. The checks include the checks of an OffsetCommit, in this order:
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.apis import offset_commit
 from embedlog.broker.broker import Broker
 from embedlog.broker.context import RequestContext
 from embedlog.broker.transaction_verification import TransactionVerification, of_offsets
@@ -35,6 +34,11 @@ from wire.schemas.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
 _FIRST_WITH_LOADING = 2
 _FIRST_WITH_IDS = 6
@@ -76,8 +80,8 @@ def refused(
     request: TxnOffsetCommitRequest, version: int, error: errors.KafkaError
 ) -> TxnOffsetCommitResponse:
     """Return the error in every partition."""
-    commit = _as_offset_commit(request)
-    return _response(offset_commit.refused(commit, version, _told(error, version)))
+    code = _told(error, version).code
+    return _with_codes(request.topics, lambda _asked: code)
 
 
 def _told(error: errors.KafkaError, version: int) -> errors.KafkaError:
@@ -115,6 +119,11 @@ def _as_offset_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:
 
 
 def _response(answer: OffsetCommitResponse) -> TxnOffsetCommitResponse:
+    return _with_codes(answer.topics, lambda found: found.error_code)
+
+
+def _with_codes(topics: Iterable[Any], code_of: Callable[[Any], int]) -> TxnOffsetCommitResponse:
+    """Answer every partition of the topics of a request or response with its error code."""
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
@@ -122,11 +131,11 @@ def _response(answer: OffsetCommitResponse) -> TxnOffsetCommitResponse:
                 topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
-                        partition_index=found.partition_index, error_code=found.error_code
+                        partition_index=each.partition_index, error_code=code_of(each)
                     )
-                    for found in topic.partitions
+                    for each in topic.partitions
                 ],
             )
-            for topic in answer.topics
+            for topic in topics
         ]
     )

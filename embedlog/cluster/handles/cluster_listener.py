@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from embedlog.cluster.member import ClusterMember
 from embedlog.runtime.pending import Pending
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from embedlog.cluster.member import ClusterMember
-    from embedlog.runtime.scheduler import Scheduler
+from embedlog.runtime.scheduler import Scheduler
 
 
 class ClusterListener:

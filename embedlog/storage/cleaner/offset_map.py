@@ -7,9 +7,7 @@ with the keys mapped so far, and the next round continues from there.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 ENTRY_OVERHEAD = 130
 """Bytes per key besides its own: the headers of two objects, and a slot of a dictionary that has

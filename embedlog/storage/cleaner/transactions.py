@@ -10,16 +10,12 @@ round, so that no crash leaves the batch without the marker.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from embedlog.storage.segments.indexes.transaction import AbortedTransaction, TransactionIndex
+from wire.records.batch import RecordBatch
 from wire.records.control import ControlType, control_type_of
 from wire.records.format import CONTROL_BIT, TRANSACTIONAL_BIT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from wire.records.batch import RecordBatch
-
 
 _CONCERNED = TRANSACTIONAL_BIT | CONTROL_BIT
 

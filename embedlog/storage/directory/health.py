@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError, CorruptRecord
+from embedlog.runtime.files import Files
 from embedlog.storage import degradation as kinds
 from embedlog.storage import paths
 from embedlog.storage.degradation import Degradation
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from embedlog.common import TopicPartition
-    from embedlog.runtime.files import Files
-    from embedlog.storage.directory.log_opener import LogOpener
-    from embedlog.storage.directory.owned_directory import OwnedDirectory
-    from embedlog.storage.directory.tasks import LogTasks
-    from embedlog.storage.log.log import Log
+from embedlog.storage.directory.log_opener import LogOpener
+from embedlog.storage.directory.owned_directory import OwnedDirectory
+from embedlog.storage.directory.tasks import LogTasks
+from embedlog.storage.log.log import Log
 
 
 def degradations(

@@ -6,15 +6,12 @@ has the last segment's index; for that segment use positions recorded by an earl
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import Files
 from embedlog.storage import paths
 from embedlog.storage.segments.indexes.offset import OffsetIndex
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from embedlog.runtime.files import Files
 
 
 def find_cuts(

@@ -15,7 +15,10 @@ from embedlog.runtime.files import Files, read_view, write_whole
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.segments.scan import is_zeros
-from embedlog.storage.segments.segment import Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.segments.segment import Segment
 
 _LEFTOVERS = (paths.DELETED, paths.TEMPORARY, paths.CLEANED, paths.COPIED_HERE)
 

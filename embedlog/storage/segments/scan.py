@@ -12,7 +12,6 @@ from struct import Struct
 from embedlog.errors import CorruptRecord
 from embedlog.storage.segments.indexes.offset import RELATIVE_OFFSET_MAX, OffsetIndex
 from embedlog.storage.segments.indexes.time import TimeIndex
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from wire.records.batch import iter_batches
 from wire.records.crc32c import crc32c
 from wire.records.errors import RecordsError
@@ -23,6 +22,10 @@ from wire.records.format import (
     LOG_OVERHEAD,
     MAGIC_POSITION,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 _ZEROS = bytes(1 << 16)
 _CANDIDATE = Struct(">qi")

@@ -16,6 +16,7 @@ one takes its manifests again, except the one of the last recorded commit..
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from embedlog import errors
@@ -23,16 +24,11 @@ from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import Files, remove_tree
 from embedlog.storage import paths
+from embedlog.storage.staging.manifest import Manifest, Replacement
 from embedlog.storage.staging.manifest import decode as decode_manifest
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import PREPARED, Commit, read_last
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from embedlog.storage.staging.manifest import Manifest, Replacement
 
 DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
 ANSWER_AGE_MAX_MS = 3_600_000

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from embedlog import errors
 from embedlog.common import Value
 from embedlog.errors import CorruptRecord
+from embedlog.runtime import Runtime
 from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
 from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.events import events
+from embedlog.storage.log.log import Log
 from embedlog.storage.producers.append import load_aborted
+from embedlog.storage.segments.segment import Segment
+from embedlog.storage.staging.manifest import Replacement, ReplacingFile
 from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.staging.staged_file import SIZE_MAX, read_batches
 from embedlog.storage.state_files import staged_layout
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from embedlog.runtime import Runtime
-    from embedlog.storage.log.log import Log
-    from embedlog.storage.segments.segment import Segment
-    from embedlog.storage.staging.manifest import Replacement, ReplacingFile
 
 
 class _Ready(Value):

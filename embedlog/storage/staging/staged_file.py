@@ -6,6 +6,7 @@ an id makes them, and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 
 from embedlog import errors
@@ -13,6 +14,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import File, Files, write_fully
 from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.segments.scan import SegmentScan, read_batch
+from embedlog.storage.staging.manifest import StagedFile
 from wire.records.format import (
     CODEC_MASK,
     CODEC_NAMES,
@@ -23,12 +25,6 @@ from wire.records.format import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from embedlog.storage.staging.manifest import StagedFile
 
 _STAMP = Struct(">qii")  # base offset, length, leader epoch: no checksum covers them
 _REFUSED_BITS = CONTROL_BIT | TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT

@@ -7,8 +7,11 @@ a log is no damage: it is being written, or the next open cuts it. Files that a 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import Files
 from embedlog.storage import paths
 from embedlog.storage.log.gaps import read_gaps_below
 from embedlog.storage.producers import snapshot as producer_snapshot
@@ -30,12 +33,6 @@ from embedlog.storage.verification.root import (
 )
 from embedlog.storage.verification.segment import PAGE_SIZE, SegmentCheck
 from embedlog.storage.verification.verified_segments import SoundSegments, VerifiedSegment
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from embedlog.runtime.files import Files
 
 
 class DirectoryCheck:

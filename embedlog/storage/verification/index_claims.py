@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import Files
 from embedlog.storage import paths
 from embedlog.storage.segments.indexes.offset import OffsetIndex
 from embedlog.storage.segments.indexes.time import TimeIndex
 from embedlog.storage.segments.indexes.transaction import TransactionIndex
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from embedlog.runtime.files import Files
 
 
 class IndexClaims:

@@ -13,9 +13,11 @@ differ from its twin: a crash made it older, or Kafka newer.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 
 from embedlog.common import TopicPartition, uuid_from_text
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import Files
 from embedlog.storage import paths
 from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.recovery.start_offset import UNKNOWN
@@ -28,12 +30,6 @@ from embedlog.storage.state_files.checkpoint_files import (
     read_twin,
 )
 from embedlog.storage.state_files.sealed_file import read_sealed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from embedlog.runtime.files import Files
 
 _KAFKAS = {"version", "brokerEpoch"}
 _OURS = {*_KAFKAS, "synced", "bootId"}

@@ -12,11 +12,15 @@ index that moves within its batch: Kafka may name any record of that.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import File, Files
 from embedlog.storage import paths
 from embedlog.storage.foreign.segment import READ_SIZE
 from embedlog.storage.foreign.tail import ends_transaction
 from embedlog.storage.segments.scan import is_zeros
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from embedlog.storage.verification.index_claims import IndexClaims
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.crc32c import crc32c
@@ -29,14 +33,6 @@ from wire.records.format import (
     LOG_OVERHEAD,
     TRANSACTIONAL_BIT,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from embedlog.runtime.files import File, Files
-    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
-
 
 PAGE_SIZE = 4096
 

@@ -11,17 +11,14 @@ The state file is sealed JSON, written by the caller:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from embedlog.common import Value
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import Files, FileStat
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from embedlog.runtime.files import Files, FileStat
-    from embedlog.storage.verification.segment import SegmentCheck
+from embedlog.storage.verification.segment import SegmentCheck
 
 _VERSION = 1
 

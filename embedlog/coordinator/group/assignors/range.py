@@ -10,11 +10,9 @@ members keeps partitions with their members.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
-    from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
+from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
 
 
 def assign(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from embedlog.controller.metadata import MetadataImage
+from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from wire.schemas.consumer_group_describe import (
     Assignment,
     DescribedGroup,
     Member,
     TopicPartitions,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from embedlog.controller.metadata import MetadataImage
-    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 
 _CLASSIC = 0
 _CONSUMER = 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.assignors.spec import Partitions
-from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.assignors.spec import Partitions
+    from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
 
 _NOTHING: dict[int, int] = {}
 

@@ -11,12 +11,15 @@
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.assignors.spec import Partitions
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember, Owned
 from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 from embedlog.coordinator.result import CoordinatorRecord
 from wire.schemas import consumer_group_metadata as schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.assignors.spec import Partitions
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:

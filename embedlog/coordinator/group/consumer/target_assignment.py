@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from embedlog.common import Value
-from embedlog.controller.metadata import MetadataImage
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
 from embedlog.coordinator.group.consumer import member_records
-from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
-from embedlog.coordinator.group.consumer.member import ConsumerMember
-from embedlog.coordinator.result import CoordinatorRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.controller.metadata import MetadataImage
+    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+    from embedlog.coordinator.group.consumer.member import ConsumerMember
+    from embedlog.coordinator.result import CoordinatorRecord
 
 
 class TargetAssignment(Value):

@@ -14,18 +14,21 @@ records were already applied.
 from __future__ import annotations
 
 from embedlog.coordinator.group import assignors
-from embedlog.coordinator.group.assignors.spec import Partitions
 from embedlog.coordinator.group.consumer import member_records, regexes
-from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
-from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.reconciliation import MemberReconciliation
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.group.consumer.target_assignment import ids_of, make_target_assignment
-from embedlog.coordinator.result import CoordinatorRecord
-from embedlog.coordinator.shard_context import ShardContext
 from embedlog.logger import Logger
 
 _log = Logger("group")
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.assignors.spec import Partitions
+    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+    from embedlog.coordinator.group.consumer.member import ConsumerMember
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.shard_context import ShardContext
 
 
 class MemberUpdate:
