@@ -50,7 +50,6 @@ class ReplicasToHost:
         self._scheduler.notify(self, _REST_MS)
 
     def want(self, topic_partition: TopicPartition) -> None:
-        """Host a waiting replica at once, because the partition is used."""
         if topic_partition in self._waiting:
             self._wanted[topic_partition] = None
             self._scheduler.notify(self)

@@ -66,11 +66,7 @@ class ControllerHost:
         return self._log_manager is not None and self._log_manager.directory.is_held
 
     def start(self) -> None:
-        """Replay the metadata log, and serve.
-
-        Raises:
-            IllegalState: the controller runs already.
-        """
+        """Replay the metadata log, and serve."""
         if self._log_manager is not None:
             raise IllegalState("the controller runs already")
         level = "fsync" if self._on_disk else "os"
@@ -96,11 +92,7 @@ class ControllerHost:
             self._runtime.scheduler.add(duty)
 
     def stop(self) -> None:
-        """Stop the controller; it decides nothing until `start`.
-
-        Raises:
-            IllegalState: the controller does not run.
-        """
+        """Stop the controller; it decides nothing until `start`."""
         if self.controller is None:
             raise IllegalState("the controller does not run")
         self.close()

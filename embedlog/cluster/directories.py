@@ -177,13 +177,8 @@ class DirectoryOpener:
 
         if self.keeper is None:
             self.keeper = DirectoryKeeper(self._runtime)
-        runtime = self._runtime
-        return Runtime(
-            clock=runtime.clock,
-            files=WatchedFiles(runtime.files, path, self.keeper.note_failure),
-            scheduler=runtime.scheduler,
-            random=runtime.random,
-        )
+        files = WatchedFiles(self._runtime.files, path, self.keeper.note_failure)
+        return self._runtime.over(files)
 
     @staticmethod
     def _has_metadata(manager: LogManager) -> bool:

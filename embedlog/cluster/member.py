@@ -22,7 +22,6 @@ from embedlog.config.broker_config import BrokerConfig
 from embedlog.controller.controller import Controller
 from embedlog.controller.metadata import MetadataDelta
 from embedlog.errors import IllegalState
-from embedlog.runtime import Runtime
 
 
 class ClusterMember:
@@ -87,12 +86,7 @@ class ClusterMember:
         self._is_starting = True  # the feed keeps changes until the broker can apply them
         try:
             running = RunningBroker(
-                Runtime(
-                    clock=shared.runtime.clock,
-                    files=self.disk,
-                    scheduler=shared.runtime.scheduler,
-                    random=shared.runtime.random,
-                ),
+                shared.runtime.over(self.disk),
                 self.directory,
                 self.config,
                 durability=shared.durability,
@@ -144,11 +138,7 @@ class ClusterMember:
         self._shared.runtime.scheduler.add(self)
 
     def stop(self) -> None:
-        """Hand leadership over, then close.
-
-        Raises:
-            IllegalState: the broker does not run.
-        """
+        """Hand leadership over, then close."""
         running = self._require_running()
         self.presence.left_ms = self._shared.runtime.clock.monotonic_ms()
         controller = self._listening_controller()
@@ -166,9 +156,6 @@ class ClusterMember:
 
         The controller elects new leaders before connections break, so that no client learns of a
         leader that is gone.
-
-        Raises:
-            IllegalState: the broker does not run.
         """
         running = self._require_running()
         self.presence.left_ms = self._shared.runtime.clock.monotonic_ms()
@@ -187,18 +174,13 @@ class ClusterMember:
         self.listening.close()
 
     def close(self) -> None:
-        """Close together with all other brokers: no broker takes over leadership."""
         running = self.running
         if running is not None:
             self._leave()
             running.close()
 
     def pause(self) -> None:
-        """Neither receive nor send anything until `resume`.
-
-        Raises:
-            IllegalState: the broker does not run.
-        """
+        """Neither receive nor send anything until `resume`."""
         self._require_running()
         self._shared.network.freeze(self.node_id)
         self.door.pause()

@@ -141,7 +141,6 @@ class Several:
         return self._handle(member)
 
     def brokers(self) -> list[BrokerNode]:
-        """Return a handle of each broker, by number."""
         return [self._handle(member) for _, member in sorted(self.members.items())]
 
     def add(self, node_id: int | None, rack: str | None) -> BrokerNode:
@@ -169,7 +168,6 @@ class Several:
             member.feed.publish(delta)
 
     def try_again(self) -> None:
-        """Deliver metadata and requests that waited for a link or for the controller."""
         for member in list(self.members.values()):
             member.try_again()
 
@@ -178,7 +176,6 @@ class Several:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id."""
         return self.host.running().image.cluster_id
 
     # Clients
@@ -223,7 +220,6 @@ class Several:
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses of the brokers that listen."""
         return [each.address for each in self.brokers() if each.address is not None]
 
     # Life

@@ -63,12 +63,10 @@ class Single:
         return BrokerNode(present, lambda: self._broker, self._connect_to, rack=rack)
 
     def brokers(self) -> list[BrokerNode]:
-        """Return a handle of each broker."""
         return [self.broker(None)]
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id."""
         return self._broker.core.cluster_id
 
     # Clients
@@ -127,7 +125,6 @@ class Single:
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses of the open listeners."""
         return [each.address for each in self._served if not each.is_closed]
 
     # Life

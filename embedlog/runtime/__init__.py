@@ -29,6 +29,10 @@ class Runtime:
         self.scheduler = scheduler
         self.random = random
 
+    def over(self, files: Files) -> Runtime:
+        """Return a runtime with other files and the same other parts."""
+        return Runtime(clock=self.clock, files=files, scheduler=self.scheduler, random=self.random)
+
 
 def real_runtime(files: Files | None = None) -> Runtime:
     """Return a runtime over the operating system; `files` replaces its file system."""

@@ -32,7 +32,6 @@ class LogCheckpoints:
         )
 
     def fill(self, opening: Opening) -> None:
-        """Set the facts of `opening` that the checkpoints have, before its log is opened."""
         self._checkpoints.fill(opening)
 
     def begin(self, opening: Opening) -> None:

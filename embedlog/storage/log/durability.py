@@ -86,7 +86,6 @@ class LogDurability:
             self._sync(self._chain.end_offset, (segment,))
 
     def sync_name(self, segment: Segment) -> None:
-        """Make the name of a segment's file survive a loss of power, if it does not yet."""
         with self.lock:
             self._health.check()
             self._do_sync((segment,), lambda segment: segment.file.sync_name())

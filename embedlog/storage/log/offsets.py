@@ -59,10 +59,6 @@ class LogOffsets:
         checkpoint: Callable[[], object],
         is_replicated: bool,
     ) -> None:
-        """`checkpoint` stores the offsets of all logs of the data directory.
-
-        With `is_replicated` other brokers may have the partition as well.
-        """
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.cleaned_offset = -1
