@@ -445,7 +445,6 @@ class MemoryWait:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.waited_ns = 0
-        """Waiting time of all threads together."""
         self.exhausted_count = 0
         """Waits that ended without free memory."""
 

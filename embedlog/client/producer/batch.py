@@ -480,7 +480,6 @@ class ProducerBatch:
             self.on_done(self)
 
     def part_is_done(self, _part: ProducerBatch) -> None:
-        """Finish once all parts are done."""
         if isinstance(self.outcome, InParts) and all(part.is_done for part in self.outcome.parts):
             self.finish()
 
