@@ -22,8 +22,7 @@ class MetadataPauses:
         self.is_requested = False
         """True if known metadata is wrong or old, and the client is to ask again."""
         self._failures = 0
-        """Consecutive requests that got no answer, or an answer that lacked a wanted topic or
-        leader."""
+        """Consecutive requests without an answer, or whose answer lacked a topic or a leader."""
         self._repeats = 0
         """Consecutive requests for an update whose answers brought nothing new."""
         self._not_before_ms = 0

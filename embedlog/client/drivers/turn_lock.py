@@ -57,7 +57,6 @@ class TurnLock:
             self.release()
 
     def release(self) -> None:
-        """Give the turn to the thread that has waited longest."""
         self._leave(self._line[0])
 
     @property

@@ -93,15 +93,13 @@ class RecordAccumulator:
         self.incomplete = IncompleteBatches(self.lock)
         self.next_due_ms = NEVER
         self.lacks_leader: dict[str, None] = {}
-        """Topics with a batch whose partition had no leader when `ready` last looked at all
-        queues."""
+        """Topics with a batch whose partition had no leader when `ready` last saw all queues."""
         self.active: dict[PartitionQueue, None] = {}
         """The queues that hold a batch; the queue that was served last comes last."""
         self.has_sendable = False
         """True if a batch was closed since the sender last looked."""
         self.needs_attention = False
-        """True if a batch was closed since the producer last looked, or one was begun that no later
-        pass will look at (see `Care`)."""
+        """True if a batch was closed since the last look, or begun while `care` is not armed."""
         self.care = Care()
         self._clock = clock
         # Otherwise a producer with little memory could never begin a batch.
@@ -446,7 +444,6 @@ class MemoryWait:
         self._clock = clock
         self.waited_ns = 0
         self.exhausted_count = 0
-        """Waits that ended without free memory."""
 
     def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
         """Wait in line until `has_room()`, while the sender sends all batches.

@@ -53,7 +53,6 @@ class TransactionManager:
     def __init__(
         self, transport: Transport, settings: Settings, has_records: Callable[[], bool]
     ) -> None:
-        """`has_records` returns whether any record has no outcome."""
         self.status = TransactionStatus(settings)
         self._coordinators = Coordinators(transport)
         self.sequences = TransactionalSequences(self.status, self._coordinators)
