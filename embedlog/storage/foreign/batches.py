@@ -40,7 +40,7 @@ class ForeignListing:
     def __init__(
         self, files: Files, data: str, topic_partition: TopicPartition, topic_id: bytes = b""
     ) -> None:
-        """`topic_id` is the content of `partition.metadata`; empty to accept the one that is found.
+        """`topic_id` is the content of `partition.metadata`; empty to accept any topic.
 
         With a topic id, `look` fails once the topic was deleted or created again.
         """

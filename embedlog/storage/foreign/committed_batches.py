@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def data_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
-    """Yield all batches but the control batches: those of aborted transactions are included."""
+    """Yield all batches except control batches; aborted transactions are included."""
     for batch in log.batches(offset, end_offset):
         if not (isinstance(batch, RecordBatch) and batch.is_control):
             yield batch

@@ -174,7 +174,7 @@ class ForeignSegment:
         return self._marks
 
     def mark_before(self, offset: int) -> tuple[int, int] | None:
-        """Return (base offset, position) of the last marked batch that begins by `offset`."""
+        """Return the last marked batch at or before `offset`: (base offset, position), or None."""
         slot = bisect_right(self._marks, (offset, 1 << 62))
         return self._marks[slot - 1] if slot else None
 
@@ -188,8 +188,7 @@ class ForeignSegment:
         return False
 
     def position_of(self, offset: int) -> int:
-        """Return the position of a batch that begins at or before `offset`, to search from
-        there."""
+        """Return the position of a batch at or before `offset`, to search from."""
         mark = self.mark_before(offset)
         if mark is not None:
             return mark[1]

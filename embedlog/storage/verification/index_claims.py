@@ -69,7 +69,7 @@ class IndexClaims:
             yield CorruptRecord(path, 0, reason)
         times = self._times
         while times and times[-1][0] <= last_offset:
-            # The entry's offset may be that of any record in the batch: Kafka writes such entries.
+            # Kafka's entries may have the offset of any record in the batch.
             offset, timestamp = times.pop()
             if timestamp != largest or not is_first or offset < base_offset:
                 path = self._path(paths.TIME_INDEX)

@@ -70,7 +70,7 @@ class VerifiedSegment(Value):
 
 
 class SoundSegments:
-    """The sound segments of one verification: known ones that it skips, and those that it read."""
+    """The sound segments of one verification: skipped as known, or read and found good."""
 
     def __init__(
         self, files: Files, data: str, known: Mapping[str, VerifiedSegment], wall_ms: int
