@@ -1,7 +1,8 @@
 """Kafka's API keys: the first int16 of every request.
 
 `ApiKey.PRODUCE` is a plain int and `NAMES[ApiKey.PRODUCE]` is "Produce". Keys 4-7 left the protocol
-with Kafka 4.0 (only brokers used them); they have names here so that a refusal can name the API.
+with Kafka 4.0 (only brokers used them). They have names here, so that the error for such a request
+can name the API.
 """
 
 
