@@ -44,8 +44,8 @@ COPY_SIZE_MAX = 16 * 1024
 memoryview."""
 
 REQUEST_ELEMENTS_MAX = 50_000
-"""Limit of the elements and unknown tagged fields of one request. A request with so many elements
-and its answer take 40 MB of memory."""
+"""Limit of the elements and unknown tagged fields of one request. A request at the limit takes
+40 MB of memory, its answer included."""
 TAGS_MAX = 100
 """Limit of the tagged fields in one tagged section."""
 

@@ -113,7 +113,7 @@ class Connecting:
         return failed
 
     def _in_turn(self, host: str, port: int) -> list[Address]:
-        """Return the addresses of a host, beginning behind the one that was used last."""
+        """Return the addresses of a host, beginning behind the last used address."""
         addresses = resolve(host, port)
         last = self._sockets.left.get((host, port))
         if last not in addresses:

@@ -382,7 +382,10 @@ class Connection:
 
 
 class Connections:
-    """The open connections of a listener, and what they share. Requires: the loop's thread."""
+    """The open connections of a listener, and objects that they share.
+
+    Requires: the loop's thread.
+    """
 
     def __init__(
         self,

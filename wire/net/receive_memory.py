@@ -57,7 +57,7 @@ class ReceiveMemory:
         self.view = memoryview(bytearray(RECEIVE_SIZE))
 
     def count(self, capacity: int) -> None:
-        """Count a buffer that was taken, or with a negative `capacity` one that was given back."""
+        """Count a buffer of `capacity` bytes; with a negative `capacity`, count a released one."""
         if abs(capacity) > RECEIVE_SIZE:
             self.held_size += capacity
 
