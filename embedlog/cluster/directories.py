@@ -246,7 +246,8 @@ class DirectoryOpener:
                 events.warning(
                     "%s (%s) is forgotten: no replica lies there", gone.path, uuid_to_text(gone.id)
                 )
-        # A forgotten directory is not offline, unless log.dirs names it and it cannot be opened.
+        # A forgotten directory is not reported as offline, unless log.dirs names it and it cannot
+        # be opened.
         forgotten = self._left_out.difference(kept)
         directories.offline = tuple(
             each for each in directories.offline if each.id not in forgotten

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from embedlog.client.producer.batch import DeliveryFuture
+    from embedlog.client.producer.futures import DeliveryFuture
     from embedlog.spark.sink.options import SinkOptions
 
 RECORD_OVERHEAD = 21

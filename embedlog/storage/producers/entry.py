@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _operator import itemgetter
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

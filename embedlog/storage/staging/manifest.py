@@ -19,9 +19,8 @@ counts in records.
 
 from __future__ import annotations
 
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from _bisect import bisect_left
 from struct import Struct
 
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
