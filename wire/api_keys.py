@@ -7,7 +7,7 @@ can name the API.
 
 
 class ApiKey:
-    """One int per API, named as Kafka names it."""
+    """The API keys as ints, with Kafka's names of the APIs."""
 
     PRODUCE = 0
     FETCH = 1

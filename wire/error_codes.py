@@ -7,7 +7,7 @@ after the errors in `STALE_COORDINATOR` it first looks up its coordinator.
 
 
 class ErrorCode:
-    """One int per error, named as Kafka names it."""
+    """The error codes as ints, with Kafka's names of the errors."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

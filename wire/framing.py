@@ -150,6 +150,6 @@ def frame_pieces(out: list[Payload], buffers: list[Payload]) -> list[Payload]:
         return [_pack_size(len(body)) + body]
     if out:
         buffers.append(b"".join(out))
-    # The bytes before the first payload are few, so the size is joined to them.
+    # Join the size to the bytes before the first payload, because these are few.
     buffers[0] = _SIZE.pack(sum(map(len, buffers))) + bytes(buffers[0])
     return buffers

@@ -22,7 +22,7 @@ STRING_SIZE_MAX = 32767
 UVARINT_SIZE_MAX = 5
 
 ONE_BYTE = tuple([bytes((value,)) for value in range(128)])
-"""The encoded unsigned varints of 0 to 127, by number."""
+"""ONE_BYTE[n] is the unsigned varint of `n`, for 0 to 127."""
 
 _two_bytes = struct.Struct("2B").pack
 _three_bytes = struct.Struct("3B").pack

@@ -72,7 +72,7 @@ class PlainClient:
         return self._message
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Take the server's empty answer."""
+        """End the exchange; the server's answer must be empty."""
         if challenge:
             raise SaslError("PLAIN: the server answered with a challenge")
         self.is_complete = True
@@ -114,7 +114,7 @@ class ScramClient:
         """The expected signature of the server; empty before its first message."""
 
     def begin(self) -> bytes:
-        """Return the user's name and our nonce."""
+        """Return the first message, with the user's name and the client's nonce."""
         return (_WITHOUT_CHANNEL_BINDING + self._first_bare).encode()
 
     def respond(self, challenge: bytes) -> bytes | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     R = TypeVar("R")
-    """The response class of a `Request` parameter."""
+    """The response class of a request."""
     R_co = TypeVar("R_co", covariant=True)
 else:
 
@@ -152,7 +152,7 @@ boolean = _fixed_size("boolean", default=False)
 
 
 def uuid(versions: str = "0+", **options: Any) -> Any:
-    """16 bytes; Kafka's "no id" is all zeros."""
+    """A UUID of 16 bytes. In Kafka all zeros mean "no id"."""
     return Field("uuid", versions, default=bytes(16), **options)
 
 
@@ -162,12 +162,12 @@ def string(versions: str = "0+", *, default: str | None = "", **options: Any) ->
 
 
 def bytes_(versions: str = "0+", *, default: bytes | None = b"", **options: Any) -> Any:
-    """Bytes; decoding copies them."""
+    """Bytes. Decoding copies them out of the buffer."""
     return Field("bytes_", versions, default=default, **options)
 
 
 def records_(versions: str = "0+", *, default: bytes | None = None, **options: Any) -> Any:
-    """Record batches, passed by reference: see `Payload`."""
+    """Record batches. They are not copied: see `Payload` and `wire.encode_buffers`."""
     return Field("records_", versions, default=default, **options)
 
 

@@ -155,7 +155,7 @@ class SocketChannels:
         _open.discard(self)
 
     def begin_again(self) -> None:
-        """In a forked child: end every channel without harm to the parent, and start afresh."""
+        """In a forked child: end every channel; the parent keeps its sockets and its poller."""
         for channel in self._sockets.abandon():
             self._closed(channel, "forked")
         self._waker.abandon()

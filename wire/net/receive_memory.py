@@ -82,7 +82,7 @@ class ReceiveMemory:
         )
 
     def done_with(self, holder: Received) -> None:
-        """Record that the holder's frame was handled: it may no longer exceed the limit."""
+        """End the right of this buffer to exceed the limit: its frame was handled."""
         if holder is self._favourite:
             self._favourite = None
 
@@ -248,8 +248,8 @@ class Received:
         """Return the time by which the incomplete frame must have arrived."""
         limits, size = self._limits, self._needed
         if self._memory.starved and not self.is_starved:
-            # Others wait for this memory: the bytes so far must have come at the least rate. It is
-            # not enough if the whole frame may still come in time.
+            # Others wait for this memory, so the deadline counts the bytes that have come, not the
+            # whole frame: a peer that stalls must not hold the memory as long as for a whole frame.
             size = min(size, self.end - self.start)
         return self.started_at + limits.frame_grace_ms / 1_000 + size / limits.frame_rate_min
 

@@ -233,7 +233,7 @@ def _checked_lz4_header(source: bytes, magic: int) -> bytes:
     if flags & LZ4_VERSION_MASK != LZ4_VERSION:
         raise CorruptPayload(f"lz4: frame version {flags >> 6}, expected 1")
     if not flags & LZ4_INDEPENDENT_BIT:
-        raise CorruptPayload("lz4: dependent blocks are not allowed")  # as Kafka's reader
+        raise CorruptPayload("lz4: dependent blocks are not allowed")  # Kafka refuses them as well
     if magic > 0:
         return source
     end = 14 if flags & LZ4_CONTENT_SIZE_BIT else 6

@@ -56,7 +56,7 @@ class Known:
         self.layouts: Kept[tuple[int, int], Any] = Kept(16)
         """The `Layout` of such batches: see `layouts`. About 40 B a record."""
         self.layout_sightings: Kept[tuple[int, int], None] = Kept(1024)
-        """Has an entry if such a batch was read before."""
+        """The keys are the sizes and counts of batches that were read before. Values are unused."""
         self.unpackers: Kept[tuple[int, tuple[tuple[int, int], ...], int], Any] = Kept(256)
         """(stride, places and sizes of fields, number of records) -> the `Struct` that cuts these
         fields out: see `runs._unpacker`."""

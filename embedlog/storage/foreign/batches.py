@@ -86,7 +86,7 @@ class ForeignListing:
         return ForeignSegment(self._files, self.directory, base_offset, suffix)
 
     def check_gap(self, expected: int, found: int, path: str) -> None:
-        """Accept that offset `found` follows where `expected` is missing, if the log may have gaps.
+        """Accept that offset `found` follows instead of `expected`, if the log may have gaps there.
 
         Raises:
             CorruptRecord: the log has no gaps at these offsets, so batches are missing.

@@ -262,7 +262,7 @@ class ForeignLog:
                 try:
                     latest = self._listing.segment(base).latest_timestamp()
                 except FileNotFoundError:
-                    continue  # removed meanwhile
+                    continue  # the segment was removed meanwhile
                 if latest is not None and latest < timestamp:
                     continue
             for batch in self.batches(max(base, self.log_start_offset), end):

@@ -88,7 +88,7 @@ class ForeignRange:
         segment = self._listing.segment(base)
         mark = self._mark
         if mark is not None and mark.segment == base and mark.base_offset <= offset:
-            self._mark = None  # it helps only at the begin of the read
+            self._mark = None  # the mark helps only at the begin of the read
             if segment.begins_with(mark.base_offset, mark.position):
                 return segment, mark.position, None
         return segment, segment.position_of(offset), None

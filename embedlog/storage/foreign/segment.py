@@ -75,7 +75,7 @@ class ForeignSegment:
         return not low <= stat.size <= high
 
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
-        """Yield (position, batch) from `position` up to `end`, or up to the file's end if None.
+        """Yield (position, batch) for the batches from `position` to `end`, or to the file's end.
 
         Raises:
             CorruptRecord: the next batch is bad; perhaps it is being written.
@@ -203,7 +203,7 @@ class ForeignSegment:
                 self._files.read(path), base_offset=self.base_offset, size=self.size(), path=path
             )
         except (FileNotFoundError, CorruptRecord):
-            return None  # the index only saves time
+            return None  # without the index the search only takes longer
 
     def _ends_with(self, last_offset: int, position: int, timestamp: int | None = None) -> bool:
         if self.size() - position < HEADER_SIZE:
@@ -217,7 +217,7 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """Return the largest timestamp of a closed segment; None if its time index is no help."""
+        """Return the largest timestamp of a closed segment; None if its time index tells none."""
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

@@ -77,8 +77,9 @@ class ForeignTail:
         is_followed = has_good_batch_after(
             self.segment.remaining(position), 0, self.next_offset, beyond=1
         )
-        # Read the bad batch again: it may have been half written at the first read. If it still is
-        # bad although there are good batches behind it, it is damaged.
+        # Read the bad batch again: it may have been half written at the first read. The good
+        # batches
+        # seen behind it were written after it, so if it still is bad now, it is damaged.
         stopped = self._read(limit)
         is_published = limit is not None and self.next_offset < limit
         if stopped is not None and position == self.position and (is_followed or is_published):

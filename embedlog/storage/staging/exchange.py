@@ -126,7 +126,7 @@ def read_answer(files: Files, data: str, id: str) -> Answer | None:
 
 
 def remove_answer(files: Files, data: str, id: str) -> None:
-    """Remove an answer after reading it."""
+    """Remove an answer that the committer has read, if it still exists."""
     try:
         files.remove(f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
                 if content is not None:
                     wanted += [file.path for file in decode_manifest(content, path).files]
             except CorruptRecord:
-                continue  # the owner will refuse it
+                continue  # the manifest is damaged, so the owner will refuse it
     return any(path.partition("/")[0] == job for path in wanted)
 
 
@@ -232,4 +232,4 @@ def tidy(files: Files, data: str) -> None:
         try:
             files.remove(path)
         except OSError:
-            continue  # it holds something, or is missing
+            continue  # the directory is missing, or is not empty

@@ -126,7 +126,7 @@ class DirectoryCheck:
         try:
             names = self._files.list(directory)
         except FileNotFoundError:
-            return  # deleted meanwhile
+            return  # the log was deleted meanwhile
         epochs, found = self._epochs(directory)
         yield from found
         if self._is_closed:
@@ -187,8 +187,7 @@ class DirectoryCheck:
         return not is_followed and is_torn(view, at)
 
     def _epochs(self, directory: str) -> tuple[LeaderEpochs | None, list[CorruptRecord]]:
-        """Return the epoch cache, or None if it may be older than the log; and its files'
-        damage."""
+        """Return (epoch cache, damage of its files); the cache is None if it may be out of date."""
         found: list[CorruptRecord] = []
         epochs: LeaderEpochs | None = None
         try:
@@ -225,7 +224,7 @@ class DirectoryCheck:
                 start, end = self.ends[topic_partition]
                 is_of_high_watermarks = name == paths.HIGH_WATERMARKS
                 if is_of_high_watermarks and not self._is_closed:
-                    continue  # not read after a crash, and it may be older than the log
+                    continue  # an open after a crash ignores this file, which may be out of date
                 if offset > end or (is_of_high_watermarks and offset < start):
                     reason = f"offset {offset} of {topic_partition}, which has {start} to {end}"
                     yield CorruptRecord(f"{self._data}/{name}", 0, reason)

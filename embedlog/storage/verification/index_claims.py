@@ -79,7 +79,7 @@ class IndexClaims:
                 yield CorruptRecord(path, 0, reason)
 
     def unmatched(self) -> Iterator[CorruptRecord]:
-        """Yield the entries left after all batches were checked: no batch is there."""
+        """Yield a damage for each entry that has no batch. Requires: all batches were checked."""
         for position, offset in self._positions.items():
             path = self._path(paths.OFFSET_INDEX)
             reason = f"offset {offset} at position {position}, where no batch begins"

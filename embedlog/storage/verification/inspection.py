@@ -48,7 +48,7 @@ def damage(error: CorruptRecord) -> Item:
 def batches(files: Files, directory: str, offset: int) -> Iterator[tuple[Item, Batch | None]]:
     """Yield an item for every segment, batch and damage of a log from `offset` on.
 
-    Each comes as (item, batch); the batch is None for an item of another kind.
+    Each comes as (item, batch); the batch is None if the item describes something else.
     """
     bases = paths.segment_bases(files.list(directory))
     for slot, base in enumerate(bases):

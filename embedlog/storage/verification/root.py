@@ -50,7 +50,7 @@ def was_closed_by_us(files: Files, data: str) -> bool:
 
 
 def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of the files with offsets of archived partitions."""
+    """Yield the damage of the files that say how far archives have copied each partition."""
     for name in files.list(data):
         if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
             try:
@@ -93,7 +93,7 @@ def _check_ours(files: Files, data: str, marker: Mapping[str, object]) -> Iterat
     try:
         owner = files.read(f"{data}/{paths.LOCK}").decode("utf-8", "replace").split()
     except FileNotFoundError:
-        return  # a copied directory may lack it
+        return  # a copied directory may lack the lock file
     # The same process writes the marker and the lock file, so one of them is damaged.
     if owner and boot_id and boot_id not in owner:
         reason = f"boot {boot_id!r}, the lock file names {' '.join(owner)[:200]!r}"

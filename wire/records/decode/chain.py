@@ -76,6 +76,6 @@ def _chain(data: bytes | memoryview, count: int) -> list[int] | None:
     end = 0
     try:
         ends = [end := end + sizes[_peek(data, end)[0]] for _ in repeat(None, count)]
-    except StructError:  # beyond the end
+    except StructError:  # a record ends beyond the data
         return None
     return ends if end == len(data) else None

@@ -198,10 +198,10 @@ class _Gather:
         each: tuple[int, int],
         free_at: int = -1,
     ) -> None:
-        """Expect the bytes of `data`: `size` bytes of each record, the first at `place`.
+        """Expect the same bytes as in `data`: a head of `size` bytes for each record.
 
-        `each` is (number of records, distance from one to the next). Of byte `free_at` of each head
-        only the top bit must be equal.
+        The first head is at position `place` of `data`. `each` is (number of records, distance from
+        one record to the next). In byte `free_at` of each head only the top bit must be equal.
         """
         import numpy as np
 

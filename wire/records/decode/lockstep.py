@@ -86,7 +86,7 @@ def columns_of_batches(
     `with_headers` is set. After None the caller reads the batches one by one with `Batch.columns`,
     which raises any error.
     """
-    # A read past the end finds zeros and is noticed.
+    # With a byte 0 at the end, reading a malformed record stops there, and a later check fails.
     buffer = b"".join((*payloads, bytes(1)))
     sizes = np.array([len(each) for each in payloads], np.int64)
     counts = np.array([batch.record_count for batch in batches], np.int64)

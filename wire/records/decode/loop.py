@@ -105,10 +105,7 @@ def _not_filled(count: int, size: int) -> InvalidRecord:
 def _parse(
     data: bytes | memoryview, end: int, count: int, records: list[Fields], header_count_max: int
 ) -> tuple[int, int]:
-    """Append the fields of `count` records that begin at `end`.
-
-    Return the position behind them, and how many headers later records may have.
-    """
+    """Append the fields of `count` records from `end` on; return the new end and header limit."""
     # Short numbers, the usual ones, are read without a call, which would cost 0.2 us.
     for _ in range(count):
         number = data[end]

@@ -74,7 +74,7 @@ def scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
         deltas = run.distinct_deltas()
         stamps = [base_timestamp + min(deltas), base_timestamp + max(deltas)]
         if stamps[0] < INT64_MIN or stamps[1] > INT64_MAX:
-            stamps = timestamps_of(base_timestamp, deltas)  # any of them may wrap around
+            stamps = timestamps_of(base_timestamp, deltas)  # any sum may wrap around
         latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
         latest,

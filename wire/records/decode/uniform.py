@@ -118,7 +118,7 @@ class Shape:
         return b"" if around == self._around else self._deltas_in(around)
 
     def delta_range(self, data: Buffer, position: int) -> tuple[int, int] | None:
-        """Return the least and the greatest timestamp delta; None if the shape is another."""
+        """Return the least and the greatest timestamp delta, or None as `deltas` does."""
         deltas = self.deltas(data, position)
         if not deltas:
             return None if deltas is None else (0, 0)
@@ -126,7 +126,7 @@ class Shape:
         return min(found), max(found)
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
-        """Return copies of the keys and values, and the deltas; None if the shape is another."""
+        """Return copies of the keys and values, and the timestamp deltas; or None as `deltas`."""
         # One call of struct cuts out the bytes around the fields, another the fields: splitting the
         # result of a single call takes longer.
         deltas = self.deltas(data, position)
@@ -173,7 +173,7 @@ class Shape:
         """Return the deltas; None if any other byte differs."""
         expected = bytearray(self._around)
         deltas = b""
-        for places in self._places:  # up to 64 records have a single slice
+        for places in self._places:  # one slice for each size of offset deltas
             found = around[places]
             expected[places] = found
             deltas += found
@@ -241,7 +241,7 @@ def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
 
 
 class RunRows(Rows):
-    """The records of one or more consecutive batches of one shape."""
+    """The records of one or more consecutive batches that have the same shape."""
 
     __slots__ = ("end", "epoch", "next_offset", "timestamp_type")
 

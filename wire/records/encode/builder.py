@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer, Headers
 
-# The checksum covers the joined bytes and stands before them. From this size on, patching it into
-# the bytes is cheaper than joining again.
+# The checksum stands before the bytes that it covers, so it is known only after they are joined.
+# For
+# batches of this size or more it is then patched into them, which is cheaper than another join.
 PATCHED_SIZE_MIN = 8 << 10
 
 _BLANK_FRAME = bytes(FRAME_HEAD.size)

@@ -203,7 +203,7 @@ def _join_columns(
 
 
 def _without_first_byte(parts: list[Buffer]) -> list[Buffer]:
-    """Move the first byte to the end: it ends a record, and there is none before the first."""
+    """Move the first byte to the end. It ends the previous record, which the first one lacks."""
     parts[0] = parts[0][1:]
     parts[-1] = b"\0"
     return parts
