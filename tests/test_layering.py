@@ -235,8 +235,8 @@ INNER_FLOORS = {
         "health",
         "log_opener tasks",
         "leftovers log_checkpoints pins",
-        "data_directory owned_directory",
-        "checkpoints data_path log_directories meta_properties",
+        "owned_directory preparation",
+        "checkpoints data_path meta_properties partition_directories",
     ),
     "embedlog.storage.log": (
         "shutdown",

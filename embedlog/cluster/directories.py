@@ -13,8 +13,8 @@ from embedlog.errors import ConfigError, KafkaError
 from embedlog.runtime import Runtime
 from embedlog.storage.data_directories import DataDirectories, OfflineDirectory, refuse_duplicates
 from embedlog.storage.directory import meta_properties
-from embedlog.storage.directory.data_directory import after_committers, prepare
 from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.directory.preparation import after_committers, prepare
 from embedlog.storage.events import events
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.open_files import OPEN_FILES_MAX
