@@ -117,8 +117,8 @@ class _Encoder:
         any_tag = f"{value}.unknown_tags"
         known = "()"
         if layout.tagged:
-            # Tagged values are packed before the section itself, so the values that still wait
-            # must not end up inside a tagged field's own bytes.
+            # The tagged fields are encoded first, each to bytes of its own. Values of the struct
+            # that wait in the run come before the section: keep them out of those bytes.
             waiting, self.run = self.run, Run()
             known = source.name("t")
             source.line(f"{known} = ()")

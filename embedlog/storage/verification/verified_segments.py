@@ -27,7 +27,7 @@ _VERSION = 1
 
 
 class VerifiedSegment(Value):
-    """The result of checking a sound segment: its file, and facts for the check of the next one."""
+    """The result of checking a sound segment, with facts for the check of the next segment."""
 
     size: int
     modified_ms: int

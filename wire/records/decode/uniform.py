@@ -118,7 +118,10 @@ class Shape:
         return b"" if around == self._around else self._deltas_in(around)
 
     def delta_range(self, data: Buffer, position: int) -> tuple[int, int] | None:
-        """Return the least and the greatest timestamp delta, or None as `deltas` does."""
+        """Return the least and the greatest timestamp delta.
+
+        Return None if the records at `position` do not have this shape.
+        """
         deltas = self.deltas(data, position)
         if not deltas:
             return None if deltas is None else (0, 0)
@@ -126,7 +129,10 @@ class Shape:
         return min(found), max(found)
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
-        """Return copies of the keys and values, and the timestamp deltas; or None as `deltas`."""
+        """Return copies of the keys and values, and the timestamp deltas.
+
+        Return None if the records at `position` do not have this shape.
+        """
         # One call of struct cuts out the bytes around the fields, another the fields: splitting the
         # result of a single call takes longer.
         deltas = self.deltas(data, position)
@@ -213,7 +219,8 @@ def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Sh
     sighting = known.shape_sightings.get(key, 0) + 1
     known.shape_sightings.keep(key, sighting)
     if sighting & (sighting - 1) or (sighting == 1 and count < COUNT_AT_ONCE):
-        # Try only at sightings 1, 2, 4, 8, ...: a try costs as much as reading some records.
+        # Try only for the batches number 1, 2, 4, 8, ... of this size and count, because a try
+        # costs as much as reading some records.
         return None
     sizes = _sizes_of_first(memoryview(data), position)
     if sizes is None or uniform_size(*sizes, count) != end - position:
