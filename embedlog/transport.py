@@ -1,4 +1,4 @@
-"""`Transport`: the way of a client's request to a broker, and the transport inside one process.
+"""`Transport`: how a client's requests reach a broker; and the transport inside one process.
 
 A client gives a request object and gets a `Pending` of the response object. In process that is a
 call of `Broker.handle`; `client.network.network_client` turns the same objects into bytes. After
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
             """Return the response, or a pending one."""
 
     class Writes(Protocol):
-        """The way of requests to the network: each is written at once, or several in one write."""
+        """How requests are written to the network: each at once, or several in one write."""
 
         def hold(self) -> None:
             """Gather the requests that are sent from here on; `release`, which must follow, writes
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
         `concurrent` is True if many threads may call the transport side by side. If it is False,
         the caller admits one thread at a time, and only `wake` may be called by any thread.
         `is_driven` is True if other threads also run the duties of `runtime`, and False if only the
-        client's own threads do. `loses_answers` is True if the broker may do a request and its
-        answer may still be lost; it is False if the only broker ends with its clients.
+        client's own threads do. `loses_answers` is True if the broker may execute a request whose
+        answer is then lost; it is False if the only broker ends with its clients.
         """
 
         concurrent: bool
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
         @property
         def writes(self) -> Writes:
-            """Writes several requests at once."""
+            """Holds back requests, to write several of them at once."""
 
         @property
         def failure_count(self) -> int:
@@ -251,7 +251,7 @@ class LocalTransport:
 class InProcessTransport(LocalTransport):
     """Hands request objects to the only broker of a cluster, on the caller's thread.
 
-    It has no connection that could break: only a request fails.
+    It has no connection that could break: only a request can fail.
     """
 
     loses_answers = False

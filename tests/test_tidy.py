@@ -378,7 +378,7 @@ def test_only_the_command_prints() -> None:
     """Users get warnings, errors, or lines of `logging`."""
     allowed = {
         "embedlog/runtime/lock_order.py",  # a check for tests, whose error may get lost
-        "embedlog/spark/pipeline/sinks/foreign.py",  # the sink that prints rows
+        "embedlog/spark/pipeline/sinks/topics.py",  # the sink that prints rows
         "wire/logger.py",  # a warning when `logging` itself cannot be loaded
     }
     printing = {"print", "print_exc", "print_exception", "print_stack"}

@@ -32,7 +32,7 @@ def show(report: Report, as_json: bool) -> None:
 @contextmanager
 def spark_session(name: str, master: str | None) -> Iterator[Any]:
     """Yield a Spark session. A session that was open before stays open."""
-    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
+    from embedlog.spark.pipeline.running.spark_session import is_open, open_session, spark_errors
 
     is_new = not is_open()
     session = open_session(name, master=master)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from embedlog.spark.pipeline.metrics import Progress
+    from embedlog.spark.pipeline.batch.report import BatchReport, Totals
     from embedlog.spark.pipeline.project import Project
-    from embedlog.spark.pipeline.report import BatchReport, Totals
-    from embedlog.spark.pipeline.runner import Runner
+    from embedlog.spark.pipeline.running.metrics import Progress
+    from embedlog.spark.pipeline.running.runner import Runner
 
 EXIT_ALERT = 1
 EXIT_QUERY = 3
@@ -178,8 +178,9 @@ def init(
     widen: bool,
 ) -> int:
     """Write a project, or widen its schema."""
-    from embedlog.spark.pipeline import load, verbs
-    from embedlog.spark.pipeline.project import Source
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
+    from embedlog.spark.pipeline.project import PipelineSource
 
     if widen:
         changed = verbs.widen(load(directory), sample)
@@ -188,7 +189,7 @@ def init(
     if not topics or (path is None) == (bootstrap_servers is None):
         raise click.UsageError("--topic, and one of --path and --bootstrap-servers, are needed")
     options = {"kafka.bootstrap.servers": bootstrap_servers} if bootstrap_servers else {}
-    source = Source("embedlog", topics, path, options)
+    source = PipelineSource("embedlog", topics, path, options)
     file = verbs.init(
         directory, name=name or topics[0], source=source, envelope=envelope, sample=sample
     )
@@ -198,7 +199,8 @@ def init(
 
 def validate(project: str, master: str | None, no_spark: bool) -> int:
     """Check a project."""
-    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
     with nullcontext() if no_spark else spark_session(loaded.name, master) as spark:
@@ -209,7 +211,8 @@ def validate(project: str, master: str | None, no_spark: bool) -> int:
 
 def dry_run(project: str, master: str | None, count: int) -> int:
     """Print rows and rejects."""
-    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
     with spark_session(loaded.name, master) as spark:
@@ -226,7 +229,7 @@ def dry_run(project: str, master: str | None, count: int) -> int:
 def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
     """Run a pipeline."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.runner import Runner, check_state
+    from embedlog.spark.pipeline.running.runner import Runner, check_state
 
     loaded = load(project)
     check_state(loaded)
@@ -254,8 +257,9 @@ def _exit_status(project: Project, runner: Runner, *, once: bool, as_json: bool)
 
 def status(project: str, as_json: bool) -> int:
     """Print the state of a pipeline."""
-    from embedlog.spark.pipeline import load, verbs
-    from embedlog.spark.pipeline.report import Totals
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.batch.report import Totals
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
     found = verbs.status(loaded)
@@ -278,11 +282,11 @@ def status(project: str, as_json: bool) -> int:
 def replay(project: str, master: str | None, into: str | None, **wanted: Any) -> int:
     """Replay or backfill a range."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.replay import Range, Replayer, skipped_sinks
+    from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange, skipped_sinks
 
     loaded = load(project)
     with spark_session(loaded.name, master) as spark:
-        report = Replayer(spark, loaded, into=into).replay(Range(**wanted))
+        report = Replayer(spark, loaded, into=into).replay(ReplayRange(**wanted))
     for name in skipped_sinks(loaded):
         click.echo(f"left alone: {name}", err=True)
     click.echo(json.dumps(report.as_dict()))
@@ -292,7 +296,7 @@ def replay(project: str, master: str | None, into: str | None, **wanted: Any) ->
 def redrive(project: str, master: str | None, where: str, limit: int | None) -> int:
     """Redrive dead letters."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.replay import Replayer
+    from embedlog.spark.pipeline.running.replay import Replayer
 
     loaded = load(project)
     with spark_session(loaded.name, master) as spark:

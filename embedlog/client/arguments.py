@@ -65,7 +65,7 @@ def names(
     what: str = "topic names",
     kinds: tuple[type, ...] = (str,),
 ) -> list[Any]:
-    """Check a list of names, or of other `kinds`; a single str is refused, not split up."""
+    """Check a list of names, or of items of the types `kinds`; a single str is refused."""
     if isinstance(value, bytes | bytearray) and bytes not in kinds:
         _refuse(value, call, argument, f"a list of {what}")
     items = several(value, call, argument, what)
@@ -227,7 +227,7 @@ def _is_one_partition(value: Any) -> bool:
 
 
 def setting_text(value: Any) -> str | None:
-    """Return a setting's value as Kafka writes it."""
+    """Return a setting's value as Kafka writes it, such as "true" or "a,b"; None stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""Pauses before something is tried again: longer after each failure, and never in step.
+"""Pauses before something is tried again: longer after each failure, and partly random.
 
 The pause doubles from the first to the longest one. A random draw of 20 % more or less keeps
 clients that failed together from coming back together (KIP-144, KIP-580). `Backoff` computes the
-pause; `Retry` also counts the failures of one thing.
+pause; `Retry` also counts the failures of one operation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Backoff:
 
     @classmethod
     def of_retries(cls, settings: Settings, random: Random) -> Backoff:
-        """Return the pauses before a request is sent again: retry.backoff.ms and its maximum."""
+        """Return the pauses for retried requests: retry.backoff.ms up to retry.backoff.max.ms."""
         return cls(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random.below)
 
     def delay_ms(self, failures: int) -> int:
-        """Return the pause after `failures` failures before the present one.
+        """Return the pause after a failure; `failures` counts the failures in a row before it.
 
         >>> [Backoff(100, 1000, lambda n: n // 2).delay_ms(n) for n in range(5)]
         [100, 200, 400, 800, 1000]
@@ -45,7 +45,7 @@ class Backoff:
 
 
 class Retry:
-    """The moment from which the next attempt at one thing may be made."""
+    """The failures of one operation, and the time before which it may not be tried again."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff

@@ -28,7 +28,7 @@ class Node(Value):
 
 
 class ClusterNodes:
-    """The brokers of the last answer. `by_id` is replaced, never changed: read it freely."""
+    """The brokers of the last answer. `by_id` is replaced, never changed: it needs no lock."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -52,7 +52,7 @@ class ClusterNodes:
     def with_endpoints(
         self, endpoints: Iterable[NodeEndpoint | EndpointInFetch]
     ) -> dict[int, Node]:
-        """Return the known brokers and the `endpoints` that a broker sent beside a new leader."""
+        """Return the known brokers and the `endpoints` that a broker sent with a new leader."""
         named = {e.node_id: Node(e.node_id, e.host, e.port, e.rack) for e in endpoints}
         return {**self.by_id, **named}
 

@@ -22,7 +22,7 @@ class ConcurrentUse(EmbedlogError):
 
 
 class WakeupError(EmbedlogError):
-    """`wakeup` ended a call that waited."""
+    """A call of `wakeup` interrupted a waiting call."""
 
 
 class BufferExhausted(TimedOut):
@@ -34,7 +34,7 @@ class SerializationError(EmbedlogError):
 
 
 class NoOffsetForPartition(EmbedlogError):
-    """A partition has no position, and auto.offset.reset=none forbids to choose one."""
+    """A partition has no position, and auto.offset.reset=none forbids choosing one."""
 
 
 class RecordUnreadable(EmbedlogError):

@@ -10,7 +10,7 @@ An interceptor is an object, or a class that is called without arguments. It may
 method. `configure(settings)` is called first and `close()` last. The other methods are
 
     producer   on_send(record) -> record, in the thread that sends
-               on_acknowledgement(metadata, error), in a thread that drives, before the callback
+               on_acknowledgement(metadata, error), in the thread of the pass, before the callback
     consumer   on_consume(records) -> records
                on_commit(offsets)
 
@@ -18,8 +18,8 @@ Interceptors run in the given order, and each gets the result of the previous on
 logged and ignored: an interceptor must not stop a program that works without it. A wrong result is
 logged with the interceptor's name and ignored as well: an `on_send` that returns no
 `ProducerRecord`, or an `on_consume` that returns neither `ConsumerRecords` nor a list of records.
-`on_consume` sees the records of `poll` and of iteration, but not the records of `poll_batches`
-and `poll_columns`.
+`on_consume` sees the records of `poll` and of iteration, but not the records of `poll_batches` and
+`poll_columns`.
 """
 
 from __future__ import annotations

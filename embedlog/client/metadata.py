@@ -52,7 +52,7 @@ STALE_METADATA = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors of a client with old metadata: it asks for metadata, and tries again."""
+"""Errors which show that a client's metadata is old: it asks for metadata, then tries again."""
 
 _SURFACED = frozenset(
     (
@@ -68,7 +68,7 @@ NO_LEADER = -1
 
 
 class PartitionInfo(Value):
-    """One partition of the metadata. `leader` is -1 while there is none."""
+    """One partition of the metadata. `leader` is -1 while it has no leader."""
 
     partition: int
     leader: int
@@ -85,7 +85,7 @@ class PartitionInfo(Value):
 
 
 class TopicInfo:
-    """One topic. `topic_id` tells it from a deleted topic of the same name."""
+    """One topic. `topic_id` distinguishes it from a deleted topic of the same name."""
 
     def __init__(
         self, name: str, topic_id: bytes, is_internal: bool, partitions: list[PartitionInfo]
@@ -97,7 +97,7 @@ class TopicInfo:
         self.available = [each.partition for each in partitions if each.leader >= 0]
 
     def led_by(self, partition: int, leader: int, leader_epoch: int) -> TopicInfo:
-        """Return the topic with another leader of one partition, and the same replicas."""
+        """Return a copy in which one partition has another leader; the replicas stay the same."""
         known = self.partitions[partition]
         changed = known.replace(leader=leader, leader_epoch=leader_epoch)
         partitions = [*self.partitions[:partition], changed, *self.partitions[partition + 1 :]]
@@ -119,13 +119,13 @@ class Metadata:
         self.topics: dict[str, TopicInfo] = {}
         self.names_by_id: dict[bytes, str] = {}
         self.errors: dict[str, KafkaError] = {}
-        """By topic, why a wanted topic is missing from `topics` since the last answer."""
+        """By topic, the error of a wanted topic that is missing from `topics`."""
         self.answer_count = 0
         self.change_count = 0
-        """Number of answers, and of changes of leaders between them."""
+        """Counts answers, and the changes of leaders that other responses reported (KIP-951)."""
         self.full_version = 0
         self.on_news: Callable[[], object] | None = None
-        """Called after every answer."""
+        """Called after every answer, and after a change of leaders."""
         self.failure: KafkaError | None = None
         """The error with which the cluster refused the whole last request."""
         self.last_error: KafkaError | None = None
@@ -156,7 +156,7 @@ class Metadata:
         error = self.errors.get(topic)
         return error if error is not None and error.code in _SURFACED else None
 
-    # What to ask about
+    # Requests
 
     def want(self, topic: str) -> None:
         """Keep the topic's metadata up to date; ask at once if it is new. From any thread."""
@@ -178,14 +178,14 @@ class Metadata:
         self._pauses.is_requested = True
 
     def want_now(self) -> None:
-        """Skip the pause after answers without news, because the user asks."""
+        """Skip the pause that follows answers without news, because the user asks for metadata."""
         self._pauses.skip_repeats()
 
     def advance(self, now_ms: int) -> int | None:
         """Take an answer that has arrived, and ask if it is time.
 
-        Return the milliseconds until the next step; None if only an answer, or nothing, makes one
-        useful.
+        Return the milliseconds until the next step. None means that only an answer can make another
+        step useful, or that there is nothing to do.
 
         Raises:
             KafkaError: the cluster refused the whole request with an error that will not go away.

@@ -22,28 +22,29 @@ class MetadataPauses:
         self.is_requested = False
         """True if known metadata is wrong or old, and the client is to ask again."""
         self._failures = 0
-        """Consecutive requests that got no answer, or whose answer left a topic unsettled."""
+        """Consecutive requests that got no answer, or an answer that lacked a wanted topic or
+        leader."""
         self._repeats = 0
         """Consecutive requests for an update whose answers brought nothing new."""
         self._not_before_ms = 0
         self.expires_at_ms = _NEVER_MS
-        """When the last full answer becomes too old."""
+        """When the last answer about all wanted topics becomes too old."""
         self._unanswered_since_ms = -1
         """When the current row of failures began; -1 after an answer."""
 
     @property
     def has_failed(self) -> bool:
-        """True if the last request failed, or left a topic unsettled."""
+        """True if the last request got no answer, or one that lacked a wanted topic or leader."""
         return self._failures > 0
 
     def age_ms(self, now_ms: int) -> int:
-        """Return the milliseconds since the last full answer; 0 before the first."""
+        """Return ms since the last answer about all wanted topics; 0 before the first answer."""
         if self.expires_at_ms == _NEVER_MS:
             return 0
         return now_ms - (self.expires_at_ms - self._age_max_ms)
 
     def left_ms(self, now_ms: int) -> int:
-        """Return the milliseconds until the next request; not positive if it may be sent now."""
+        """Return the milliseconds until the next request; 0 or less if it may be sent now."""
         return self._not_before_ms - now_ms
 
     def reset(self) -> None:
@@ -68,13 +69,13 @@ class MetadataPauses:
             self.expires_at_ms = now_ms + self._age_max_ms
 
     def settle(self, now_ms: int, *, pauses: bool) -> None:
-        """Note that the answer settled all topics."""
+        """Note that the answer lacked nothing. With `pauses`, the next request has to wait."""
         self._failures = 0
         delay_ms = self._backoff.delay_ms(max(self._repeats - 1, 0)) if pauses else 0
         self._not_before_ms = now_ms + delay_ms
 
     def back_off(self, now_ms: int, *, at_once: bool = False) -> None:
-        """Ask again after a pause that grows; `at_once`: only later repeats pause."""
+        """Ask again after a growing pause; with `at_once`, pauses begin only at the next call."""
         delay_ms = self._backoff.delay_ms(self._failures)
         self._not_before_ms = now_ms if at_once else now_ms + delay_ms
         self._failures += 1

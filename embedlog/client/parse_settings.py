@@ -17,7 +17,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Parsed:
-    """Return all settings by their dotted names: the given ones, checked, over the defaults.
+    """Return all settings by their dotted names: checked given values, else the defaults.
 
     The result's `given` lists the names that the user set. A later mapping wins. Keys with the
     value None keep their default.
@@ -55,7 +55,7 @@ def one_of(definitions: Definitions, name: str, *given: Mapping[str, Any] | None
 
 
 def converters(settings: Settings, kind: str) -> list[Converter | None]:
-    """Make and configure the converters of key.`kind` and value.`kind`; None where no one is set.
+    """Make and configure the converters of key.`kind` and value.`kind`; None if one is not set.
 
     `kind` is "serializer" or "deserializer".
     """

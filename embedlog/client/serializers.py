@@ -12,8 +12,8 @@ An object may also have `configure(settings, is_key)`, called once with the clie
 their dotted names, and `close()`, called when the client closes. An exception from `close` is
 logged and ignored.
 
-None stands for null, in keys and in values. It passes by serializers, and null passes by
-deserializers. So every serializer can send a tombstone (a null value), and no deserializer fails at
+None stands for null, in keys and in values. None is never passed to a serializer, nor null to a
+deserializer. So every serializer can send a tombstone (a null value), and no deserializer fails at
 one, as with Kafka's own serializers and its consumer.
 """
 
@@ -68,7 +68,7 @@ def json_deserializer(data: bytes | None) -> object:
 
 
 class Converter:
-    """One serializer or deserializer of one client, in any of its forms."""
+    """One serializer or deserializer of one client, in any of the forms that users may give."""
 
     def __init__(self, setting: str, given: Any, settings: Mapping[str, Any]) -> None:
         """Configure `given`, the value of a client's `setting` such as value.serializer.
@@ -84,13 +84,13 @@ class Converter:
         self._takes_topic = hasattr(given, method)
         self._function: Callable[..., Any] = getattr(given, method, given)
         self.name = describe(given)
-        """The user's name of it, for errors."""
+        """Name of the user's function or class, for errors."""
         configure = getattr(given, "configure", None)
         if configure is not None:
             configure(settings, setting.startswith("key."))
 
     def for_topic(self, topic: str) -> Callable[[Any], Any]:
-        """Return the function to call for keys or values of a topic."""
+        """Return the function of one argument that converts a topic's keys or values."""
         if self._takes_topic:
             from functools import partial
 
@@ -109,5 +109,5 @@ class Converter:
 
 
 def method_of(setting: str) -> str:
-    """Return the method's name of an object given for the setting."""
+    """Return the name of the method that an object for this setting must have."""
     return "deserialize" if setting.endswith("deserializer") else "serialize"

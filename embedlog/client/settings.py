@@ -34,7 +34,8 @@ COMMON: Definitions = {
     "metadata.max.age.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.rebootstrap.trigger.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.strategy": ("choice", "rebootstrap", ("none", "rebootstrap")),
-    # Kafka's clients ask for 32 or 64 KiB and 128 KiB; with -1 the system chooses and may grow it.
+    # Kafka's clients set fixed sizes, 32 or 64 KiB and 128 KiB; -1 lets the system choose and grow
+    # them.
     "receive.buffer.bytes": ("int", -1, (-1, INT_MAX)),
     "send.buffer.bytes": ("int", -1, (-1, INT_MAX)),
     "reconnect.backoff.ms": ("int", 50, NATURAL),

@@ -1,4 +1,4 @@
-"""The warning about a setting that a client does not have. Loaded only when there is one."""
+"""The warning about a setting that a client does not have. Imported only for such a setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 _OWNERS = {"consumers": CONSUMER, "producers": PRODUCER}
 _ALIKE_FROM = 0.8
-"""difflib's ratio: 'linger.msec' and 'linger.ms' are at 0.9, strangers below 0.7."""
+"""The lowest difflib ratio of a suggestion: 'linger.msec' and 'linger.ms' have 0.9, unrelated names
+less than 0.7."""
 
 _NOT_NEEDED = "is not needed: it has no effect"
 _IS_LOGGED = "has no effect: the clients log to the standard library's logger 'embedlog.client'"

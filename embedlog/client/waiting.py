@@ -1,4 +1,4 @@
-"""How a client of a single thread waits for the first of several answers."""
+"""`Waiter`: how a client that one thread uses waits for the first of several answers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Signal(Pending[None]):
     __slots__ = ()
 
     def add_callback(self, callback: Callable[[Pending[None]], None]) -> None:
-        # Store the callback first, then test `done`; `complete` does the opposite: so one of them
-        # calls it.
+        # Store the callback first, then test `done`; `complete` does the opposite, so at least one
+        # of them calls it.
         self._callbacks = [callback]
         if self.done():
             callback(self)
@@ -39,12 +39,14 @@ class Signal(Pending[None]):
 
 
 class Waiter:
-    """One signal for all answers. Any thread, and a signal handler, may call `arrived`; only the
-    owner's thread may call the other methods.
+    """Waits for the answers of one client, with one signal for all of them.
 
-    Make a pass of the owner's state machines between `advance` and `wait`: an arrival after
-    `advance` ends the wait at once, so no answer is slept over. Look for news that a pass does not
-    see after `advance`, for the same reason.
+    Any thread, and a signal handler, may call `arrived`; only the owner's thread may call the other
+    methods.
+
+    The owner runs its state machines between `advance` and `wait`. An arrival after `advance` ends
+    the wait at once, so that no answer is missed. For the same reason, the owner must check only
+    after `advance` for news that its state machines do not see.
     """
 
     def __init__(self, transport: Transport, metadata: Metadata) -> None:
@@ -55,11 +57,11 @@ class Waiter:
         self._watched: Pending[Any] | None = None
 
     def arrived(self, _pending: Pending[Any] | None = None) -> None:
-        """Note that the next pass has something to do."""
+        """Wake the owner, because the next pass has something to do."""
         self._signal.complete(None)
 
     def advance(self, now_ms: int, *steps: Callable[[int], int | None]) -> int | None:
-        """Make a pass of metadata and `steps`; return ms until time makes the next one useful."""
+        """Advance the metadata and call `steps`; return ms until another pass is useful."""
         if self._signal.done():
             self._signal = Signal()
         metadata = self._metadata

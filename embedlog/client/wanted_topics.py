@@ -23,7 +23,7 @@ class MetadataQuestion(Value):
 
 
 class WantedTopics:
-    """The wanted topics of one client. Any thread may call `want`, the asking thread the rest."""
+    """The wanted topics of one client. Any thread may call `want`; one thread calls the rest."""
 
     def __init__(self, settings: Settings, *, create_topics: bool) -> None:
         """`create_topics`: asking for an unknown topic may create it, if the broker allows that."""
@@ -32,7 +32,7 @@ class WantedTopics:
         self.used: dict[str, int] = {}
         """The topics, and the time of their last use; read-only for others."""
         self.new: set[str] = set()
-        """Topics of `used` that no request has been about; read-only for others."""
+        """Topics of `used` that no request has asked about yet; read-only for others."""
         self._asks_all = False
         self.follows_all = False
         self.in_use: Callable[[], Iterable[str]] = tuple
@@ -60,7 +60,7 @@ class WantedTopics:
             self.new.discard(topic)
 
     def take_idle(self, now_ms: int) -> list[str]:
-        """Forget the topics without use for metadata.max.idle.ms, and return them."""
+        """Forget the topics that were unused for metadata.max.idle.ms, and return them."""
         if self._idle_max_ms is None:
             return []
         for name in self.in_use():

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from embedlog.spark.options import MAX_BATCH_BYTES
-from embedlog.spark.schema import arrow_schema, records_ddl
+from embedlog.spark.reading.columns import arrow_schema, records_ddl
 
 KEY = b"key-%012d"
 TASKS = 4

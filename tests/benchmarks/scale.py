@@ -26,7 +26,7 @@ import pyarrow as pa
 
 import embedlog
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
 from embedlog.storage.staging.exchange import discard
@@ -193,7 +193,7 @@ RUNS: dict[str, Callable[..., int]] = {"scrub": scrub, "stream": stream, "archiv
 
 
 def _drive(kind: str, path: str, warm: str, work: str, *arguments: str) -> None:
-    from embedlog.spark.pipeline.session import open_session
+    from embedlog.spark.pipeline.running.spark_session import open_session
 
     settings = {
         "spark.driver.memory": "1g",

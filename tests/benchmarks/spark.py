@@ -20,7 +20,7 @@ from typing import Any
 
 import embedlog
 from embedlog.spark import register
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.spark_session import open_session
 from tests.benchmarks.ready import KEY, ReadyDataSource
 from tests.support.kafka import real_kafka
 from tests.support.tools import has_jars, jar_files

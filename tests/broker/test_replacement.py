@@ -14,7 +14,7 @@ from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage.staging.manifest import Replacement
 from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
 from embedlog.storage.verification.directory import DirectoryCheck

@@ -11,7 +11,7 @@ from embedlog import TopicPartition
 from embedlog.cli import main
 from embedlog.cluster.cluster import Cluster
 from embedlog.errors import ConfigError, DirectoryLocked, EmbedlogError
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage import paths
 from embedlog.storage.staging.manifest import Manifest
 from embedlog.testing import SimFiles, sim_runtime

@@ -14,7 +14,7 @@ from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, TimedOut
 from embedlog.reader.reader import LogDirectoryReader
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage.staging.manifest import Manifest, Replacement
 from embedlog.storage.staging.writer import StagedWriter
 from embedlog.testing import SimRuntime

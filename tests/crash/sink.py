@@ -33,7 +33,7 @@ import embedlog.cluster.cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
 from embedlog.storage.staging import adopter, exchange

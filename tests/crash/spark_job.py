@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from embedlog.spark.pipeline.project import parse
-from embedlog.spark.pipeline.runner import Runner
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.runner import Runner
+from embedlog.spark.pipeline.running.spark_session import open_session
 
 SCHEMA = {
     "type": "struct",

@@ -33,10 +33,10 @@ import pyiceberg.io.pyarrow  # noqa: F401
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.kit import table_rows
-from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat, path_of
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat, sweep
+from embedlog.spark.pipeline.tables.iceberg import IcebergFormat, path_of
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat, sweep
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown

@@ -1,7 +1,6 @@
 """`Driver`: which thread makes the passes of a producer, and how other threads wait for them.
 
-    InProcessDriver    in process          the caller makes the pass; waiting callers drive the
-        broker
+    InProcessDriver    in process          the caller makes the pass; waiting, it drives the broker
     PollingDriver      TCP, no linger      the caller makes the pass; one waiting caller polls
     ThreadedDriver     TCP, with linger    a thread of the producer makes the passes
 

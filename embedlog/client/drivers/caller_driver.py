@@ -1,4 +1,4 @@
-"""`CallerDriver`: the common part of the drivers without a thread."""
+"""`CallerDriver`: the common part of the two drivers without a thread of their own."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class CallerDriver(Driver):
-    """A driver whose passes are made by its callers, so that Ctrl-C may end one anywhere.
+    """A driver whose callers make the passes, so that Ctrl-C may interrupt a pass anywhere.
 
-    `recover` is called before the next pass when Ctrl-C has ended a pass, between any two of its
-    steps, or a wait in which the caller's thread had work of the client in hand.
+    `recover` is called before the next pass if Ctrl-C has ended a pass between any two of its
+    steps, or has ended a wait in which the caller's thread handled answers or the broker's duties.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class CallerDriver(Driver):
         self._is_cut_short = False
         """True if Ctrl-C ended something since `recover` was called."""
         self._delay_ms: int | None = None
-        """What the last pass returned."""
+        """The result of the last pass: ms until time makes another useful, or None."""
 
     def run(self) -> None:
         if not self._runner or self._may_run():

@@ -1,4 +1,4 @@
-"""`Driver`: what the three drivers of a producer have in common."""
+"""`Driver`: the base class of the three drivers of a producer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from embedlog.transport import Transport
 
 PARK_MS = 1 << 30
-"""The longest wait between two looks."""
+"""The longest time that a waiting thread sleeps before it looks again."""
 
 
 class Driver:
-    """Makes passes: calls of `step`, one at a time. Callable from any thread.
+    """Makes passes, one at a time: each is a call of `step`. Any thread may call the methods.
 
     `step` returns the milliseconds until time makes the next pass useful, or None.
     """
@@ -38,7 +38,7 @@ class Driver:
         _drivers[key] = ref(self, lambda _: _drivers.pop(key, None))
 
     def run(self) -> None:
-        """Do what can be done now: make a pass, or wake the thread that makes the passes.
+        """Make a pass now, or wake the thread that makes the passes.
 
         Called from a user's callback, it does nothing: the pass that runs the callback goes on.
         Called from a callback of another client while a third thread is in a pass here, it does
@@ -68,7 +68,7 @@ class Driver:
         raise AssertionError(self)
 
     def run_if_free(self) -> None:
-        """Make a pass, unless another thread is in a pass or holds the sockets, and so drives."""
+        """Make a pass, unless a thread is in one, or holds the sockets and makes the next."""
         raise AssertionError(self)
 
     def exclusively(self, action: Callable[[], None]) -> None:
@@ -94,7 +94,7 @@ class Driver:
         raise AssertionError(self)
 
     def _may_run(self) -> bool:
-        """False where `run` does nothing, see there. Requires: some thread is in a pass."""
+        """Return whether `run` may make a pass here. Requires: some thread is in a pass."""
         me = get_ident()
         return self._runner != me and not any(
             driver is not None and driver._runner == me
@@ -102,7 +102,7 @@ class Driver:
         )
 
     def _is_done_inside(self, is_done: Callable[[], bool]) -> bool:
-        """Return from a `wait` that was called inside a pass of this thread."""
+        """For a `wait` inside a pass of this thread: return True if `is_done()`, else raise."""
         if is_done():
             return True
         raise EmbedlogError("waiting inside a delivery callback would wait for itself")

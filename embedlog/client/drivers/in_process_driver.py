@@ -38,7 +38,7 @@ class InProcessDriver(CallerDriver):
     ) -> bool:
         if self._runner == get_ident():
             return self._is_done_inside(is_done)
-        # The pass itself brings most answers: nobody has to listen for them.
+        # The pass itself brings most answers, so first try without a listener.
         self._pass()
         if is_done():
             return True
@@ -49,7 +49,7 @@ class InProcessDriver(CallerDriver):
             self._pass()
 
     def _pass(self) -> None:
-        # No Ctrl-C can come between the moment when `with` has the lock and its release.
+        # With `with`, no Ctrl-C can come between taking the lock and the code that releases it.
         with self._own_turn:
             self._runner = get_ident()
             try:
@@ -72,6 +72,7 @@ class InProcessDriver(CallerDriver):
         try:
             self._transport.wait(news, self._until_next_pass(left_ms))
         except BaseException as error:
-            # This thread may have run the broker's duties, and not reported one of them.
+            # This thread may have run the broker's duties, and been interrupted before it reported
+            # one.
             self._note(error)
             raise

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 
 class WaitingThread:
-    """One waiting thread."""
-
     __slots__ = ("is_news", "pending")
 
     def __init__(self, is_news: Callable[[], bool] | None) -> None:
@@ -22,14 +20,14 @@ class WaitingThread:
 
 
 class News:
-    """Thread-safe."""
+    """The waiting threads of one driver. Thread-safe."""
 
     def __init__(self) -> None:
         self._listeners: list[WaitingThread] = []
         self._lock = ranked_lock(Rank.NEWS)
 
     def listen(self, is_news: Callable[[], bool] | None) -> WaitingThread:
-        """Wake the caller once, at the first news for which `is_news()` is true."""
+        """Begin to listen: the first news for which `is_news()` is true wakes the caller, once."""
         listener = WaitingThread(is_news)
         with self._lock:
             self._listeners.append(listener)

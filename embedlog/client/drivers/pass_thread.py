@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PassThread:
-    """Starts with the first pass, ends after `stop`. Thread-safe."""
+    """The thread starts with the first pass, and ends after `stop`. Thread-safe."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         self._transport = transport
@@ -22,7 +22,7 @@ class PassThread:
         self._name = name
         self._thread: Thread | None = None
         self._looping = ranked_lock(Rank.LOOP)
-        """Held by the thread that loops."""
+        """Held by the thread that runs the loop."""
         self._ended: Pending[object] = Pending()
         """Done when no thread loops any more."""
         self._is_unnoted = False
@@ -32,7 +32,7 @@ class PassThread:
     def start(self, make_pass: Callable[[], int | None]) -> None:
         """Start the thread, unless it runs.
 
-        It calls `make_pass`, waits for the returned milliseconds or for an arrival, and so on.
+        In a loop, it calls `make_pass` and waits for the returned milliseconds or for an arrival.
         """
         # `make_pass` is not stored: it refers to the driver, and the driver refers to this object.
         if self._thread is None:

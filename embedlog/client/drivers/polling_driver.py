@@ -32,7 +32,7 @@ class PollingDriver(CallerDriver):
         super().__init__(transport, step, recover)
         self._turns = TurnLock()
         self._poller: dict[str, int] = {}
-        """The waiting thread that polls; `setdefault` makes one thread win."""
+        """The id of the waiting thread that polls; `setdefault` lets one thread win."""
 
     def run_if_free(self) -> None:
         if not self._runner and not self._turns.is_taken:
@@ -46,7 +46,7 @@ class PollingDriver(CallerDriver):
                 if self._is_cut_short and self._recover is not None:
                     self._recover()
                 self._is_cut_short = True
-                self._transport.poll()  # perhaps no thread waits, and answers make room
+                self._transport.poll()  # perhaps no thread waits for answers, which free memory
                 self._delay_ms = self._step()
                 self._is_cut_short = False
             except Exception:  # from a user's callback, or a defect: `step` has dealt with it

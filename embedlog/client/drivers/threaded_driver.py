@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ThreadedDriver(Driver):
-    """For a client over the network. No Ctrl-C comes in its thread, so no pass is cut short."""
+    """For a client over the network. Ctrl-C does not reach its thread, so it cuts no pass short."""
 
     def __init__(
         self,

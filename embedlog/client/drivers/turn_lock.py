@@ -1,5 +1,4 @@
-"""`TurnLock`: whose turn it is to use a thing of one thread at a time, such as a client's
-sockets."""
+"""`TurnLock`: a fair lock for things that one thread at a time may use, such as sockets."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class TurnLock:
         """Wait for the turn. Requires: this thread does not have it.
 
         `hurry` makes the owner of the turn give it back soon. It is called when this thread is in
-        the line: called earlier, it could miss a thread that gets the turn meanwhile, and keeps it.
+        the line. An earlier call could miss a thread that gets the turn meanwhile, and keeps it.
         """
         line = self._line
         mine = _Ticket()
@@ -84,7 +83,7 @@ class TurnLock:
 
 
 class _Ticket:
-    """A thread's place in the line. `open` opens its gate when it is first, perhaps repeatedly."""
+    """A thread's place in the line. `open` lets the thread go on; repeated calls are harmless."""
 
     __slots__ = ("gate", "thread")
 

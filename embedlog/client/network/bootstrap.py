@@ -1,11 +1,11 @@
 """The bootstrap addresses of a cluster, resolved when a client is made.
 
-An unknown name is a configuration mistake most of the time, so the constructor reports it while its
-author still looks. `client.dns.lookup` decides what a name stands for:
+An unknown name is usually a mistake in the configuration. The constructor reports it, while the
+user still watches. `client.dns.lookup` decides how a name is used:
 
     use_all_dns_ips      the name stays; its addresses are tried one after the other
     resolve_canonical_   the canonical names of its addresses replace it, as Kerberos and TLS
-      bootstrap_...      need them; then as above
+      bootstrap_...      need them; their addresses are tried one after the other
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class ConnectionSetup:
         self._reauthenticates_at_ms = 0
         """When to authenticate again, before the session ends; 0 if the session has no end."""
         self.deadline_ms = 0
-        """When the node must have sent the expected answers."""
+        """When the node must have answered all steps of the setup."""
         self.has_answered = False
         """True if the node has answered a request on this connection."""
         self.versions: dict[int, tuple[int, int]] | None = None
@@ -69,7 +69,7 @@ class ConnectionSetup:
         return self._ask_versions(None)
 
     def take_versions(self, response: ApiVersionsResponse) -> Step | None:
-        """Take the node's versions; return the next step if it asks for an older ApiVersions.
+        """Take the node's versions; return a step if it wants an older version of ApiVersions.
 
         A node that refuses version 0 as well is given up.
 
@@ -86,7 +86,7 @@ class ConnectionSetup:
         return None
 
     def newest_version(self, kind: type[Message]) -> int:
-        """Return the newest version of a request that both sides know. Requires: `versions`.
+        """Return the newest version of a request that both sides know. Requires: `versions` is set.
 
         Raises:
             UnsupportedVersion: there is none.
@@ -140,7 +140,7 @@ class ConnectionSetup:
         self._reauthenticates_at_ms = 0
 
     def _sasl_step(self, request: SaslRequest) -> Step:
-        """Return the step of a SASL request. Before Kafka 1.0 SASL had no requests: unsupported."""
+        """Return a SASL request as a step; refuse brokers before 1.0 (SASL without requests)."""
         version = self.newest_version(type(request))
         if declaration(type(request)).api == ApiKey.SASL_HANDSHAKE and not version:
             raise errors.UnsupportedVersion("SASL without requests, as before Kafka 1.0")

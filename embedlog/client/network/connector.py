@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
     class ChannelEvent(Protocol):
-        """An event of a channel: it received a frame, was closed for a `reason`, or else was
-        opened.
+        """An event of a channel: it opened, received a `frame`, or closed for a `reason`.
 
-        `is_refused`: it was closed for lack of trust; another attempt would end the same way.
+        `is_refused`: it closed for lack of trust; another attempt would end the same way.
         """
 
         channel: Any
@@ -145,8 +144,9 @@ class Connector:
     ) -> None:
         """Note that the connection broke or could not be made; begin a longer back-off.
 
-        Its requests fail with `Network`, and callers may send them again. With `refusal`, the node
-        and this client do not trust each other, and the user learns that at once.
+        Its requests fail with `Network`, and callers may send them again. If the node and this
+        client do not trust each other, its requests fail with `refusal`, so that the user learns
+        that at once.
         """
         self.failure_count += 1
         self.has_news = True

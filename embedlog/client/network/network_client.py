@@ -43,7 +43,7 @@ _UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
-"""For clients without that setting: they send one request at a time anyway."""
+"""For clients without max.in.flight.requests.per.connection; they send one request at a time."""
 
 
 class NetworkClient:
@@ -102,7 +102,7 @@ class NetworkClient:
         self._is_woken = False
         self._is_closed = False
 
-    # The transport
+    # Methods of `Transport`
 
     def send(
         self,
@@ -221,7 +221,7 @@ class NetworkClient:
     # Rounds
 
     def _round(self, timeout_ms: int) -> None:
-        """Poll the channels for at most `timeout_ms`, take the events, and keep the deadlines."""
+        """Poll the channels for at most `timeout_ms`, take the events, and check the deadlines."""
         if self._is_closed:
             return
         now_ms = self.runtime.clock.monotonic_ms()
@@ -253,8 +253,8 @@ class NetworkClient:
     def _cut_short(self, error: BaseException) -> None:
         """Drop all connections if an interrupt came after reading and before recording the bytes.
 
-        Each stream would be in doubt, and an answer could be taken for another's. An interrupt
-        while the client only waits for bytes affects no connection.
+        Otherwise an answer could be taken for the answer to another request. An interrupt while the
+        client only waits for bytes affects no connection.
         """
         self._due_ms = 0  # the error may have prevented an update
         if not isinstance(error, Exception) and not self._channels.is_waiting:
@@ -296,7 +296,7 @@ class NetworkClient:
         self._due_ms = now_ms  # an interrupt may come before the walk is complete
         for connection in self._nodes.all():
             self._keep_time_of(connection, now_ms)
-        # Only now: callbacks of failed requests may have sent others.
+        # Only now, because callbacks of failed requests may have sent other requests.
         connections = self._nodes.all()
         self._due_ms = min([each.next_due_ms(now_ms) for each in connections], default=NEVER_MS)
         used = [each.used_ms for each in connections if each.state == ConnectionState.READY]

@@ -35,7 +35,8 @@ _THROTTLED_SINCE = {
     19: 3, 20: 2, 21: 1, 22: 1, 24: 1, 25: 1, 26: 1, 28: 1, 29: 1, 30: 1, 31: 1, 32: 2, 33: 1,
     34: 1, 35: 1, 37: 1, 42: 1,
 }  # fmt: skip
-"""By API key, the first version that the client throttles (KIP-219); earlier the broker did."""
+"""By API key, the first version in which a throttled client pauses by itself (KIP-219); in older
+versions the broker delays its answers."""
 
 
 class ConnectionState:
@@ -72,7 +73,7 @@ class NodeConnection:
         leaving: dict[NodeConnection, None],
         credentials: Credentials | None = None,
     ) -> None:
-        """`leaving` collects the connections with requests that get no answer."""
+        """`leaving` collects the connections that have written acks=0 requests."""
         self.node_id = node_id
         self.host = host
         self.port = port
@@ -114,7 +115,7 @@ class NodeConnection:
     # The connection
 
     def use(self, channel: Any, write: Write) -> None:
-        """Send over `channel`, which is connecting, by calling `write`."""
+        """Use `channel`, which is being connected; `write` sends a frame over it."""
         self.channel = channel
         self._write = write
 
@@ -193,7 +194,7 @@ class NodeConnection:
         self.flush(now_ms)
 
     def next_due_ms(self, now_ms: int) -> int:
-        """Return when the next deadline, back-off or throttling ends; NEVER_MS without any."""
+        """Return when the next deadline, back-off or throttling ends; NEVER_MS if there is none."""
         due_ms = self.requests.next_deadline_ms()
         if self.is_being_set_up:
             due_ms = min(due_ms, self.setup.deadline_ms)
@@ -205,14 +206,17 @@ class NodeConnection:
         return due_ms
 
     def take_overdue(self, now_ms: int) -> tuple[list[NodeRequest], bool]:
-        """Return the overdue requests; True if one of them was written: then the node hangs."""
+        """Return the overdue requests, and whether the node hangs.
+
+        A node hangs if it has not answered a written request, or a step of the setup, in time.
+        """
         overdue = self.requests.overdue(now_ms)
         hangs = bool(overdue) or (self.is_being_set_up and self.setup.deadline_ms <= now_ms)
         return overdue + self.requests.take_overdue_waiting(now_ms), hangs
 
     def take_left(self) -> bool:
         """Complete the acks=0 requests whose bytes have left; return whether there were any."""
-        # A channel without `sent_size` has sent everything.
+        # A channel without `sent_size` counts as having sent everything.
         return self.requests.any_leaving and self.requests.take_left(
             getattr(self.channel, "sent_size", 0)
         )

@@ -27,8 +27,8 @@ class NodeConnections:
         """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` closes it;
         `below` draws a random number.
 
-        `returns_to_bootstrap`: use the bootstrap addresses again when no node can be reached.
-        `checks_identity`: then let each node check that it is the node of the cluster that the
+        `returns_to_bootstrap`: use the bootstrap addresses again when no node can be reached. With
+        `checks_identity` as well, let each node check that it is the node of the cluster that the
         client expects (KIP-1242).
         """
         self._make = make
@@ -40,7 +40,7 @@ class NodeConnections:
         self._nodes: dict[int, NodeConnection] = {}
         """The cluster's nodes, once Metadata named them."""
         self._coordinators: dict[int, NodeConnection] = {}
-        """Second connections to nodes, by COORDINATOR_NODES - node id."""
+        """Second connections to nodes; the key is COORDINATOR_NODES - node id."""
         self._bootstrap = {
             BOOTSTRAP_NODES - index: make(BOOTSTRAP_NODES - index, *address)
             for index, address in enumerate(addresses)
@@ -95,7 +95,7 @@ class NodeConnections:
                 self._drop(connection, "the cluster's own addresses are known")
 
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """Return the id of a second connection to that node."""
+        """Return the id for requests over a second connection to that node; make it if needed."""
         chosen = COORDINATOR_NODES - node_id
         known = self._coordinators.get(chosen)
         if known is None or (known.host, known.port) != (host, port):

@@ -30,7 +30,7 @@ class NodeRequest:
         self.asked_version = version
         self.api_key = -1
         self.version = -1
-        """The version in which the request was written; -1 before."""
+        """The version in which the request was written; -1 before that."""
         self.deadline_ms = deadline_ms
         self.pending = pending
 
@@ -40,8 +40,9 @@ class NodeRequest:
 
 
 class NodeRequests:
-    """Three queues. A KeyboardInterrupt between any two steps loses no request: `_in_hand` holds
-    the request on its way from one queue to the next."""
+    """The requests of one node, in three queues. A KeyboardInterrupt between any two steps loses no
+    request: `_in_hand` holds the request on its way from one queue to the next.
+    """
 
     __slots__ = ("_in_flight", "_in_flight_max", "_in_hand", "_leaving", "_waiting")
 
@@ -50,8 +51,8 @@ class NodeRequests:
         self._waiting: deque[NodeRequest] = deque()
         self._in_flight: deque[NodeRequest] = deque()
         self._leaving: deque[tuple[int, NodeRequest]] = deque()
-        """Each request with the size that the channel was given up to its end. The request is done
-        when the channel has sent that size."""
+        """(size, request), where `size` counts the bytes given to the channel up to the request's
+        end. The request is done when the channel has sent that many bytes."""
         self._in_hand: NodeRequest | None = None
 
     @property
@@ -69,19 +70,19 @@ class NodeRequests:
 
     @property
     def any_in_flight(self) -> bool:
-        """True if a written request still gets an answer."""
+        """True if a written request still waits for its answer."""
         return bool(self._in_flight)
 
     @property
     def any_leaving(self) -> bool:
-        """True if the bytes of a request without an answer may not have left."""
+        """True if the bytes of an acks=0 request may not have left."""
         return bool(self._leaving)
 
     def add(self, request: NodeRequest) -> None:
         self._waiting.append(request)
 
     def next_to_write(self) -> NodeRequest | None:
-        """Take the oldest waiting request to write it; None if too many are in flight."""
+        """Take the oldest waiting request to write it; None without one, or without room."""
         if not self._waiting or len(self._in_flight) >= self._in_flight_max:
             self._in_hand = None
             return None
@@ -90,21 +91,21 @@ class NodeRequests:
         return request
 
     def written(self, request: NodeRequest) -> None:
-        """Note that the request was written, and wait for its answer."""
+        """Note that the request was written, and will get an answer."""
         self._in_flight.append(request)
 
     def written_unanswered(self, request: NodeRequest, given_size: int) -> None:
-        """Note that the request was written, and has left when `given_size` bytes were sent."""
+        """Note that an acks=0 request was written; it has left after `given_size` sent bytes."""
         self._leaving.append((given_size, request))
 
     def next_answered(self) -> NodeRequest:
-        """Take the request of the answer that arrived. Requires: one is in flight."""
+        """Take the request that the arrived answer belongs to. Requires: one is in flight."""
         self._in_hand = request = self._in_flight[0]
         self._in_flight.popleft()
         return request
 
     def take_left(self, sent_size: int) -> bool:
-        """Complete the requests whose bytes have left; return whether there were any."""
+        """Complete the acks=0 requests whose bytes have left; return whether there were any."""
         leaving = self._leaving
         count = len(leaving)
         while leaving and leaving[0][0] <= sent_size:
@@ -113,7 +114,10 @@ class NodeRequests:
         return len(leaving) < count
 
     def next_deadline_ms(self) -> int:
-        """Return the earliest deadline that a take of overdue requests obeys, or NEVER_MS."""
+        """Return the earliest deadline of the written and the first waiting request.
+
+        Without requests, return NEVER_MS.
+        """
         deadlines = [each.deadline_ms for each in self._written()]
         if self._waiting:
             deadlines.append(self._waiting[0].deadline_ms)

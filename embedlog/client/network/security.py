@@ -45,7 +45,7 @@ _NONCE_SIZE = 24
 _REAUTHENTICATES_AFTER_PERCENT = 85
 _REAUTHENTICATES_WITHIN_PERCENT = 10
 _REAUTHENTICATES_AFTER_MIN_MS = 1_000
-"""Brokers refuse an earlier attempt."""
+"""Brokers refuse an authentication that comes earlier."""
 
 
 class SslHandshakeFailed(KafkaError):
@@ -109,7 +109,7 @@ class Credentials:
         return SaslExchange(self._client())
 
     def reauthenticate_after_ms(self, session_lifetime_ms: int) -> int:
-        """Return a random time in the last part of the session (KIP-368)."""
+        """Return ms until authenticating again: at random, near the session's end (KIP-368)."""
         percent = _REAUTHENTICATES_AFTER_PERCENT + self._random.below(
             _REAUTHENTICATES_WITHIN_PERCENT
         )

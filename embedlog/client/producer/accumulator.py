@@ -46,8 +46,10 @@ NEVER = 1 << 62
 
 
 class IncompleteBatches(dict[ProducerBatch, None]):
-    """Every batch of a producer whose callbacks have not run, the oldest first; the parts of a
-    split batch come last. Its methods take the accumulator's lock."""
+    """Every batch whose callbacks have not run, the oldest first; parts of split batches come last.
+
+    The methods take the accumulator's lock.
+    """
 
     def __init__(self, lock: RLock) -> None:
         super().__init__()
@@ -67,7 +69,7 @@ class IncompleteBatches(dict[ProducerBatch, None]):
 
 
 class Care:
-    """Whether somebody looks after open batches."""
+    """Whether open batches are looked at without a further call of the producer."""
 
     def __init__(self) -> None:
         self.is_armed = False
@@ -81,23 +83,25 @@ class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
     delivery: Delivery
-    """The `Delivery` of its batches; set once there is a sender."""
+    """Passed to every new batch; set once there is a sender."""
 
     def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
-        """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
+        """`is_exact`: count sizes exactly, at 0.1 us a record, to fill batches as Kafka does."""
         # An RLock for the reason given in `embedlog.runtime.pending`.
         self.lock = ranked_rlock(Rank.ACCUMULATOR)
         self.pool = BufferPool(settings["buffer.memory"])
         self.incomplete = IncompleteBatches(self.lock)
         self.next_due_ms = NEVER
         self.lacks_leader: dict[str, None] = {}
-        """Set by `ready`."""
+        """Topics with a batch whose partition had no leader when `ready` last looked at all
+        queues."""
         self.active: dict[PartitionQueue, None] = {}
         """The queues that hold a batch; the queue that was served last comes last."""
         self.has_sendable = False
         """True if a batch was closed since the sender last looked."""
         self.needs_attention = False
-        """True if a batch was closed since the producer last looked, or begun without `care`."""
+        """True if a batch was closed since the producer last looked, or one was begun that no later
+        pass will look at (see `Care`)."""
         self.care = Care()
         self._clock = clock
         # Otherwise a producer with little memory could never begin a batch.
@@ -275,7 +279,7 @@ class RecordAccumulator:
         return found
 
     def closed_first(self, count: int) -> list[ProducerBatch]:
-        """Return up to `count` first closed batches of the longest unserved queue."""
+        """Return the closed batches among the first `count` of the least recently served queue."""
         with self.lock:
             queue = next(iter(self.active), None)
             first = [] if queue is None else list(islice(queue.batches, count))
@@ -304,7 +308,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Remove batches begun by `created_max_ms`; also return when the oldest other began."""
+        """Take batches created by `created_max_ms`; also return when the next one was created."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:
@@ -381,7 +385,7 @@ class RecordAccumulator:
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
     """Return when the batch may be sent, if it is the first of its queue; 0: at once."""
     if batch.retry_at_ms:
-        # Another leader has not failed: try it at once.
+        # A new leader has not failed yet: try it at once.
         is_another = batch.leader is not None and leader.leader_epoch > batch.leader.leader_epoch
         return 0 if is_another else batch.retry_at_ms
     if batch.is_closed or batch.is_wanted:
@@ -396,7 +400,7 @@ class BufferPool:
         self.total = total
         self.available = total
         self.waiting: deque[int] = deque()
-        """The threads that found too little, the longest waiting first."""
+        """The threads that wait for memory, the longest waiting first."""
 
     def serves(self, size: int) -> bool:
         """Return whether `size` bytes are free and no other thread has waited longer."""
@@ -441,9 +445,9 @@ class MemoryWait:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.waited_ns = 0
-        """Of all threads together."""
+        """Waiting time of all threads together."""
         self.exhausted_count = 0
-        """Waits that ended without room."""
+        """Waits that ended without free memory."""
 
     def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
         """Wait in line until `has_room()`, while the sender sends all batches.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         """The sender of a producer's batches, as their futures use it."""
 
         def run(self) -> None:
-            """Do what can be done without waiting."""
+            """Make a pass; never waits."""
 
         def wait_for(self, batch: Any, timeout: float | None) -> None:
             """Return when `batch` is done; raise TimedOut after `timeout` seconds."""
@@ -48,7 +48,7 @@ class RecordMetadata(_RecordMetadataBase):
     """The place of one record: (topic, partition, offset, timestamp, key size, value size).
 
     `offset` is -1 with acks 0, as the broker sends no answer, and for a record that was not
-    written. `timestamp` is the record's, or the broker's where the topic stamps at append. A
+    written. `timestamp` is the record's, or the broker's if the topic has LogAppendTime. A
     serialized size is -1 for null.
 
     >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
@@ -106,9 +106,10 @@ class Written:
     error = None
 
     def __init__(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
-        """`base_offset` is -1 if it is unknown, `log_append_ms` if the records' timestamps count.
+        """`base_offset` is -1 if the broker did not return it; `log_append_ms` is -1 if the records
+        keep their own timestamps.
 
-        It keeps sizes, not records: a program may hold a future for long.
+        The outcome keeps sizes instead of records, because a program may hold a future for long.
         """
         records = batch.records
         self.topic = batch.topic
@@ -226,7 +227,7 @@ _NO_RECORDS = Columns([], [])
 
 
 class ProducerBatch:
-    """One batch. The accumulator's lock guards appending; the sender owns it once it is drained.
+    """One batch. The accumulator's lock guards it until it is drained; then the sender owns it.
 
     `size` is an estimate of its bytes before compression, at most `size_limit`.
     """
@@ -235,7 +236,7 @@ class ProducerBatch:
     memory = 0
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
     record_count = 0
-    """Set when it is closed."""
+    """Number of records; set when the batch is closed."""
     is_bulk = False
     """True if `send_batch` made it: nobody needs one record's metadata."""
     is_closed = False
@@ -255,19 +256,21 @@ class ProducerBatch:
     leader: PartitionInfo | None = None
     """The leader of its last attempt."""
     topic_id = bytes(16)
-    """The topic id of its last attempt: the answer names it, whatever the metadata say by then."""
+    """The topic id of its last attempt. The answer names this id, even if the topic has another by
+    then."""
     is_on_wire = False
     """True if it was sent and its outcome is unknown."""
     may_be_written = False
-    """True if an attempt ended without an answer, or with an answer that leaves it open."""
+    """True if an attempt ended without an answer, or with one that leaves open whether the records
+    are in the log."""
     last_error: Exception | None = None
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
     """None until it is known."""
     is_done = False
     """True once the outcome is known and the callbacks have run."""
     on_done: Callable[[ProducerBatch], None] | None = None
-    """Called by the driving thread once waiting threads can see the outcome; must not raise. After
-    setting it, test `is_done`: the batch may be done already."""
+    """Called by the thread of the pass once waiting threads can see the outcome; must not raise.
+    After setting it, test `is_done`: the batch may be done already."""
 
     def __init__(
         self,
@@ -371,7 +374,7 @@ class ProducerBatch:
         return encoded
 
     def encode_built(self) -> BuiltBatch | None:
-        """Return the record batch in a form that the log need not check, or None."""
+        """Return the record batch in a form that the log need not check, if it has one."""
         records = self.records
         if records.headers is not None or self.is_transactional:
             return None
@@ -398,7 +401,7 @@ class ProducerBatch:
 
     @property
     def base_sequence(self) -> int:
-        """The sequence of its first record; -1 without."""
+        """The sequence of its first record; -1 if it has none."""
         return self.numbers[2]
 
     @property
@@ -407,7 +410,7 @@ class ProducerBatch:
         return (len(self.encoded or b"") - BATCH_OVERHEAD) / max(self.size, 1)
 
     def split(self, part_size_max: int) -> list[ProducerBatch]:
-        """Cut into batches of about `part_size_max` bytes; this batch's outcome becomes theirs.
+        """Cut into batches of about `part_size_max` bytes, whose outcomes become this batch's.
 
         Requires: closed, more than one record.
         """
@@ -460,7 +463,7 @@ class ProducerBatch:
     # The outcome
 
     def succeed(self, base_offset: int, log_append_ms: int) -> None:
-        """Note that the records are written (base_offset -1: unknown)."""
+        """Note that the records are written; `base_offset` is -1 if it is unknown."""
         self.outcome = Written(self, base_offset, log_append_ms)
         self.records = _NO_RECORDS
         self.encoded = None

@@ -1,7 +1,8 @@
 """Records as columns: they become record batches without a step per record.
 
-The records of `send` join the columns of an open batch one by one. Those from `send_batch` come as
-columns; loops in C count and cut them, and only keys that decide the partition are read one by one.
+The records of `send` join the columns of an open batch one by one. The records of `send_batch` come
+as columns; loops in C count and cut them, and only keys that decide the partition are read one by
+one.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Columns:
     def append(
         self, value: bytes | None, timestamp: int, key: bytes | None, headers: Headers | None
     ) -> None:
-        """Add a record, or nothing of it when Ctrl-C comes."""
+        """Add a record; if Ctrl-C interrupts this, remove the parts that were added."""
         count = len(self.values)
         try:
             self.values.append(value)
@@ -116,7 +117,7 @@ class Columns:
         count = len(self.values)
         if not self.value_sizes:
             self.value_sizes = sizes = _sizes(self.values, "value")
-            # Counting equal sizes takes a tenth of adding them up.
+            # Counting equal sizes takes a tenth of the time of adding them up.
             is_uniform = count > 0 and sizes.count(sizes[0]) == count
             self.payload_size = count * sizes[0] if is_uniform else sum(sizes)
             if self.keys is not None:
@@ -126,7 +127,7 @@ class Columns:
         return self.payload_size + count * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
 
     def by_partition(self, partition_of: Callable[[Any, Any], int]) -> dict[int, Columns]:
-        """Return the records of each partition; `partition_of(key, value)` chooses it."""
+        """Group the records by the partition that `partition_of(key, value)` returns."""
         keys = self.keys if self.keys is not None else [None] * len(self.values)
         indexes: dict[int, list[int]] = {}
         for index, (key, value) in enumerate(zip(keys, self.values, strict=True)):
@@ -154,7 +155,7 @@ class Columns:
         """Replace keys and values that are neither bytes nor None by copies.
 
         Raises:
-            TypeError: one is not a buffer.
+            TypeError: a key or value is not a buffer.
         """
         self.values = _frozen(self.values, "value")
         if self.keys is not None:

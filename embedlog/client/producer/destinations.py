@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Destinations:
-    """The topics that one producer has sent to. Waits for metadata where it must."""
+    """The topics that one producer has sent to. Waits for the metadata of an unknown topic."""
 
     def __init__(
         self,
@@ -53,24 +53,24 @@ class Destinations:
         metadata.wanted.in_use = self._topics_in_use
 
     def close(self) -> None:
-        """Let every look-up raise ClosedError, even while it waits."""
+        """Let every look-up raise ClosedError, even one that is waiting."""
         self._is_closed = True
         self.known.clear()
         if self._chosen is not None:
             self._chosen.close()
 
     def _renew(self) -> None:
-        """Forget the known topics, as metadata has news; all of them were in use."""
+        """Forget the known topics, because metadata has news; note that all of them were in use."""
         for name in list(self.known):
             self._metadata.want(name)
         self.known.clear()
 
     def _topics_in_use(self) -> set[str]:
-        """Return the topics sent to since the last news, or with unsettled records."""
+        """Return the topics sent to since the last news, or whose records have no outcome yet."""
         return self._awaited() | self.known.keys()
 
     def is_sticky(self, partition: int | None, key: bytes | None) -> bool:
-        """Return whether such a record may join any partition."""
+        """Return whether a record with this partition and key may join any queue of its topic."""
         return (
             partition is None and (key is None or self._ignores_keys) and self._partitioner is None
         )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class DeliveryFuture:
     """The outcome of one `send`. Its callback has run before `done()` is true.
 
-    The maker sets `batch` and `index`, the record's number in it: a constructor would cost each
-    record 150 ns.
+    The code that makes a future sets `batch`, and `index` to the record's number in the batch. A
+    constructor would cost each record 150 ns.
     """
 
     __slots__ = ("batch", "index")
@@ -89,6 +89,6 @@ class BatchFuture:
         for batch in self.batches:
             if not batch.is_done:
                 batch.delivery.wait_for(batch, timeout)
-        # Ask every batch, as the caller has then seen every error.
+        # Ask every batch, because the caller has then seen every error.
         errors = [batch.outcome.first_error() for batch in self.batches]
         return next((error for error in errors if error is not None), None)

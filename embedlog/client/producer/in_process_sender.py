@@ -164,14 +164,14 @@ class InProcessSender:
         self.upkeep.arrived()
 
     def _follow(self, batch: ProducerBatch, answer: Pending[Any], now_ms: int) -> None:
-        """Wait for the answer of a batch that is not committed yet."""
+        """Let a later pass take the answer about a batch that is not committed yet."""
         batch.queue.is_muted = self._settings.in_flight_max == 1
         sent = SentRequest(-1, [batch], now_ms)
         self.upkeep.sent[sent] = None
         self.upkeep.follow(sent, answer)
 
     def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse | None]:
-        """Append by a request, for the broker's interceptor."""
+        """Append with a request, which the broker's interceptor can see."""
         data = PartitionProduceData(index=batch.partition, records=bytes(batch.encoded or b""))
         topic = TopicProduceData(name=batch.topic, topic_id=batch.topic_id, partition_data=[data])
         request = ProduceRequest(
@@ -196,7 +196,7 @@ class InProcessSender:
 
 
 class DirectAppend:
-    """The way of `append` for a producer that wants answers, without compression or sequences."""
+    """Appends without a queue, for a producer with acks, without compression or sequences."""
 
     def __init__(  # noqa: PLR0917  the parts of a producer, each of its own kind
         self,
@@ -224,7 +224,7 @@ class DirectAppend:
         key: bytes | None,
         timeout_ms: int | None,
     ) -> RecordMetadata | None:
-        """Append a record; return None, with nothing done, if it has to be sent.
+        """Append a record; return None, with nothing done, if `send` must do it.
 
         Raises:
             KafkaError: the broker took the record and could not keep it: see `Producer.append`.

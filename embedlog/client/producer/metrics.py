@@ -1,7 +1,7 @@
 """The counters of a producer; `ProducerParts.metrics` gives them Kafka's names.
 
 They are counts, totals and present values. Averages and maxima cover the producer's life, where
-Kafka's cover the last minute. The growth of a total is Kafka's rate.
+Kafka's cover the last minute. Kafka's rates are the growth of these totals.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
-"""A duplicate is in the log as well, at an unknown offset."""
+"""Codes of batches that are in the log; a duplicate is there at an unknown offset."""
 
 _MAY_BE_WRITTEN = frozenset(
     (
@@ -62,7 +62,7 @@ _INTERRUPTED = (
 
 
 class BatchOutcomes:
-    """Decides about the batches of one sender, in its turn."""
+    """Decides the outcomes of one sender's batches. Used only in the sender's turn."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class BatchOutcomes:
         transport: Transport,
     ) -> None:
         self.failures = Failures(are_told=settings["transactional.id"] is not None)
-        """The failed batches, for the close of the producer."""
+        """The failed batches; the close of the producer reports the unseen ones."""
         self._accumulator = accumulator
         self._metadata = metadata
         self._disk_error = transport.disk_error if transport.in_process else None
@@ -125,7 +125,7 @@ class BatchOutcomes:
             self.answered(batch, answers.get((batch.topic, batch.partition)), now_ms)
 
     def attempt_failed(self, batch: ProducerBatch, error: BaseException, now_ms: int) -> None:
-        """Note an attempt without an answer, or with only an error."""
+        """Handle an attempt that ended with an error instead of an answer."""
         if isinstance(error, KafkaError):
             self.refused(batch, error, now_ms)
         else:
@@ -163,7 +163,7 @@ class BatchOutcomes:
                 self.failed(batch, errors.UnknownServerError(_INTERRUPTED), is_told=True)
 
     def written(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
-        """Note that the broker has the batch (base_offset -1: unknown)."""
+        """Note that the broker has the batch; `base_offset` is -1 if it is unknown."""
         if self._transactions is not None:
             self._transactions.acknowledged(batch)
         metrics = self.metrics
@@ -202,7 +202,7 @@ class BatchOutcomes:
             self.failed(batch, error)
 
     def split(self, batch: ProducerBatch, part_size_max: int) -> None:
-        """Queue the batch in parts of at most `part_size_max` bytes; this is no attempt."""
+        """Queue parts of at most `part_size_max` bytes; this does not count as an attempt."""
         ratio = batch.observed_ratio
         parts = batch.split(part_size_max)
         if self._transactions is not None:
@@ -355,7 +355,7 @@ _LEADER_RETRY_MS = 100
 
 
 class Upkeep:
-    """The other work of one sender, in its turn. No method waits."""
+    """A sender's work besides outcomes: metadata, sequences, expiry. No method waits."""
 
     def __init__(  # noqa: PLR0917  the parts of a sender, each of its own kind
         self,
@@ -377,13 +377,13 @@ class Upkeep:
         self.arrived: Callable[[], None] = _nobody_waits
         """Called from any thread when the next pass or a waiting thread has news."""
         self.expiry_ms = 0
-        """When the next batch may be too old."""
+        """When a batch may next be older than delivery.timeout.ms."""
         self.quiet_until_ms = 0
-        """Until then, time alone requires no work here."""
+        """Before this time, `advance` has work only after an event."""
         self.may_send = True
         """True if the producer has the id that its batches need."""
         self.sent: dict[SentRequest, None] = {}
-        """Requests without an outcome, or batches that are not committed."""
+        """Requests without an outcome; in process, appended batches that are not committed yet."""
         self.answers: deque[SentRequest] = deque()
         """The answered requests of `sent`, in the order of arrival."""
 
@@ -477,7 +477,8 @@ class Upkeep:
         `has_asked`: the answer of this very pass names no leader.
         """
         if has_asked:
-            # The topic does not have the partition, as after it was created again with fewer.
+            # The topic does not have the partition, as after it was created again with fewer
+            # partitions.
             return _LEADER_RETRY_MS, False
         answers = self._metadata.answer_count
         for topic in topics:
@@ -504,7 +505,7 @@ class Upkeep:
                 if batch.created_ms > limit:
                     oldest = min(oldest, batch.created_ms)
                     continue
-                # Its bytes are held until the request ends.
+                # The request holds the batch's bytes until it ends.
                 sent.memory, batch.memory = sent.memory + batch.memory, 0
                 self._outcomes.too_old(batch, "in flight")
         for batch in expired:

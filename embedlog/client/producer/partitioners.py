@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import TopicInfo
 
     ChoosePartition = Callable[..., int]
-    """Takes the topic, the serialized key and value, and the key and value before that."""
+    """Takes the topic, the serialized key and value, and the key and value before serialization."""
 
 _SEED = 0x9747B28C
 _FACTOR = 0x5BD1E995

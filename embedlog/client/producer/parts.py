@@ -29,7 +29,7 @@ class ProducerParts:
     def __init__(
         self, transport: Transport, settings: Settings, *, owner: object, is_attended: bool
     ) -> None:
-        """`settings` are complete. `owner` and `is_attended` are as in `Passes`."""
+        """`settings` are the result of `complete`. `owner` and `is_attended` are as in `Passes`."""
         runtime = transport.runtime
         self.transport = transport
         self.settings = settings

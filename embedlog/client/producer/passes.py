@@ -1,8 +1,8 @@
 """The passes of a producer's sender: made by waiting callers, by a thread, or by
 `UnattendedPasses`.
 
-Where no thread loops for a producer (in process, and over TCP with linger.ms=0) its callers drive
-it. A caller that goes on to other work leaves records behind: open batches, requests without an
+If no thread loops for a producer (in process, and over TCP with linger.ms=0), its callers make the
+passes. A caller that goes on to other work leaves records behind: open batches, requests without an
 answer, callbacks. `UnattendedPasses` sends them, in a thread that exists while there are any. The
 user's code runs there, so the thread is not shared with another client or a listener.
 """
@@ -101,7 +101,7 @@ class Passes:
             self._unattended.arm()
 
     def send(self) -> None:
-        """Do what can be done now, and leave the rest to `UnattendedPasses`."""
+        """Make a pass, and leave the rest to `UnattendedPasses`."""
         self.driver.run()
         if (
             self._unattended is not None
@@ -120,7 +120,7 @@ class Passes:
         newest = [waited[-1] if waited else None]
 
         def is_settled() -> bool:
-            # Forget the batches that are done, which are in about this order.
+            # Drop the batches that are done, from both ends: they finish in about their order.
             while waited and waited[0].is_done:
                 waited.popleft()
             while waited and waited[-1].is_done:
@@ -166,18 +166,18 @@ def milliseconds(seconds: float | None, call: str) -> int | None:
 
 _THREAD_STOP_MS = 10_000
 _PAUSE_MAX_MS = 16
-"""The longest pause between two looks."""
+"""The longest pause between two looks of `UnattendedPasses`."""
 _UNWATCHED_LINGER_MS = 20
-"""The wait of an open batch while nothing in this process waits for records."""
+"""How long an open batch may wait while no thread of this process waits for records."""
 _QUIET_MS = 1_000
-"""Without records for this long, the thread sleeps until it is armed again."""
+"""Without records for this long, the thread sleeps until `arm` is called."""
 
 
 class UnattendedPasses:
-    """Makes a pass when the oldest batch has waited longer than callers let batches wait.
+    """Makes a pass when the oldest batch is due and no caller has sent it.
 
-    Between looks it pauses 1 ms, and twice as long after each look that found nothing to do:
-    callers that drive by themselves pay 60 looks a second, not a wake-up for every record.
+    Between looks it pauses 1 ms, and twice as long after each look that found nothing to do. So a
+    producer whose callers make the passes pays for 60 looks a second, not for a wake-up per record.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class UnattendedPasses:
         self._thread.notify()
 
     def run_once(self, now_ms: int) -> int | None:
-        """Make a pass if one is overdue; return ms until the next look, None until armed."""
+        """Make a pass if one is due; return ms until the next look, or None to wait for `arm`."""
         oldest = self._accumulator.incomplete.oldest()
         if oldest is None:
             return self._rest(now_ms)
@@ -219,7 +219,8 @@ class UnattendedPasses:
         if oldest.is_closed or left_ms <= 0:
             self._driver.run_if_free()
             if self._transport.in_process and self._accumulator.incomplete.oldest() is oldest:
-                # It waits for the broker, perhaps for the disk, and no other thread may drive that.
+                # The batch waits for the broker, perhaps for its disk, and no other thread may do
+                # that work.
                 self._transport.poll()
             if self._accumulator.incomplete.oldest() is not oldest:
                 self._care.is_relied_on = True
@@ -239,8 +240,8 @@ class UnattendedPasses:
         if now_ms - self._quiet_since_ms < _QUIET_MS:
             return self._next_pause_ms()
         self._care.is_armed = False
-        # Only then look: a thread that appends meanwhile sees it and arms, or its record is seen
-        # here.
+        # Look only now: a thread that appends meanwhile sees the cleared flag and calls `arm`, or
+        # its record is found here.
         if self._accumulator.incomplete.oldest() is None:
             return None
         self._care.is_armed = True

@@ -6,7 +6,7 @@
 A record that `send` accepted is in the log
 
     result(), flush(), close()     when the call returns
-    a batch is full                when the call returns that filled it
+    a batch is full                when the call that filled it returns
     no such call, in process       within linger.ms, or 1 ms, if a thread waits for records or a
                                    listener serves; else within some 20 ms
     no such call, over TCP         after linger.ms (5 by default), as in Kafka
@@ -15,8 +15,9 @@ A record that `send` accepted is in the log
 
 In process, and over TCP with linger.ms=0, the calls do the work themselves. A thread,
 "embedlog-producer", finishes the work that they leave, and exists only while there is any.
-Callbacks run in either, and never in a listener's thread. Over TCP with another linger.ms the
-thread does all the work. `settings.complete` describes the other differences in process.
+Callbacks run in those calls or in that thread, never in a listener's thread. Over TCP with another
+linger.ms the thread does all the work. `settings.complete` describes the other differences in
+process.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Producer(Transactional):
 
         Without a serializer `value` and `key` are bytes or None; None is not given to a serializer.
         `headers` are (name, bytes or None) pairs. A refusal, also after max.block.ms, fails the
-        future; the thread that drives calls `on_delivery(metadata, error)` once.
+        future; the thread of the pass calls `on_delivery(metadata, error)` once.
 
         Raises ClosedError, SerializationError; TypeError or ValueError for a wrong argument.
         """
@@ -187,10 +188,10 @@ class Producer(Transactional):
         headers: Headers | None = None,
         timeout: float | None = None,
     ) -> RecordMetadata:
-        """Append one record, and return its place: as durable as its topic's level says.
+        """Append one record; return its place once its topic's durability level is reached.
 
-        The arguments are those of `send`, and the record comes after all that this thread has sent.
-        This is the direct way for an embedded queue: in process it is half the work of
+        The arguments are the same as for `send`, and the record comes after all that this thread
+        has sent. This is the direct way for an embedded queue: in process it is half the work of
         `send(...).result()`; elsewhere it is the same call. `timeout` is in seconds.
 
         >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
@@ -360,7 +361,7 @@ class Producer(Transactional):
             raise error
 
     def _transaction_is(self, is_open: bool) -> None:
-        """Note whether a transaction is open: only then records take the quick way."""
+        """Note whether a transaction is open: only then records may skip the checks."""
         self._quick_topics = self._parts.destinations.known if is_open else {}
 
     def _check_open(self) -> None:
@@ -374,7 +375,7 @@ _log = Logger("client")
 
 
 class Endings:
-    """The ends of one producer other than its own `close`."""
+    """Closes a producer that is still open when its cluster or the program ends."""
 
     def __init__(
         self, producer: Producer, accumulator: RecordAccumulator, scheduler: Scheduler
@@ -389,7 +390,7 @@ class Endings:
                 endings.program_ends()
 
         self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
-        """Call it when the producer was closed."""
+        """Cancels the ending at exit; `close` calls it."""
 
     def __del__(self) -> None:
         self.forget()
@@ -440,7 +441,7 @@ def _is_choosy(parts: ProducerParts) -> bool:
 
 
 def _direct_append(parts: ProducerParts) -> DirectAppend | None:
-    """Return the direct way of `append`; None if each of its records has to be sent."""
+    """Return the fast path of `append`; None if all its records must go through `send`."""
     transport, settings = parts.transport, parts.settings
     chosen = SenderSettings(settings, in_process=transport.in_process)
     if (

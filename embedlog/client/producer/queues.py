@@ -1,7 +1,7 @@
 """The queues of a producer's records, and the partition of records without a key.
 
-Records without a key go to one partition at a time until it got about a batch (KIP-794), which
-keeps batches full.
+Records without a key go to one partition until it has got about a batch, then to another one
+(KIP-794). This keeps batches full.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NodeLatencies:
         return self._timeout_ms > 0
 
     def batch_was_ready(self, node_id: int, now_ms: int, *, could_be_sent: bool) -> None:
-        """Note that a batch for the node was due."""
+        """Note that a batch for the node was due, and whether it could be sent."""
         self._ready_ms[node_id] = now_ms
         if could_be_sent or node_id not in self._drained_ms:
             self._drained_ms[node_id] = now_ms
@@ -64,7 +64,7 @@ class PartitionQueue:
         self.open: ProducerBatch | None = None
         """The last batch, while records may still join it."""
         self.is_muted = False
-        """True while the only request is under way (max.in.flight 1)."""
+        """True while a request is in flight and max.in.flight allows only that one."""
 
     def close_open(self) -> None:
         if self.open is not None:
@@ -97,7 +97,7 @@ class TopicQueues:
         self.by_key: dict[bytes, PartitionQueue] = {}
         """The queues of these keys, while the topic has the same number of partitions."""
         self.sticky_queue: PartitionQueue | None = None
-        """None when another sticky partition is to be chosen."""
+        """The queue for records without a key; None if the next one must be chosen."""
         self.sticky_size = 0
         """Bytes of the batches that went to the sticky queue."""
         self.compression_ratio = 1.0
@@ -112,7 +112,7 @@ class TopicQueues:
     def queue_of(self, key: bytes) -> PartitionQueue:
         """Return the queue of `key` by its hash, and remember it: hashing 8 bytes takes 1 us.
 
-        A full memory is emptied at once; evicting keys one by one would cost each hit.
+        A full cache is emptied at once; evicting keys one by one would cost each hit.
         """
         by_key = self.by_key
         found = by_key.get(key)
@@ -124,7 +124,7 @@ class TopicQueues:
         return found
 
     def learn_ratio(self, observed: float) -> None:
-        """Move the estimate: up fast when batches compress worse, down slowly."""
+        """Adjust `compression_ratio`: up fast when batches compress worse, down slowly."""
         if observed > self.compression_ratio:
             self.compression_ratio = max(self.compression_ratio + _RATIO_WORSE_STEP, observed)
         else:
@@ -134,8 +134,8 @@ class TopicQueues:
         """Choose the next partition for records without a key. Requires: the accumulator's lock.
 
         The choice is random among the partitions with a leader. Once each partition of the topic
-        has had a batch, the adaptive rules apply: a shorter queue is more likely (weight: longest +
-        1 - batches).
+        has had a batch, the adaptive rules apply: a shorter queue is more likely. A queue's weight
+        is the length of the longest queue, plus 1, minus its own length.
         """
         info, rules = self.info, self.rules
         available = info.available or [each.partition for each in info.partitions]
@@ -159,7 +159,7 @@ class TopicQueues:
     def produced(self, queue: PartitionQueue, size: int) -> None:
         """Count a batch that went to `queue`; after enough bytes another queue becomes sticky.
 
-        Requires: the accumulator's lock; the topic has a choice.
+        Requires: the accumulator's lock; the topic has several partitions.
         """
         if queue is self.sticky_queue:
             if self.rules.compresses:
@@ -213,7 +213,7 @@ class ProducerQueues:
         found.info = info
         if is_resized:
             found.has_choice = len(info.partitions) > 1
-            found.by_key = {}  # after the info: a thread that fills it then sees the new info
+            found.by_key = {}  # set after `info`: a thread that fills it sees the new `info`
         return found
 
     def sticky_queue(self, topic: TopicQueues) -> PartitionQueue:

@@ -63,14 +63,14 @@ class ProducerRecord(_RecordBase):
 
 
 class Acknowledgement:
-    """The delivery callback of a producer with interceptors, which are called first."""
+    """A delivery callback that first calls the interceptors, then the user's callback."""
 
     __slots__ = ("_chain", "func")
 
     def __init__(self, chain: InterceptorChain, callback: DeliveryCallback | None) -> None:
         self._chain = chain
         self.func = callback
-        """The user's own; errors name it."""
+        """The user's callback, which errors name."""
 
     def __call__(self, metadata: RecordMetadata, error: Exception | None) -> None:
         self._chain.tell("on_acknowledgement", metadata, error)
@@ -79,7 +79,7 @@ class Acknowledgement:
 
 
 def tells_user(callback: DeliveryCallback) -> bool:
-    """Return whether the callback is the user's own, or calls it after the interceptors."""
+    """Return whether the callback reaches the user, not only interceptors."""
     return type(callback) is not Acknowledgement or callback.func is not None
 
 
@@ -147,7 +147,7 @@ def intercepted(
 
 
 def serialized(serializer: Converter, data: Any, what: str, topic: str) -> Any:
-    """Return the serialized key or value, `what` says which; None stays None.
+    """Return the serialized key or value; None stays None. `what` names it in errors.
 
     Raises:
         SerializationError: the serializer raised; TypeError: it did not return bytes.

@@ -57,7 +57,7 @@ class RequestSender:
         self._planned: dict[int, int] = {}
         """Bytes of the requests that are being put together, by node."""
         self._unready: dict[int, None] = {}
-        """Nodes that batches wait for."""
+        """Nodes that are not ready, although batches wait for them."""
         self._now_ms = 0
         self.metrics = RequestMetrics()
 
@@ -124,7 +124,7 @@ class RequestSender:
     def _send_ready(self, now_ms: int) -> int | None:
         """Send the batches that may be sent; return the milliseconds until time allows more."""
         if not self._settings.acks:
-            return self._send_all(now_ms)  # these requests count as sent when they have left
+            return self._send_all(now_ms)  # with acks=0, each request must leave at once
         self._transport.writes.hold()
         try:
             return self._send_all(now_ms)

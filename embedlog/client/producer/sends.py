@@ -75,7 +75,7 @@ class RecordSends:
         named: int | None,
         began_ms: int | None,
     ) -> DeliveryFuture:
-        """Append `record`, the accumulator's arguments; the user `named` the partition."""
+        """Append `record`, a tuple of the accumulator's arguments; the user `named` a partition."""
         try:
             future = self._accumulator.append(queue, *record)
             if future is None:
@@ -171,7 +171,7 @@ class ColumnSends:
     def send(self, topic: str, given: Given, partition: int | None) -> BatchFuture:
         """Queue `given`, the result of `own_columns`, and return a future of the batches.
 
-        After a refusal by the cluster or by a limit, the last batch of the topic has failed.
+        If the cluster or a limit refuses records, a failed batch comes last and stands for them.
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send_batch`.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _REQUEST_OVERHEAD = 1024
-"""Room for the rest of a request around a batch."""
+"""Bytes for the parts of a request around a batch."""
 _NETWORK_LINGER_MS = 5
 _NETWORK_BATCH_SIZE = 16_384
 _IN_PROCESS_BATCH_SIZE = 65_536
@@ -23,8 +23,6 @@ _IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
 class SenderSettings:
-    """The settings that a sender reads."""
-
     def __init__(self, settings: Settings, *, in_process: bool) -> None:
         codec: str = settings["compression.type"]
         self.codec = _CODECS[codec]
@@ -39,15 +37,15 @@ class SenderSettings:
         self.request_timeout_ms: int = settings["request.timeout.ms"]
         self.request_size_max: int = settings["max.request.size"]
         self.part_size_max = max(self.request_size_max - _REQUEST_OVERHEAD, 1)
-        """For the parts of a batch that is larger than a request may be."""
+        """The largest part of a batch that is split because it is too large for a request."""
 
 
 def complete(given: Settings, *, in_process: bool, loses_answers: bool = True) -> Settings:
-    """Fill in the defaults that Kafka derives.
+    """Fill in the defaults that depend on other settings or on the transport.
 
     In process linger.ms is 0, as there is no round trip to share, and batch.size is 65536: the
-    fixed cost of a batch is then a tenth of a record's price, not a third. Where no answer can be
-    lost (see `Transport`) enable.idempotence is false.
+    fixed cost of a batch is then a tenth of a record's price, not a third. If no answer can be lost
+    (see `Transport`) enable.idempotence is false.
 
     Raises:
         ConfigError: enable.idempotence or transactional.id was set and another setting contradicts
@@ -107,7 +105,7 @@ def _idempotence(given: Settings, *, loses_answers: bool) -> bool:
 
 
 def _transaction_timeout(given: Settings) -> int:
-    """Return the coordinator's time-out; two-phase commit has none."""
+    """Return the coordinator's time-out for transactions; INT_MAX with two-phase commit."""
     timeout_ms: int | None = given["transaction.timeout.ms"]
     two_phases = given["transaction.two.phase.commit.enable"]
     if given["transactional.id"] is None:

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 BATCH_OVERHEAD = 61
 _BOUND_MARGIN = 128
-"""Above `size_upper_bound` - `record_size`: 61 + 21 + two lengths of 5 + 1."""
+"""More than `size_upper_bound` can exceed `record_size`: 61 + 21 + two lengths of 5 + 1."""
 SMALL_VALUE_MAX = 8_000
 SMALL_OVERHEAD = 12
 """Bytes around a value below 8 KB in its batch: length 2, attributes, timestamp delta 2, offset
 delta 2, key length 1, value length 2, header count, and one to spare."""
 SMALL_SLACK = 5
-"""At least 7 of those 12 are needed."""
+"""How much SMALL_OVERHEAD overestimates at most: a record needs at least 7 of the 12 bytes."""
 RECORD_OVERHEAD = 36
 """The most bytes around a key and a value: 21 of the record, 5 for each of three lengths."""
 _RECORD_OVERHEAD_MAX = 21
@@ -76,7 +76,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """Return the largest size of a record alone in a batch: Kafka limits this size."""
+    """Return the largest possible size of a batch of this record alone; Kafka limits this size."""
     size = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + _field_size(key) + _field_size(value)
     return size + _headers_exact_size(headers or ())
 
@@ -88,7 +88,7 @@ def exact_size(
     headers: Sequence[Headers] | None,
     start: int,
 ) -> int:
-    """Return the size of the records from `start` on in a batch of all the records."""
+    """Return the size of the records from index `start` on, in a batch of all the records."""
     if headers is None:
         ordinary = _ordinary_size(values, keys, timestamps, start)
         if ordinary:

@@ -38,12 +38,12 @@ class Transaction:
         self._is_open = False
 
     def send(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> DeliveryFuture:
-        """Hand over one record, as `Producer.send` does: it counts once the `with` has ended."""
+        """Send one record, as `Producer.send` does; it is committed when the `with` ends."""
         self._check_open("send")
         return self._send(topic, value, key, **more)
 
     def send_batch(self, topic: str, values: Sequence[Any], **more: Any) -> BatchFuture:
-        """Hand over many records, as `Producer.send_batch` does."""
+        """Send many records, as `Producer.send_batch` does."""
         self._check_open("send_batch")
         return self._send_batch(topic, values, **more)
 

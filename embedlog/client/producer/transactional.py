@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class Transactional:
-    """Needs a transactional.id. The attribute `remedy` of an error says what to do:
+    """The transaction calls of `Producer`; they need a transactional.id.
+
+    The attribute `remedy` of an error says what to do:
 
     "abort"   the transaction cannot be committed: abort it, and begin again
     "close"   the producer can do no more, as when another producer with its id has begun

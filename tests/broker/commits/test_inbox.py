@@ -16,7 +16,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, DirectoryLocked, StorageFailed, TimedOut
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.exchange import ALREADY_DONE, DONE, Answer
 from embedlog.storage.staging.manifest import Manifest

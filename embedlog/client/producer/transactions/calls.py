@@ -1,4 +1,4 @@
-"""The calls about transactions: each changes the state in the sender's turn, then waits."""
+"""The calls about transactions: each changes the state between two passes, then waits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TransactionCalls:
     def begin(self) -> None:
         began_us = self._clock.monotonic_us()
         if self._accumulator.incomplete:
-            self._driver.run()  # records of a thread that sent too late for the last transaction
+            self._driver.run()  # fails records that were sent too late for the last transaction
         self._in_turn(self._manager.begin)
         self._count("begin", began_us)
 
@@ -119,7 +119,7 @@ class TransactionCalls:
             raise manager.status.wrong_state(call)
 
     def saw(self, batch: ProducerBatch) -> None:
-        """Take a record that was handed over: it may have been refused before it was in a batch."""
+        """Fail the transaction if a record just sent was refused before it came into a batch."""
         error = None if batch.outcome is None else batch.outcome.first_error()
         if error is not None:
             self._in_turn(lambda: self._refused(error))

@@ -52,7 +52,7 @@ class Coordinators:
 
     @property
     def raises_epochs(self) -> bool:
-        """True if a producer with an id gets a new epoch for it (KIP-360)."""
+        """True if InitProducerId can raise the epoch of an existing producer id (KIP-360)."""
         served = self._served or {}
         return served.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= _EPOCHS_SINCE
 

@@ -33,7 +33,7 @@ class Verdict:
 
 
 UNANSWERED = frozenset((ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT))
-"""Nobody knows whether the request has arrived, or still will."""
+"""Errors after which nobody knows whether the request has arrived, or still will."""
 
 _LOST_COORDINATOR = UNANSWERED | {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 
@@ -68,7 +68,7 @@ FENCED = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 """A request's error when there is a newer epoch of this producer."""
 
 FORGOTTEN = frozenset((ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
-"""The coordinator does not know this producer any more: it needs a new id."""
+"""Errors which mean that the coordinator has forgotten this producer, which needs a new id."""
 
 
 def verdict(api_key: int, error: KafkaError) -> str:

@@ -37,7 +37,7 @@ _EPOCH_MAX = 32_767
 
 
 class IdempotentSequences(Sequences):
-    """The numbers of a producer that gets its id from any broker, and raises its epoch itself."""
+    """Sequences of a producer that gets its id from any broker, and raises its own epoch."""
 
     has_duties = is_due = False
     doom = None
@@ -122,7 +122,10 @@ class IdempotentSequences(Sequences):
             self._to_restart.add(key)
 
     def _resolve(self) -> None:
-        """Settle partitions whose unanswered batches were given up, once all have outcomes."""
+        """Decide about unresolved partitions, once all their batches have outcomes.
+
+        A gap between the sent and the acknowledged numbers requires a new epoch.
+        """
         for key in list(self._unresolved):
             sequences = self._partitions[key]
             if sequences.unresolved_end < 0:

@@ -47,7 +47,7 @@ _S = TransactionState
 class TransactionManager:
     """The transactions of one producer. No method waits, none is thread-safe.
 
-    Other threads make these calls in the sender's turn.
+    Other threads make these calls only while the sender makes no pass.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TransactionManager:
         """Refuse a call after an error, or while an earlier call has to be repeated.
 
         Raises:
-            IllegalState: the earlier call timed out. Or the error.
+            IllegalState: an earlier call timed out. After an error: that error.
         """
         result = self._result
         if result is not None and not result.is_told:
@@ -118,7 +118,7 @@ class TransactionManager:
         return result
 
     def prepare(self) -> PreparedTransaction:
-        """Admit no more records: only the end is to come, from this producer or another."""
+        """Admit no more records: only a commit or abort may follow, here or in another producer."""
         self.check("prepare_transaction")
         if self.status.state != _S.IN_TRANSACTION:
             raise self.status.wrong_state("prepare_transaction")
@@ -154,7 +154,7 @@ class TransactionManager:
     # Inside
 
     def _again(self, call: str) -> CallResult | None:
-        """Return the result of the same call before, if its caller has not seen it."""
+        """Return the result of an earlier, equal call, if its caller has not seen the result."""
         result = self._result
         if result is None or result.is_told or result.call != call:
             return None

@@ -106,7 +106,7 @@ class RequestQueue:
         return before if not before.needs_coordinator else self._next()
 
     def _interrupted(self, request: TransactionRequest) -> None:
-        """Fail: Ctrl-C or a defect left an answer half taken."""
+        """Fail the producer, because Ctrl-C or a defect left an answer half taken."""
         self._sent = self.pending = None
         self._is_taking = False
         error = errors.UnknownServerError(
@@ -137,8 +137,8 @@ class RequestQueue:
             return
         if verdict == Verdict.LOOK_UP and request.needs_coordinator:
             if error.code in UNANSWERED and context.coordinators.raises_epochs:
-                # It may arrive late and end the next transaction: only since version 2 each
-                # transaction has an epoch of its own.
+                # The unanswered request may arrive late and end the next transaction: only since
+                # version 2 each transaction has an epoch of its own.
                 context.status.open.needs_epoch = True
             context.coordinators.lost(request.group)
         request.not_before_ms = now_ms + request.pause_ms(error, context)

@@ -56,7 +56,8 @@ _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _SEVERAL_KEYS_SINCE = 4
 _NEWEST = 32_767
 _FIRST_PAUSE_MS = 20
-"""Until partitions are added again: the last transaction's markers take this long."""
+"""The pause before a transaction's first partitions are added again: the markers of the last
+transaction take this long."""
 
 
 class CallResult:
@@ -70,7 +71,8 @@ class CallResult:
         self.is_done = False
         self.error: Exception | None = None
         self.is_told = False
-        """True if the caller has seen the outcome; until then, it is the same call's outcome."""
+        """True if the caller has seen the outcome. Until then, a repeated call waits for this
+        result."""
 
     def succeed(self) -> None:
         self.is_done = True
@@ -114,7 +116,7 @@ class TransactionContext:
         return self.coordinators.version(kind, node_id, is_v2=self.status.open.is_v2)
 
     def set_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Go on with this id and epoch: partitions count from 0."""
+        """Go on with a new id or epoch, under which the partitions count from 0."""
         sequences = self.sequences
         if sequences.producer_id >= 0:
             sequences.epoch_bump_count += 1
@@ -129,7 +131,8 @@ class TransactionRequest:
     priority = 2
     needs_coordinator = True
     group: str | None = None
-    """The group to whose coordinator it goes; None: to the coordinator of the transactions."""
+    """The group whose coordinator gets the request; None for the coordinator of the
+    transactions."""
 
     def __init__(self, result: CallResult | None = None) -> None:
         self.result = result
@@ -140,7 +143,7 @@ class TransactionRequest:
         raise AssertionError(self)
 
     def send(self, context: TransactionContext) -> Pending[Any]:
-        """Send it. Requires: its coordinator is known, if it needs one."""
+        """Send the request. Requires: its coordinator is known, if it needs one."""
         node_id = context.coordinators.node(self.group)
         assert node_id is not None, self
         message = self.message(context)
@@ -194,7 +197,7 @@ class FindCoordinator(TransactionRequest):
 
     def verdict(self, error: KafkaError) -> str:
         if error.code == ErrorCode.UNSUPPORTED_VERSION and not self._is_old:
-            self._is_old = True  # the broker has sent its versions only now
+            self._is_old = True  # this answer is the first sign that the broker is old
             return Verdict.RETRY
         return super().verdict(error)
 
@@ -269,7 +272,7 @@ class InitProducerId(TransactionRequest):
 
 
 class AddPartitions(TransactionRequest):
-    """Adds partitions to the transaction before the first batch goes there."""
+    """Adds partitions to the transaction before the first batch is sent to them."""
 
     api_key = ApiKey.ADD_PARTITIONS_TO_TXN
 
@@ -319,7 +322,7 @@ class AddPartitions(TransactionRequest):
 
 
 class AddOffsets(TransactionRequest):
-    """Adds the offsets of a group to the transaction; then they are committed."""
+    """Adds the offsets of a group to the transaction; `CommitOffsets` then stores them."""
 
     api_key = ApiKey.ADD_OFFSETS_TO_TXN
 

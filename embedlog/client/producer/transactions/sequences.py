@@ -31,7 +31,7 @@ class PartitionSequences:
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.in_flight: list[ProducerBatch] = []
-        """Sent at least once; on the wire, or queued to be sent again."""
+        """Batches sent at least once: on the wire, or queued to be sent again."""
         self.restart(producer_id, producer_epoch)
 
     def restart(self, producer_id: int, producer_epoch: int) -> None:
@@ -57,7 +57,7 @@ class PartitionSequences:
 
     @property
     def has_room(self) -> bool:
-        """True if the broker recognizes the oldest open batch even after one more."""
+        """True if the broker still recognizes the oldest open batch after one more batch."""
         oldest = self.in_flight[0]
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
@@ -86,7 +86,7 @@ class Sequences:
 
     @property
     def has_duties(self) -> bool:
-        """True if there are requests to make besides those with records."""
+        """True if there are requests to make besides produce requests."""
         return False
 
     @property
@@ -128,7 +128,7 @@ class Sequences:
         raise AssertionError(self)
 
     def number(self, batch: ProducerBatch) -> None:
-        """Number a drained batch, unless an earlier attempt has."""
+        """Number a drained batch, unless an earlier attempt has done so."""
         batch.is_on_wire = True
         if batch.base_sequence >= 0:
             return
@@ -144,7 +144,6 @@ class Sequences:
         sequences.in_flight.append(batch)
 
     def acknowledged(self, batch: ProducerBatch) -> None:
-        """Note that the broker has the batch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return
@@ -158,7 +157,7 @@ class Sequences:
             sequences.last_acked = last
 
     def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Number the parts of a batch that is sent in parts."""
+        """Divide the numbers of a split batch among its parts."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return
@@ -187,7 +186,7 @@ class Sequences:
 
     @property
     def _is_first_checked(self) -> bool:
-        """True if a broker refuses a first number other than 0 of a new producer or epoch."""
+        """True if a broker refuses a new producer or epoch whose first number is not 0."""
         return False
 
 

@@ -63,7 +63,7 @@ VALID_PREVIOUS = {
 """By state, the states that it may follow. Nothing leaves `FATAL_ERROR`."""
 
 SENDS = frozenset((_S.IN_TRANSACTION, _S.COMMITTING))
-"""The states in which batches may be sent, also again."""
+"""The states in which batches may be sent or resent."""
 
 CLOSED = frozenset((_S.UNINITIALIZED, _S.INITIALIZING, _S.READY))
 """The states without a transaction that a record could belong to."""
@@ -84,13 +84,13 @@ _NOTES = {
 
 
 class OpenTransaction:
-    """One transaction, from its begin to its end."""
+    """The state of one transaction, from its begin to its end."""
 
     def __init__(self, *, is_v2: bool) -> None:
         self.is_v2 = is_v2
-        """True if brokers add the written partitions to it by themselves."""
+        """True if brokers themselves add the written partitions to the transaction."""
         self.is_started = False
-        """True if the coordinator may know of it."""
+        """True if the coordinator may know of the transaction."""
         self.is_ending = False
         """True if its end was sent, so that nothing can be added any more."""
         self.needs_epoch = False
@@ -99,12 +99,12 @@ class OpenTransaction:
         self.new_partitions: set[tuple[str, int]] = set()
         """The partitions to add to it."""
         self.pending_partitions: set[tuple[str, int]] = set()
-        """The partitions of requests under way."""
+        """Partitions whose request to add them was made."""
         self.prepared: PreparedTransaction | None = None
 
 
 class TransactionStatus:
-    """The status of one producer; changed only in its sender's turn, also by the user's calls."""
+    """The status of one producer. Only the thread that has the sender's turn may change it."""
 
     def __init__(self, settings: Settings) -> None:
         self.transactional_id: str = settings["transactional.id"]
@@ -113,11 +113,12 @@ class TransactionStatus:
         self.open = OpenTransaction(is_v2=False)
         """The transaction; between two transactions an empty one."""
         self.error: Exception | None = None
-        """The reason why it can only be aborted, or the producer be closed."""
+        """The error after which the transaction can only be aborted, or the producer only
+        closed."""
         self.doom: Exception | None = None
         """The error for unsent records once the transaction cannot commit; None before that."""
         self.tell_open: Callable[[bool], None] | None = None
-        """Called at each change of the state with whether records may be sent."""
+        """Called at each change of the state, with True if records may be sent."""
 
     def transition_to(self, state: str) -> None:
         """Enter `state`. No other code assigns it."""
@@ -140,13 +141,13 @@ class TransactionStatus:
         self.open = OpenTransaction(is_v2=self.open.is_v2)
 
     def record_failed(self, error: Exception) -> None:
-        """Note that a record of the transaction failed."""
+        """Note that a record failed; this ends the transaction or the producer."""
         is_fatal = is_fatal_to_produce(error)
         if is_fatal or self.state in SENDS:
             self.refused(error, is_fatal=is_fatal)
 
     def refused(self, error: Exception, *, is_fatal: bool) -> Exception:
-        """End the transaction or the producer because of `error`; return the caller's error."""
+        """End the transaction, or the producer, with `error`; return the error for the caller."""
         if self.state == _S.FATAL_ERROR:
             assert self.error is not None, self
             return self.error
@@ -158,7 +159,7 @@ class TransactionStatus:
         elif self.state in VALID_PREVIOUS[_S.ABORTABLE_ERROR]:
             self.transition_to(_S.ABORTABLE_ERROR)
         else:
-            return told  # it is being aborted, or was
+            return told  # the transaction is being aborted, or was
         self.error = self.doom = told
         self.open.new_partitions.clear()
         return told
@@ -185,5 +186,5 @@ class TransactionStatus:
 
 
 def again(error: Exception) -> Exception:
-    """Return a copy of the error for one more caller, whose traceback it gets."""
+    """Return a copy of the error, for a caller whose traceback the copy gets."""
     return copy(error)

@@ -58,9 +58,9 @@ class TransactionalSequences(Sequences):
     def doom(self) -> Exception | None:
         """The error for unsent records once the transaction cannot commit; None before that.
 
-        After an error, or in an abort, no reader will see them, wherever they are, and the next
-        transaction has another epoch. After the end of a transaction was sent, such records can
-        only be from a thread that sent at that moment: they are not part of it, and must not become
+        After an error or an abort, no reader would see more records, and the next transaction has
+        another epoch. If records are still unsent when the end of the transaction has been sent, a
+        thread sent them at that moment. They are not part of the transaction, and must not become
         part of the next.
         """
         status = self._status
@@ -69,7 +69,7 @@ class TransactionalSequences(Sequences):
         return status.doom
 
     def produce_version(self, node_id: int) -> int | None:
-        """Return the version of produce requests; None for the newest, as version 2 wants it."""
+        """Return the version of produce requests; None, the newest, with transaction.version 2."""
         if self._status.open.is_v2:
             return None
         return self._coordinators.version(ProduceRequest, node_id, is_v2=False)
@@ -110,7 +110,7 @@ class TransactionalSequences(Sequences):
         return self._status.open.is_v2
 
     def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
-        """Fail the transaction with the batch."""
+        """Note that the batch failed, and fail its transaction."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is not None and batch in sequences.in_flight:
             sequences.in_flight.remove(batch)
