@@ -34,7 +34,7 @@ class MetadataPauses:
 
     @property
     def has_failed(self) -> bool:
-        """True if the last request got no answer, or one that lacked a wanted topic or leader."""
+        """True if the last request got no answer, or one without a wanted topic or leader."""
         return self._failures > 0
 
     def age_ms(self, now_ms: int) -> int:

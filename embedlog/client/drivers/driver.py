@@ -112,4 +112,3 @@ class Driver:
 
 
 _drivers: dict[int, ref[Driver]] = {}
-"""Every driver of this process, by id."""

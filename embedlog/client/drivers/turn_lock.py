@@ -50,7 +50,6 @@ class TurnLock:
             raise
 
     def run(self, action: Callable[[], None], hurry: Callable[[], None]) -> None:
-        """Run `action` in a turn of this thread."""
         self.acquire(hurry)
         try:
             action()

@@ -3,7 +3,7 @@
 Records join the last batch of their partition's queue while it is open and has room; the sender
 takes batches from the front. A batch is due when it is closed (full, asked for, or followed by
 another batch), when it has waited linger.ms, or when memory is short. After a failed attempt it is
-due when its back-off is over, or when the partition has another leader than the one that failed
+due when its back-off is over, or when the partition has a leader other than the failed one
 (KIP-951).
 
 buffer.memory limits the bytes that wait: see `BufferPool`.
@@ -445,7 +445,6 @@ class MemoryWait:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.waited_ns = 0
-        """Waiting time of all threads together."""
         self.exhausted_count = 0
         """Waits that ended without free memory."""
 

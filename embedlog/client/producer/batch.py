@@ -261,8 +261,8 @@ class ProducerBatch:
     is_on_wire = False
     """True if it was sent and its outcome is unknown."""
     may_be_written = False
-    """True if an attempt ended without an answer, or with one that leaves open whether the records
-    are in the log."""
+    """True if an attempt ended without an answer, or with an answer that leaves open whether the
+    records are in the log."""
     last_error: Exception | None = None
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
     """None until it is known."""
@@ -480,7 +480,6 @@ class ProducerBatch:
             self.on_done(self)
 
     def part_is_done(self, _part: ProducerBatch) -> None:
-        """Finish once all parts are done."""
         if isinstance(self.outcome, InParts) and all(part.is_done for part in self.outcome.parts):
             self.finish()
 

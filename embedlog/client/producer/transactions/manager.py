@@ -104,7 +104,6 @@ class TransactionManager:
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
     ) -> CallResult:
-        """Begin to add offsets of a group to the transaction."""
         call = "send_offsets_to_transaction"
         self.check(call)
         if self.status.state != _S.IN_TRANSACTION:
