@@ -7,7 +7,7 @@ import sys
 from embedlog.cli import internal_topics
 from embedlog.cli.directory import data_directory, is_chosen, other_directories
 from embedlog.cli.exit_status import EXIT_DAMAGED
-from embedlog.cli.progress import progress
+from embedlog.cli.progress import bar
 from embedlog.errors import CorruptRecord, EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.storage.foreign.log import ForeignLog
@@ -33,7 +33,14 @@ def run(path: str, topic: str | None, partition: int | None) -> int:
     count = 0
     sizing = DirectoryCheck(files, directory, lambda size: None, chosen)
     total = sizing.size()
-    with progress("verify", total) as advance:
+    done = 0
+    with bar("verify", of_bytes=True) as show:
+
+        def advance(size: int) -> None:
+            nonlocal done
+            done += size
+            show(done, total)
+
         verification = DirectoryCheck(files, directory, advance, chosen)
         for finding in verification.findings():
             _tell(finding)

@@ -5,7 +5,7 @@ What other packages use of it:
     brokers     `data_directories`, `directory.log_manager`, `log.log.Log`, `log_config`,
                 `log.retention.free_below`, `log_values`, `degradation`, `events`, `watched_files`,
                 `validation.origin`, `validation.record_set`, `producers.entry`, `relocation`,
-                `directory.data_directory`, `directory.meta_properties`, `state_files.log_dirs`
+                `directory.preparation`, `directory.meta_properties`, `state_files.log_dirs`
     followers   `replica.append`, `replica.truncation`
     replaying   `log.checked_read`
     commits     `staging.exchange`, `.adopter`, `.replacer`, `.manifest`, `state_files.commit_file`
@@ -18,8 +18,9 @@ What other packages use of it:
                 `state_files.clean_shutdown`, `.log_dirs`, `foreign`
     everybody   `paths`, `directory.data_path`
 
-Nothing in here knows the protocol's messages: from `wire` it imports `wire.records` alone. Errors,
-unless a docstring says otherwise: OSError if the disk refuses, but KafkaStorageError from a `Log`,
-which is then as it was before, or poisoned; CorruptRecord for damaged files; RecordsError for
-records that cannot be read.
+Nothing in here knows the protocol's messages: from `wire` it imports only `wire.records`.
+
+Unless a docstring says otherwise, these errors are raised: OSError if the disk refuses, but
+KafkaStorageError by a `Log`, which is then unchanged or poisoned; CorruptRecord for damaged files;
+RecordsError for records that cannot be read.
 """

@@ -27,7 +27,7 @@ class BatchInfo(tuple[int, int, int, int, int, int]):
 
 
 def walk(view: memoryview, position: int, end: int, path: str) -> Iterator[BatchInfo]:
-    """Yield what the headers in `view[position:end]` say, batch by batch.
+    """Yield the facts of each batch in `view[position:end]`, read from its header.
 
     Checksums are not compared. Batches of magic 0 and 1 are read as well; their leader epoch is -1.
 
@@ -51,9 +51,9 @@ def walk(view: memoryview, position: int, end: int, path: str) -> Iterator[Batch
 
 
 def locate(view: memoryview, position: int, end: int, offset: int, path: str) -> int:
-    """Return the position of the first batch that ends at or after `offset`, `end` without one.
+    """Return the position of the first batch that ends at or after `offset`.
 
-    The batch at `position` begins at or before `offset`.
+    Return `end` if there is none. Requires: a batch begins at `position`, at or before `offset`.
     """
     unpack = _EXTENT.unpack_from
     while position < end:

@@ -1,9 +1,11 @@
-"""The data directories of one broker (Kafka's log.dirs, JBOD), and through them every log of it.
+"""All data directories of one broker (Kafka's log.dirs, JBOD), and through them all its logs.
 
-Each has an owner of its own, a `LogManager`; most brokers have one. The first holds the metadata
-log and the coordinators' files. A log lies in one directory: a new one in the directory with the
-fewest logs. A directory that fails, or that is missing when the broker is opened, is offline: its
-logs are neither served nor created again in another one.
+Most brokers have one directory; each directory has a `LogManager`. The first directory holds the
+metadata log and the coordinators' files. A log lies in one directory; a new log is made in the
+directory with the fewest logs. A directory that fails, or that is missing when the broker is
+opened, is offline: its logs are neither served nor created again in another directory.
+
+The package `directory` handles a single data directory.
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ if TYPE_CHECKING:
         """Tells the controller where logs lie."""
 
         def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
-            """Note the directory of a partition's log; `report` follows."""
+            """Note the directory of a partition's log, for the next `report`."""
 
         def report(self) -> None:
-            """Tell the controller the new places."""
+            """Send the noted directories to the controller."""
 
         def close(self) -> None:
-            """Stop telling."""
+            """Stop reporting."""
 
 
 PREFERRED_COUNT_MAX = 10_000
-"""The oldest preferences beyond these are forgotten: clients may name even missing topics."""
+"""At most this many preferences are kept, the newest: clients may name topics that do not exist."""
 
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 
@@ -77,7 +79,7 @@ class PreferredDirectories:
         self._paths: dict[TopicPartition, str] = {}
 
     def note(self, topic_partition: TopicPartition, path: str) -> None:
-        """Let the partition's log be made in the directory at `path`, if it is ever made."""
+        """Prefer the directory at `path` when the partition's log is created."""
         with self._lock:
             self._paths.pop(topic_partition, None)
             self._paths[topic_partition] = path
@@ -96,24 +98,24 @@ class DataDirectories:
     def __init__(
         self, managers: Sequence[LogManager], offline: Sequence[OfflineDirectory] = ()
     ) -> None:
-        """Take them over, the first one first."""
+        """`managers` own the working directories; the first manager owns the first directory."""
         self._lock = ranked_rlock(Rank.DATA_DIRECTORIES)
         self.managers = tuple(managers)
-        """The owners of the working directories. Replaced as a whole when one fails."""
+        """The managers of the working directories; a new tuple replaces it when one fails."""
         self.first = managers[0]
         self.offline = tuple(offline)
         self.has_one = len(managers) == 1 and not offline
-        """True if there is one, and never was another."""
+        """True if the broker was opened with only one directory."""
         self.keeper: Keeper | None = None
         """Tells the controller where logs lie; None if it need not know."""
         self.cordoned: Callable[[], Collection[str]] = tuple
-        """The setting cordoned.log.dirs (KIP-1066)."""
+        """Returns the setting cordoned.log.dirs: directories that get no new logs (KIP-1066)."""
         self.relocations: Relocations | None = None
-        """Moves logs from one to another; None if there is only one."""
+        """Moves logs between the directories; None if there is only one directory."""
         self.preferred: PreferredDirectories | None = None
-        """The preferred directories of new logs; None if there is no choice."""
+        """The preferred directories of new logs; None if there is only one directory."""
         self.tasks: LogTasks | DirectoryTasks = self.first.tasks
-        """The background work, as if there were one directory."""
+        """The background work of all directories."""
         if len(managers) > 1:
             self.tasks = DirectoryTasks(self)
             self.preferred = PreferredDirectories()
@@ -126,11 +128,11 @@ class DataDirectories:
 
     @property
     def was_clean(self) -> bool:
-        """Whether each of them was closed cleanly before, or is new."""
+        """Whether each directory was closed cleanly before, or is new."""
         return all(manager.directory.clean for manager in self.managers)
 
     def end_recovery(self) -> None:
-        """Note that every used log was loaded since the directories were taken."""
+        """Record that recovery is complete: every log in use has been loaded."""
         for manager in self.managers:
             manager.directory.end_recovery()
 
@@ -149,14 +151,18 @@ class DataDirectories:
         return _has_failed(holder)
 
     def report(self) -> None:
-        """Tell the controller of new logs. Requires: no lock of a later rank than its own."""
+        """Report the directories of new logs to the controller.
+
+        Requires: the caller holds no lock that ranks after the keeper's.
+        """
         if self.keeper is not None:
             self.keeper.report()
 
     def take_offline(self, path: str, reason: str, since_ms: int) -> LogManager | None:
-        """Stop using a failed directory; return its manager, None if that was done before.
+        """Stop using a failed directory; return its manager, or None if it is offline already.
 
-        Its logs refuse writes from now on, and `get` finds none of them. The first directory stays.
+        Its logs refuse writes from now on, and `get` finds none of them. The first directory is
+        never taken offline: for it, return None.
         """
         with self._lock:
             failed = next((each for each in self.managers if each.directory.path == path), None)
@@ -169,7 +175,7 @@ class DataDirectories:
                 since_ms=since_ms,
                 logs=failed.partitions(),
             )
-            # In this order: a concurrent `get_or_create` must not create a log again.
+            # First `offline`, then `managers`: no concurrent call may find a log in neither.
             self.offline = (*self.offline, gone)
             self.managers = tuple(each for each in self.managers if each is not failed)
         events.error("%s is offline with %d logs: %s", path, len(gone.logs), reason)
@@ -179,7 +185,7 @@ class DataDirectories:
     # Logs
 
     def holder(self, topic_partition: TopicPartition) -> LogManager | None:
-        """Return the owner of the directory that holds a partition's log; None without one."""
+        """Return the manager whose directory holds a partition's log, or None."""
         for manager in self.managers:
             if manager.has(topic_partition):
                 return manager
@@ -197,7 +203,7 @@ class DataDirectories:
     def get(self, topic_partition: TopicPartition) -> Log | None:
         if self.has_one:
             return self.first.get(topic_partition)
-        with self._lock:  # it may be about to move
+        with self._lock:  # the log may be about to move
             manager = self.holder(topic_partition)
             return None if manager is None else manager.get(topic_partition)
 
@@ -210,10 +216,11 @@ class DataDirectories:
         directory_id: bytes | None = None,
         is_new: bool = True,
     ) -> Log:
-        """Return the log of a partition, made if there is none: see `LogManager.get_or_create`.
+        """Return the log of a partition; create it if there is none.
 
-        `directory_id` is its known directory, None if unknown. If it is not `is_new` it was made
-        before: if it is not found, and a directory is offline, it lies there.
+        `config` and `topic_id` are as for `LogManager.get_or_create`. `directory_id` is the
+        directory where the log is known to lie, None if unknown. A log that is not `is_new` exists
+        somewhere: if no working directory has it and one is offline, it must be in that one.
 
         Raises:
             InconsistentTopicId: the log belongs to another topic of that name.
@@ -226,7 +233,7 @@ class DataDirectories:
                 self.configure(topic_partition[0], config)
             manager = self.holder(topic_partition)
             if manager is not None and directory_id not in (None, *self.ids):
-                # Another directory's log is older, or a copy of an unfinished move.
+                # The log found here is older than the known one, or a copy of an unfinished move.
                 raise _lies_offline(topic_partition, directory_id, self.offline)
             if manager is None:
                 is_known = directory_id in (None, *self.ids) and not self.is_offline(
@@ -246,7 +253,7 @@ class DataDirectories:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files: see `LogManager.delete`."""
-        with self._lock:  # it may be about to move
+        with self._lock:  # the log may be about to move
             for manager in self.managers:
                 manager.delete(topic_partition)
         for gone in self.offline:
@@ -255,9 +262,9 @@ class DataDirectories:
     def hand_over(
         self, log: Log, former: LogManager, manager: LogManager, bring: Callable[[], None]
     ) -> bool:
-        """Give a log to the owner of another directory; `report` follows.
+        """Give a log to the manager of another directory, as `LogManager.hand_over` does.
 
-        See `LogManager.hand_over`.
+        The caller must then call `report`.
         """
         with self._lock:
             is_gone = former.hand_over(log, manager, bring)
@@ -268,22 +275,22 @@ class DataDirectories:
     # All of them
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Store the addresses for processes that find a directory locked."""
+        """Store the broker's addresses, for processes that find a directory locked."""
         for manager in self.managers:
             manager.note_addresses(addresses)
 
     def close(self) -> None:
-        """Close every log, and mark each directory as clean if its logs are."""
+        """Close every log; mark each directory as clean if all its logs were closed cleanly."""
         self._on_each(lambda manager: manager.close())
 
     def abandon(self, *, loses_unsynced: bool = False) -> None:
-        """End like a killed process: see `LogManager.abandon`."""
+        """Stop like a killed process; see `LogManager.abandon`."""
         self._on_each(lambda manager: manager.abandon(loses_unsynced=loses_unsynced))
 
     def _on_each(self, work: Callable[[LogManager], None]) -> None:
-        """Do some work on each, even after an error; raise the first one.
+        """Call `work` for each manager, even after an error; then raise the first error.
 
-        A manager whose disk has failed meanwhile is offline: its error is only logged.
+        If the disk of a manager has failed, its directory is offline: its error is only logged.
         """
         refusal: Exception | None = None
         for manager in self.managers:
@@ -299,14 +306,17 @@ class DataDirectories:
 
 
 class DirectoryTasks:
-    """The background work of several directories. Each one's `LogTasks` is a duty of its own."""
+    """The background work of several directories, with the methods of `LogTasks`.
+
+    The scheduler runs each directory's `LogTasks` by itself.
+    """
 
     def __init__(self, directories: DataDirectories) -> None:
         self._directories = directories
 
     @property
     def is_resting(self) -> bool:
-        """True if a change would go unnoticed until `stir` is called."""
+        """True if some work will not notice a change until `stir` is called."""
         return any(manager.tasks.is_resting for manager in self._directories.managers)
 
     def stir(self) -> None:
@@ -330,7 +340,10 @@ class DirectoryTasks:
 def _for_new(
     directories: DataDirectories, topic_partition: TopicPartition, directory_id: bytes | None
 ) -> LogManager:
-    """Return where to make a log: in its known or preferred directory, or in the emptiest."""
+    """Return the manager that creates a log: of its known directory, else of its preferred one.
+
+    If neither works, the directory with the fewest logs gets it, a cordoned one only if all are.
+    """
     preferred, managers = directories.preferred, directories.managers
     path = None if preferred is None else preferred.take(topic_partition)
     for manager in managers:
@@ -344,8 +357,9 @@ def _for_new(
 
 
 def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
-    """Remove logs of deleted topics whose names exist again, and whose directory was away.
+    """Remove one of two logs of a partition if it belongs to a deleted topic.
 
+    That happens if a topic is deleted and created again while one of its directories is missing.
     `topic_ids` are the ids of the existing topics.
 
     Raises:
@@ -399,5 +413,5 @@ def _lies_offline(
 
 
 def _log_count(manager: LogManager) -> int:
-    """Count like Kafka: without the metadata log."""
+    """Return the number of a directory's logs, as Kafka counts: without the metadata log."""
     return manager.log_count - manager.has(_METADATA)

@@ -1,4 +1,4 @@
-"""A value for people to read: a part of the cluster does not work, and the rest goes on."""
+"""A value that tells people which part of the cluster does not work, while the rest goes on."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def _field(slot: int) -> Any:
 
 
 class Degradation(tuple[str, str, int, str]):
-    """`kind` is a constant of this module, `subject` a partition, directory or duty.
+    """One degradation. `kind` is a constant of this module.
 
+    `subject` is a partition, a data directory or a duty.
     `since_ms` is wall time, -1 if unknown; `reason` is a sentence.
     """
 

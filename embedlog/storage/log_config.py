@@ -17,10 +17,12 @@ NO_LIMIT = 2**63 - 1
 """Kafka's Long.MAX_VALUE: a time or count that is never reached."""
 
 _PLAIN_RECORD_SIZE = 10
-"""Least size of a record, with a byte of value and a header or a key."""
+"""Size of the smallest plain record with a value of one byte and a header or a key. From it follows
+how many records or headers fit in a batch."""
 
 DURABILITIES = ("memory", "os", "fsync")
-"""What an acknowledged record survives: nothing, the end of this process, a loss of power."""
+"""An acknowledged record survives nothing, the end of this process, or a loss of power, in this
+order."""
 
 
 class _Settings:
@@ -67,12 +69,13 @@ DEFAULTS: dict[str, object] = {name: getattr(_Settings, name) for name in _Setti
 class LogConfig(_Settings):
     """The settings of a log. Immutable by convention: a change of configuration makes a new object.
 
-    Derived: `compact` and `delete` are the policies that `cleanup_policy` lists. With
-    `log_append_time` the broker's clock stamps the records. With `keeps_plain` a plain batch is
-    stored as it was sent. `batch_size_max` is the largest batch that both limits allow,
-    `compressed_count_max` the most records in a compressed batch, `header_count_max` the most
-    headers in any batch. A segment takes appends for `segment_age_ms` at most: compaction leaves
-    the last segment alone, so max.compaction.lag.ms bounds it as well.
+    These attributes are derived from the settings. `compact` and `delete` are the policies that
+    `cleanup_policy` lists. With `log_append_time` the broker's clock stamps the records. With
+    `keeps_plain` a plain batch is stored as it was sent. `batch_size_max` is the smaller of
+    max.message.bytes and segment.bytes, `compressed_count_max` the most records in a compressed
+    batch, `header_count_max` the most headers in any batch. A segment takes appends for
+    `segment_age_ms` at most; on a compacted topic max.compaction.lag.ms bounds this as well,
+    because compaction leaves the last segment alone.
     """
 
     __slots__ = (
@@ -98,7 +101,7 @@ class LogConfig(_Settings):
         segment_age_ms: int
 
     def __init__(self, **values: object) -> None:
-        """Take the settings by keyword, defaults for the others.
+        """Make the settings from keywords; a setting that is not given has its default.
 
         Raises:
             ConfigError: a setting is unknown, or the durability does not exist.

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from embedlog.runtime import Clock
 
 HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
-"""Something ran short: the call did nothing and may be repeated."""
+"""Errors of a call that lacked space, descriptors or memory: it did nothing and may be repeated."""
 
 
 class LogHealth:
-    """The health of one log. Any thread may read and report it; a `failure` stays for good.
+    """The health of one log. Any thread may read it and report errors; `failure` is never reset.
 
     After a failed sync or an I/O error a log is poisoned: it refuses writes for good and goes on
     answering reads. A full disk poisons nothing.
@@ -42,7 +42,7 @@ class LogHealth:
         self.failed_since_ms = -1
         """Wall time of the failure."""
         self.damage: tuple[int, CorruptRecord] | None = None
-        """The wall time when a reader found rot, and the rot."""
+        """(wall time, error) of the last rot that a reader found in published records, or None."""
         self.disk_error: OSError | None = None
         """The last error of a write; later writes may have succeeded."""
         self._tell_from_ms = 0
@@ -57,17 +57,20 @@ class LogHealth:
             raise self._refusal()
 
     def check_rot(self) -> None:
-        """Raise the rot that ends the log: a reader must neither wait there nor start over."""
+        """Raise CorruptRecord if the log ends where rot begins.
+
+        A reader at that end must neither wait for records nor start over.
+        """
         if isinstance(self.failure, CorruptRecord):
             raise self.failure
 
     def retire(self, reason: BaseException) -> None:
-        """Refuse writes from now on: nothing has failed, but the log was closed."""
+        """Refuse writes from now on because the log was closed or deleted: nothing has failed."""
         if self.failure is None:
             self.failure = reason
 
     def refuse(self, failure: BaseException) -> None:
-        """Refuse writes from now on: the log cannot be appended to."""
+        """Refuse writes from now on because of `failure`, without logging it."""
         self.failure, self.failed_since_ms = failure, self._clock.wall_ms()
 
     def poison(self, error: Exception) -> errors.KafkaError:
@@ -80,7 +83,10 @@ class LogHealth:
         return self._refusal()
 
     def refused(self, error: OSError) -> errors.KafkaError:
-        """Return the error to raise for a failed file call; unless harmless, it poisons the log."""
+        """Return the error to raise for a failed file call.
+
+        Poison the log unless the error is one of HARMLESS_ERRORS.
+        """
         self.disk_error = error
         if error.errno not in HARMLESS_ERRORS:
             return self.poison(error)

@@ -1,4 +1,4 @@
-"""What appends and reads return: values without behaviour."""
+"""The results of appends and reads: values without behaviour."""
 
 from __future__ import annotations
 

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
 
 
 OPEN_FILES_MAX = 256
-"""The limit. A quarter of the process's descriptors is another one: the rest is the host's."""
+"""At most this many files are open, and at most a quarter of the process's descriptors. The other
+descriptors are for the host program."""
 
 
 class Openable:
-    """A file that `OpenFiles` opens: base of a segment's file and of a log's published offset."""
+    """A file that `OpenFiles` opens: base class of `SegmentFile` and `PublishedOffset`."""
 
     __slots__ = ("is_gone", "kept", "opened", "path", "used")
 
@@ -22,17 +23,17 @@ class Openable:
         self.path = path
         self.opened: File | None = None
         self.kept: File | None = None
-        """The open file, after its name was given away: see `SegmentFile.part_with`."""
+        """The open file, once another file may have its name: see `SegmentFile.part_with`."""
         self.is_gone = False
         """True once the log is deleted: the name may belong to a new log."""
         self.used = False
 
 
 class OpenFiles:
-    """Opens segments' files, and forgets the files unused longest ("second chance").
+    """Opens segments' files; beyond a limit it forgets those unused longest ("second chance").
 
-    Forgetting only drops the segment's reference: a thread that writes or reads keeps the file open
-    until it is done, so a descriptor never closes under its user.
+    To forget a file only drops the segment's reference to it. A thread that reads or writes the
+    file keeps it open until it is done, so no descriptor closes under its user.
 
     Thread-safe without a lock: each step is one operation of a dictionary.
     """
@@ -72,10 +73,10 @@ class OpenFiles:
         return len(self._segments)
 
     def _open_own(self, segment: Openable, create: bool) -> File:
-        """Open the segment's own file, never a new file of its name.
+        """Open the segment's own file, never another file that has taken its name.
 
-        `SegmentFile.part_with` or `is_gone` comes before a name is given away. So a segment that
-        still has its name after the opening was its owner during the opening.
+        Before another file takes the name, `SegmentFile.part_with` sets `kept`, or a deletion sets
+        `is_gone`. So if neither is set after the opening, the opened file is the segment's.
         """
         if segment.kept is None and not segment.is_gone:
             try:
@@ -91,7 +92,7 @@ class OpenFiles:
         return segment.kept
 
     def _close_some(self) -> bool:
-        """Give half of the descriptors back; return whether there were any."""
+        """Forget half of the open files; return whether there were any."""
         count = (len(self._segments) + 1) // 2
         for segment in list(self._segments)[:count]:
             self.forget(segment)

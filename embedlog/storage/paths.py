@@ -6,11 +6,12 @@ In the data directory:
     .kafka_cleanshutdown          present while the directory is cleanly closed
     .embedlog_unrecovered         present until the recovery after a loss of power is complete
     meta.properties               the node and the cluster that the directory belongs to
-    .embedlog_log_dirs            the other directories of a broker with several
+    .embedlog_log_dirs            the other data directories of the broker, if it has several
     *-checkpoint                  one offset per partition
     *-checkpoint.sealed           the same with a checksum
-    gaps-below-checkpoint.sealed  the offsets below which logs may have gaps, see `gaps`
-    cluster.properties            of several brokers, each in a directory below, alone
+    gaps-below-checkpoint.sealed  the offsets below which logs may have gaps, see `log/gaps.py`
+    cluster.properties            marks the directory of a cluster of several brokers: it holds no
+                                  other file, and one data directory for each broker
     <topic>-<partition>           one log
     <topic>-<partition>.<32 hex>-delete   a log about to be removed
     <topic>-<partition>.<32 hex>-future   the copy of a log that moves here, see `relocation`
@@ -27,8 +28,8 @@ In the directory of a log, %020d being an offset:
     moved-here                    another directory has an older state of the log
     *.cleaned .swap               a segment that compaction writes, see `cleaner.output`
     *.deleted                     a file that no segment needs, removed after a while
-    %020d.%010d.quarantine        bytes that recovery took out of that segment at that position;
-                                  or the segment before a salvage, numbered
+    %020d.%010d.quarantine        bytes that recovery took out of that segment at that position; or
+                                  a copy of the segment before a salvage, numbered from 0
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEALED_LEADER_EPOCHS = LEADER_EPOCHS + SEALED
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 GAPS = "gaps-below-checkpoint"
-"""This checkpoint has no text form."""
+"""The checkpoint of `log/gaps.py`. It has only a sealed form, no text."""
 PARTITION_METADATA = "partition.metadata"
 PUBLISHED_OFFSET = "published-offset"
 COPIED_HERE = "copied-here"
@@ -69,7 +70,8 @@ QUARANTINE = ".quarantine"
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 REWRITTEN = ".rewritten" + CLEANED
-"""Suffix of a maintenance job's output: the cleaner may write the same segment's `.cleaned`."""
+"""Suffix of a segment that a maintenance job writes. It differs from CLEANED, because the cleaner
+may write the same segment at the same time."""
 SWAP = ".swap"
 TEMPORARY = ".tmp"
 
@@ -92,7 +94,7 @@ _UUID_DIGITS = 32
 
 
 def broker_directory(whole: str, node_id: int) -> str:
-    """Return the data directory of one broker in a directory of several."""
+    """Return the data directory of one broker in `whole`, the directory of several brokers."""
     return f"{whole}/broker-{node_id}"
 
 

@@ -1,8 +1,8 @@
-"""The files of one of several data directories: the first error of their disk is the last.
+"""File calls in one of several data directories: after the first error of its disk all are refused.
 
-Kafka's LogDirFailureChannel. A shortage (room, descriptors) is passed on and is no failure; nor is
-an error that says nothing of the disk, such as a missing name. After any other error the directory
-is neither read nor written: every call is refused.
+This is Kafka's LogDirFailureChannel. Some errors do not mean that the disk has failed: a shortage
+of space or descriptors, or a missing name. They are only passed on. After any other error the
+directory is neither read nor written.
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ if TYPE_CHECKING:
 
 _HARMLESS = {*HARMLESS_ERRORS, EAGAIN, EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOTEMPTY, EXDEV}
 _MISSING = (ENOENT, ENOTDIR)
-"""Harmless unless the directory itself is missing, because its disk was unmounted."""
+"""Errors for a missing name: harmless unless the data directory itself is missing, because its disk
+was unmounted."""
 
 
 class WatchedFiles:
-    """An `embedlog.runtime.files.Files` around another, for the directory at `path`."""
+    """An `embedlog.runtime.files.Files` that passes calls to another one and watches their errors.
+
+    `path` is the data directory.
+    """
 
     def __init__(self, files: Files, path: str, on_failure: Callable[[str, OSError], None]) -> None:
-        """`on_failure(path, error)` is called once, with any lock held."""
+        """`on_failure(path, error)` is called once, by a thread that may hold any lock."""
         self._files = files
         self._on_failure = on_failure
         self.path = path
@@ -48,7 +52,7 @@ class WatchedFiles:
         """The error of the disk; None while it works."""
 
     def run(self, call: Callable[..., T], *arguments: object) -> T:
-        """Call the disk, and note its error if there is one."""
+        """Run a file call unless the disk has failed; record its error if the disk fails now."""
         if self.failure is not None:
             raise OSError(EIO, f"{self.path} is offline: {self.failure}")
         try:

@@ -1,4 +1,7 @@
-"""The worker that adopts the manifests of an inbox one by one and answers their committers."""
+"""The worker that commits the manifests in an inbox one by one, and answers their committers.
+
+A manifest lists the staged files of one commit. To adopt it is to append its files to the logs.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ class CommitWorker:
     """Makes commits for the owner of a data directory: a duty for a thread of its own."""
 
     def __init__(self, broker: Broker) -> None:
-        """Read the record of commits.
+        """Read the file that records the last commit.
 
         Raises:
-            CorruptRecord: the record is damaged.
+            CorruptRecord: the file is damaged.
         """
         self._broker = broker
         self._clock = broker.runtime.clock
@@ -43,7 +46,7 @@ class CommitWorker:
         self.is_closed = False
 
     def resume(self) -> None:
-        """Finish a commit that a crash cut short: see `Adopter.resume`."""
+        """Finish a commit that a crash has interrupted: see `Adopter.resume`."""
         self._adopter.resume()
 
     def run_once(self, _now_ms: int) -> int | None:
@@ -58,10 +61,10 @@ class CommitWorker:
         return None
 
     def commit_one(self) -> bool:
-        """Adopt one manifest and answer it; return False if there is none. Thread-safe.
+        """Commit one manifest and answer it; return False if there is none. Thread-safe.
 
         Raises:
-            OSError: the disk refuses the answer; the next call repeats it.
+            OSError: the disk refuses the answer. The next call writes it again.
         """
         with self._adopter.lock:
             ids = exchange.take(self._files, self._data)
@@ -69,15 +72,15 @@ class CommitWorker:
                 return False
             last = self._adopter.last
             if last is not None and last.id in ids and last.state == DONE:
-                # The owner died between the commit and the answer. Answer first, because the next
-                # commit overwrites the record.
+                # An earlier owner died between the commit and the answer. Answer now, because the
+                # next commit overwrites the record.
                 exchange.answer(self._files, self._data, last.id, Answer.of(last))
             else:
                 exchange.answer(self._files, self._data, ids[0], self._adopt(ids[0]))
             return True
 
     def sweep(self) -> None:
-        """Remove unclaimed answers and empty directories."""
+        """Remove answers that no committer has read, and empty directories."""
         for path in exchange.sweep(self._files, self._data, self._clock.wall_ms()):
             try:
                 stat = self._files.stat(path)
@@ -133,13 +136,13 @@ class CommitWorker:
         self._broker.log_manager.tasks.stir()
 
     def _target(self, topic_partition: TopicPartition) -> CommitTarget:
-        """Return the log of a partition as a target for the adopter.
+        """Return the log of a partition, to which files may be committed.
 
         Raises:
             UnknownTopicOrPartition: this broker has no such partition.
             InvalidTopic: only a coordinator writes to the topic.
-            InvalidRequest: other brokers have replicas. They would lack the committed files
-                and keep the replaced ones.
+            InvalidRequest: other brokers have replicas. They would not get the committed files and
+                would keep the replaced ones.
             KafkaStorageError: the log cannot be opened.
         """
         image = self._broker.image

@@ -20,7 +20,7 @@ from embedlog.storage.staging.manifest import StagedFile
 from embedlog.storage.staging.writer import StagedWriter
 
 if TYPE_CHECKING:
-    from embedlog.client.producer.batch import DeliveryFuture
+    from embedlog.client.producer.futures import DeliveryFuture
 
 RECORD_OVERHEAD = 21
 """Upper bound of a small record's size without its fields."""

@@ -11,10 +11,10 @@ waited for max.compaction.lag.ms (KIP-354).
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_config import NO_LIMIT
 from embedlog.storage.segments.segment import segments_from
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,14 +2,15 @@
 
 A checkpoint is text: the version 0, the number of entries, then one line per entry, `topic
 partition offset`. The text has no checksum: a flipped digit is another valid offset, a flipped
-letter another topic. So offsets that the broker relies on have a sealed twin (`sealed_file`),
-written first. Kafka changes the text alone when it has the directory, and rot changes one of the
-two:
+letter another topic. So offsets that the broker relies on have a sealed twin (`sealed_file`), which
+is written before the text. The two differ if Kafka has used the directory, because it changes only
+the text, or if one has rotted. Then these count:
 
-    recovery points     the sealed ones: Kafka's can only be higher, and recovery reads more
+    recovery points     the sealed ones: they can only be lower than Kafka's, and recovery from a
+                        lower one only reads more
     start offsets       the sealed ones; a higher one of the text if the log's own epochs agree
                         (`start_offset`)
-    cleaned offsets     the sealed ones; the text's for a log without one
+    cleaned offsets     the sealed ones; the text's for a log without a sealed one
     gaps                have no text, see `gaps`
     high watermarks     have no twin: this broker's leader log is committed up to its end, or up
                         to its synced offset, whatever the file says
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
 
 
 _SEALED = (RECOVERY_POINTS, LOG_START_OFFSETS, CLEANER_OFFSETS)
-"""The checkpoints with a synced twin: truncations and deletions rely on their entries, and without
-a cleaned offset gaps are taken for rot."""
+"""The checkpoints with a sealed twin. Truncations and deletions rely on their entries, and without
+a cleaned offset recovery would take gaps for rot."""
 
 
 class Checkpoints:
     """The offset checkpoints of one data directory, even for logs that are not loaded.
 
-    A damaged file counts as missing: recovery then reads more, and finds the same.
+    A damaged file counts as missing: recovery then reads more, and finds the same log.
     """
 
     def __init__(
@@ -62,11 +63,11 @@ class Checkpoints:
         self._directory = directory
         self._sync = sync
         self._written: dict[str, dict[TopicPartition, int]] = {}
-        """The content of both forms of a checkpoint; nothing while they differ."""
+        """Name of a checkpoint -> content of both its forms; no entry while the two differ."""
         sealed, text = self._read_both(RECOVERY_POINTS)
         self._recovery_points = sealed.offsets if sealed.exists else text.offsets
         sealed, text = self._read_both(LOG_START_OFFSETS)
-        # Unknown ones stay unknown in the sealed form until their logs are loaded.
+        # The sealed form keeps an unknown start offset as unknown until its log is loaded.
         self._start_offsets = (
             sealed.offsets if sealed.is_good else dict.fromkeys(found, start_offset.UNKNOWN)
         )
@@ -84,7 +85,7 @@ class Checkpoints:
         """Logs whose entries are dropped, but may still be in the files."""
 
     def fill(self, opening: Opening) -> None:
-        """Fill in what the checkpoints know of a log that is about to be opened."""
+        """Set the facts of `opening` that the checkpoints have, before its log is opened."""
         topic_partition = opening.topic_partition
         opening.recovery_point = self._recovery_points.get(topic_partition, 0)
         opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
@@ -100,10 +101,10 @@ class Checkpoints:
         )
 
     def forget(self, topic_partition: TopicPartition) -> bool:
-        """Drop the entries of a log that is gone: a new one of its name begins at 0.
+        """Drop the entries of a deleted log, so that a new log of its name begins at 0.
 
-        Return whether the files may have some until the positions are written. Write them before
-        making the new log, or after a crash the new log gets the old entries.
+        Return whether the files may still have entries of it. If so, call `write_positions` before
+        the new log is made: otherwise, after a crash, the new log gets the old entries.
         """
         for offsets in (
             self._recovery_points,
@@ -120,9 +121,9 @@ class Checkpoints:
         return topic_partition in self._forgotten
 
     def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
-        """Note that damage will be taken out of a log: it may have gaps, and ends at `end_offset`.
+        """Store that a log, after a salvage, may have gaps and ends at `end_offset`.
 
-        Requires: called before its segments are changed, and while it is not loaded.
+        Requires: the log is not loaded, and its segments are not changed yet.
         """
         self._cleaned[topic_partition] = max(0, self._cleaned.get(topic_partition, -1))
         self._gaps[topic_partition] = gaps.EVERYWHERE
@@ -137,10 +138,10 @@ class Checkpoints:
         return self._recovery_points.get(topic_partition, 0)
 
     def write_gaps(self) -> bool:
-        """Store where logs have gaps; return False if the file says so already.
+        """Store where logs have gaps; return False if the file has this content already.
 
-        Logs that the file does not name have no gaps, so it must exist before the first compacted
-        log.
+        A log without an entry in the file has no gaps, so the file must exist before the first
+        compacted log does.
         """
         if self._written.get(GAPS) == self._gaps:
             return False
@@ -149,13 +150,14 @@ class Checkpoints:
         return True
 
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
-        """Store synced, cleaned and start offsets (the latter unless a segment's name tells them).
+        """Store synced, cleaned and start offsets, and where logs have gaps.
 
-        Return whether anything was new, as `write_high_watermarks` does.
+        A start offset is left out if it is the first segment's base offset. Return whether anything
+        was new, as `write_high_watermarks` does.
         """
         for topic_partition, log in logs.items():
             if log.failure is not None:
-                continue  # recovery must look for the records that were promised before
+                continue  # recovery must look for all records that were synced before the failure
             self._recovery_points[topic_partition] = log.durability.synced_offset
             if log.offsets.cleaned_offset >= 0:
                 self._cleaned[topic_partition] = log.offsets.cleaned_offset
@@ -180,7 +182,10 @@ class Checkpoints:
         return self._write(HIGH_WATERMARKS, self._high_watermarks)
 
     def _told_start_offset(self, topic_partition: TopicPartition) -> int:
-        """Return the offset in Kafka's text, where -1 (unknown) means the first segment's."""
+        """Return the start offset in Kafka's text; -1 if the text is missing or damaged.
+
+        Kafka takes a -1 in the text for the first segment's base offset.
+        """
         told = self._told_start_offsets
         return start_offset.UNKNOWN if told is None else told.get(topic_partition, 0)
 

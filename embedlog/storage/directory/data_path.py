@@ -54,9 +54,10 @@ def data_directory(path: StrPath | None) -> str | None:
 
 
 def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[str, ...]:
-    """Return the directories of `log_dirs` beside the one at `path`; None is memory.
+    """Return the further directories of a broker, `log_dirs`, as paths.
 
-    A directory may not equal another, or lie within another.
+    Its first directory is at `path`, None for memory. No directory may equal another one or lie
+    within it.
     """
     if not isinstance(log_dirs, list | tuple):
         raise ConfigError(f"log_dirs={log_dirs!r}: expected a list of directories")
@@ -81,9 +82,9 @@ def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[
 
 
 def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
-    """Return the further directories of the setting log.dirs if it names the one at `path` as well.
+    """Return the directories that the setting log.dirs, `named`, names beside the one at `path`.
 
-    A setting that does not name it belongs to another program.
+    Return none if it does not name that one: then the setting belongs to another program.
     """
     if path is None or not named or len(named) < 2:
         return ()
@@ -94,7 +95,10 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
 
 
 def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) -> str:
-    """Return the existing data directory of one broker; with `is_whole` its only one."""
+    """Return the existing data directory at `path`, of one broker.
+
+    With `is_whole`, refuse a directory that is one of several of its broker.
+    """
     directory = data_directory(path)
     found = None if directory is None else files.stat(directory)
     if directory is None or found is None or not found.is_directory:
@@ -141,7 +145,7 @@ def _text_of(path: StrPath) -> str:
 
 
 def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> str:
-    """Return the level that topics have by default."""
+    """Return the default durability of topics: `asked`, else the setting, else by `path`."""
     level: str | None = asked or config.embedlog_durability
     if level is None:
         return "memory" if path is None else "fsync"

@@ -28,7 +28,7 @@ def degradations(
 ) -> list[Degradation]:
     """Return all degradations, sorted by kind and subject.
 
-    After a clean close a log is opened at its first use: damage in an unused one is not known.
+    After a clean close a log is opened at its first use, so damage in an unused log is unknown.
     """
     found = [*_of_logs(logs), *_of_tasks(owned.path, tasks)]
     for opened in list(opener.found.values()):

@@ -1,4 +1,4 @@
-"""Files and directories of deleted logs that no log needs any more."""
+"""Files and directories that no log needs any more: of deleted logs and removed segments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Leftovers:
-    """Removes them; views stay readable. The next open removes the rest."""
+    """Removes the leftovers of one data directory. Views of removed files stay readable.
+
+    The next opening of the directory removes the rest.
+    """
 
     def __init__(self, directory: OwnedDirectory, random: Random) -> None:
         self._directory = directory
@@ -40,7 +43,7 @@ class Leftovers:
             self._directories.append(path)
 
     def remove(self) -> None:
-        """Remove the directories; a failed removal is tried again."""
+        """Remove the renamed directories; if one cannot be removed, the next call tries again."""
         for path in self._directories.copy():
             try:
                 remove_tree(self._directory.files, path)
@@ -49,11 +52,11 @@ class Leftovers:
                 events.debug("%s cannot be removed yet: %s", path, error)
 
     def add_files(self, useless: list[str], due_ms: int) -> None:
-        """Let `remove_due` remove these from `due_ms` on, a monotonic time."""
+        """Add files that `remove_due` removes from `due_ms` on, a monotonic time."""
         self._files.append((due_ms, useless))
 
     def remove_due(self, now_ms: int) -> int | None:
-        """Remove the files that are due; return when the next ones are, None without any."""
+        """Remove the files that are due; return when the next are due, None if there are none."""
         due = [useless for due_ms, useless in self._files if due_ms <= now_ms]
         self._files = [entry for entry in self._files if entry[0] > now_ms]
         for useless in due:
@@ -61,7 +64,7 @@ class Leftovers:
         return min((due_ms for due_ms, _ in self._files), default=None)
 
     def remove_files(self, useless: list[str]) -> None:
-        """Remove these files; missing ones are fine."""
+        """Remove these files; errors, as for missing ones, are only logged."""
         for path in useless:
             try:
                 self._directory.files.remove(path)

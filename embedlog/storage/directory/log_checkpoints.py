@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class LogCheckpoints:
     """The checkpoints of all logs: synced offset, start offset, high watermark.
 
-    Thread-safe, and callable under a partition's lock. In memory nothing is written.
+    Thread-safe; the caller may hold a partition's lock. For a directory in memory nothing is
+    written.
     """
 
     def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
@@ -31,14 +32,14 @@ class LogCheckpoints:
         )
 
     def fill(self, opening: Opening) -> None:
-        """Fill in what the checkpoints know of a log that is about to be opened."""
+        """Set the facts of `opening` that the checkpoints have, before its log is opened."""
         self._checkpoints.fill(opening)
 
     def begin(self, opening: Opening) -> None:
-        """Remove the entries of a former log from the files, before a log of its name is made."""
+        """Remove the entries of a deleted log from the files, before a log of its name is made."""
         with self._lock:
             if self._checkpoints.forget(opening.topic_partition):
-                self.write_positions()  # the deletion of its predecessor was interrupted
+                self.write_positions()  # the deletion of the former log was interrupted
             if opening.config.compact and not self._is_volatile:
                 self._checkpoints.write_gaps()
 
@@ -48,7 +49,7 @@ class LogCheckpoints:
             self._checkpoints.forget(topic_partition)
 
     def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
-        """Note a salvage; see `Checkpoints.note_salvage`."""
+        """Store that a log is about to be salvaged; see `Checkpoints.note_salvage`."""
         with self._lock:
             self._checkpoints.note_salvage(topic_partition, end_offset)
 

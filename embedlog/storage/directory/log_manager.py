@@ -12,9 +12,9 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.directory.leftovers import Leftovers
 from embedlog.storage.directory.log_checkpoints import LogCheckpoints
-from embedlog.storage.directory.log_directories import mark_newer, why_foreign
 from embedlog.storage.directory.log_opener import LogOpener
 from embedlog.storage.directory.owned_directory import OwnedDirectory
+from embedlog.storage.directory.partition_directories import mark_newer, why_foreign
 from embedlog.storage.directory.pins import Pins
 from embedlog.storage.directory.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, LogTasks
 from embedlog.storage.events import events
@@ -51,14 +51,14 @@ class LogManager:
         cleaner_settings: CleanerSettings | None = None,
         is_replicated: bool = False,
     ) -> None:
-        """Take the directory, making it if it is missing.
+        """Take the directory; make it if it is missing.
 
-        `is_replicated`: other brokers may have these logs as well. After an unclean stop a log then
-        begins no leader epoch of its own, though it may have lost records: its next leader does.
-        And written records may be uncommitted: other processes read up to the published offset.
+        With `is_replicated` other brokers may have these logs as well. Then a log begins no leader
+        epoch after an unclean stop, which may have lost records: its next leader begins one. And
+        other processes read only up to the published offset, as later records may be uncommitted.
 
-        Old segments are looked for after `retention_first_ms`, then every interval. Compaction
-        follows `cleaner_settings`, Kafka's defaults if there are none.
+        Old segments are removed after `retention_first_ms`, then every `retention_interval_ms`.
+        Compaction follows `cleaner_settings`, by default Kafka's.
 
         Raises:
             DirectoryLocked: another process has it open; the message names the process.
@@ -116,7 +116,7 @@ class LogManager:
         return list(self._logs.values())
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
-        """Return the log of a partition, None without one. The first call loads or recovers it."""
+        """Return the log of a partition, or None. The first call loads or recovers it."""
         log = self._logs.get(topic_partition)
         if log is not None:
             return log
@@ -139,7 +139,9 @@ class LogManager:
         *,
         topic_id: bytes | None = None,
     ) -> Log:
-        """Return the log of a partition, made if there is none. `config` is for the whole topic.
+        """Return the log of a partition; create it if there is none.
+
+        `config` is the new configuration of the whole topic, None to keep the present one.
 
         Raises:
             InconsistentTopicId: the log belongs to another topic of that name.
@@ -168,7 +170,7 @@ class LogManager:
             former = self._configs.get(topic)
             self._configs[topic] = config
             if config.durability == "fsync" and former and former.durability != "fsync":
-                # The names of its logs' directories may not have been synced.
+                # The names of the directories of its logs may not have been synced.
                 self.directory.files.sync_directory(self.directory.path)
             if config.compact and not self.tasks.has_compacted:
                 self.tasks.has_compacted = True
@@ -179,9 +181,9 @@ class LogManager:
                         log.configure(config)
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Remove a log and its files; a missing one is fine. Views stay readable.
+        """Remove a log and its files, if there are any. Views of its batches stay readable.
 
-        Nothing is written before the files are gone, so it frees space on a full disk.
+        Nothing is written before the files are gone, so a deletion frees space on a full disk.
 
         Raises:
             KafkaStorageError: the disk refuses. The log refuses writes, and can be deleted again.
@@ -209,18 +211,18 @@ class LogManager:
             try:
                 self.checkpoints.write_positions()
             except OSError as error:
-                # A new log of this name writes them first.
+                # Creating a log of this name writes the checkpoints first.
                 events.warning("the checkpoints still have %s: %s", topic_partition, error)
                 self.tasks.stir()
         events.info("the log of %s was deleted", topic_partition)
 
     def hand_over(self, log: Log, other: LogManager, bring: Callable[[], None]) -> bool:
-        """Give a log to another manager, once `bring` has put its files there.
+        """Give a log to another manager. `bring` puts its files into the other directory.
 
-        `bring` is called with the log's locks held, and may raise: then all is as it was, or the
-        log is poisoned. Nothing is appended there before the files are gone here: there are never
-        two different logs. Return whether the files went, for good. Requires: the lock that
-        serialises uses of two managers.
+        `bring` is called with the log's locks held. If it raises, nothing has changed, or the log
+        is poisoned. Nothing is appended in the other directory before the files in this one are
+        gone, so there are never two different logs. Return whether the files here are gone for
+        good. Requires: the lock that serialises uses of two managers.
 
         Raises:
             ClosedError: the log has left this manager, or one of the directories is closed.
@@ -252,7 +254,7 @@ class LogManager:
         return is_gone
 
     def leave_behind(self, topic_partition: TopicPartition) -> bool:
-        """Give up the name of a log that has moved, for good; return whether that worked."""
+        """Remove the former directory of a log that has moved; return whether that worked."""
         path = paths.log_directory(self.directory.path, topic_partition)
         with self._mutex:
             self._logs.pop(topic_partition, None)  # an interrupt may have prevented that
@@ -270,7 +272,7 @@ class LogManager:
         return True
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
-        """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.
+        """Remove the damage from a log. Every good batch stays; see `storage.recovery.salvage`.
 
         Raises:
             OSError: the disk refuses; the log is not loaded.
@@ -284,13 +286,13 @@ class LogManager:
             return self._loaded(topic_partition, log)
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Store the addresses for processes that find the directory locked."""
+        """Store the broker's addresses, for processes that find the directory locked."""
         with self._mutex:
             if not self._closed:
                 try:
                     self.directory.note_addresses(addresses)
                 except OSError:
-                    return  # a hint: a full disk must not prevent listening
+                    return  # the addresses are only a hint: a full disk must not prevent listening
 
     def health(self) -> list[Degradation]:
         """Return the degradations, sorted by kind. Reads every log's directory."""
@@ -299,7 +301,7 @@ class LogManager:
         return degradations(self.directory, self.partitions(), self.logs(), self.opener, self.tasks)
 
     def close(self) -> None:
-        """Close every log, and mark the directory as clean if all of them are."""
+        """Close every log; mark the directory as clean if all logs were closed cleanly."""
         self.tasks.stop()
         with self._mutex:
             if self._closed:
@@ -317,9 +319,9 @@ class LogManager:
                 self.directory.release()
 
     def abandon(self, *, loses_unsynced: bool = False) -> None:
-        """End like a killed process: nothing is written, nothing is marked as clean.
+        """Stop like a killed process: write nothing, and do not mark the directory as clean.
 
-        `loses_unsynced`: like a machine whose power fails: logs end where they were synced.
+        With `loses_unsynced` stop like a machine whose power fails: cut each log to its synced end.
 
         Raises:
             KafkaStorageError: the disk refuses to cut a log.
@@ -352,7 +354,7 @@ class LogManager:
         return log
 
     def _recover_all(self) -> errors.KafkaError | OSError | None:
-        """Open the logs not used since an unclean stop; return why one cannot be opened."""
+        """Open all logs that were not used since the unclean stop; return the first error."""
         try:
             for topic_partition in list(self._unloaded):
                 self.get(topic_partition)
@@ -362,7 +364,7 @@ class LogManager:
         return None
 
     def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
-        """Close the logs, and raise the first error; `refusal` came before."""
+        """Close the logs, then raise an error if there was one; `refusal` is an earlier one."""
         is_clean = refusal is None
         if refusal is not None:
             refusal = unless_out_of_files(refusal)

@@ -1,4 +1,4 @@
-"""Making `Log` objects from existing directories, damaged ones, or none."""
+"""Making the `Log` objects of a data directory: open, salvage or create a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from embedlog import errors
 from embedlog.common import uuid_to_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.log_directories import why_foreign
+from embedlog.storage.directory.partition_directories import why_foreign
 from embedlog.storage.events import events
 from embedlog.storage.log.opening import Opening, create_log
 from embedlog.storage.state_files import partition_metadata
@@ -35,15 +35,16 @@ class LogOpener:
         *,
         is_replicated: bool = False,
     ) -> None:
-        """`is_replicated`: see `LogManager`."""
+        """With `is_replicated` other brokers may have these logs as well."""
         self._is_replicated = is_replicated
         self._runtime = runtime
         self._directory = directory
         self._checkpoints = checkpoints
         self.open_files = open_files
         self.recovered_count = 0
+        """Number of logs that were recovered after an unclean stop."""
         self.cut_size = 0
-        """Number of logs that were recovered after an unclean shutdown, and bytes cut off them."""
+        """Number of bytes that these recoveries cut off."""
         self.found: dict[TopicPartition, list[Degradation]] = {}
         """Degradations that the opening of logs found."""
 
@@ -68,7 +69,7 @@ class LogOpener:
         return log
 
     def salvage(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
-        """Open a log without its damage: every good batch stays; see `recovery.salvage`."""
+        """Remove the damage from a log and open it. Good batches stay; see `recovery.salvage`."""
         from embedlog.storage.recovery.salvage import SalvagePlan
 
         opening = self._known(topic_partition, config)
@@ -89,7 +90,7 @@ class LogOpener:
         """Create a log in a directory of its own.
 
         Raises:
-            KafkaStorageError: something else has its place.
+            KafkaStorageError: a file or directory of that name exists and is no log's.
         """
         opening = self._opening(topic_partition, config)
         self._checkpoints.begin(opening)
@@ -99,8 +100,8 @@ class LogOpener:
             raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
         files.make_directory(opening.directory)
         if config.durability == "fsync":
-            # By the topic's level, which may promise more than others here. Even if the directory
-            # exists: an earlier attempt may have made it and then failed.
+            # The topic's durability decides: other topics may have a lower one. Sync also if the
+            # directory exists: an earlier attempt may have made it and then failed.
             files.sync_directory(self._directory.path)
         return create_log(opening, self._checkpoints.write_positions)
 
@@ -118,7 +119,7 @@ class LogOpener:
                 f"not {uuid_to_text(topic_id)}"
             )
         if not self._directory.is_volatile:
-            # The file's name becomes durable with the first segment's, before any promise.
+            # The file's name is synced with the first segment's, before a record is acknowledged.
             path = f"{log.directory}/{paths.PARTITION_METADATA}"
             is_synced = log.config.durability == "fsync"
             partition_metadata.write(self._directory.files, path, topic_id, sync=is_synced)
@@ -142,7 +143,10 @@ class LogOpener:
         return opening
 
     def _read_topic_id(self, log: Log) -> bytes | None:
-        """Return the id in partition.metadata; None without a good one: it is written again."""
+        """Return the id in partition.metadata, or None if it is missing or damaged.
+
+        In that case `identify` writes it again.
+        """
         path = f"{log.directory}/{paths.PARTITION_METADATA}"
         try:
             return partition_metadata.decode(self._directory.files.read(path), path)

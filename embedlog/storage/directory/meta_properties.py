@@ -3,7 +3,7 @@
 version=1
 cluster.id=...          22 characters
 node.id=1
-directory.id=...        22 characters; changes with the directory, not with the node
+directory.id=...        22 characters; each directory of a node has another one
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NAME = "meta.properties"
 
 
 class MetaProperties:
-    """The owner of a directory. `cluster_id` is "" without a file.
+    """The cluster and the id of a data directory. `cluster_id` is "" if there is no file.
 
-    `is_whole`: the file has everything, the directory's id included.
+    `is_whole`: the file has all entries, the directory's id included.
     """
 
     __slots__ = ("cluster_id", "directory_id", "is_whole")
@@ -35,7 +35,7 @@ class MetaProperties:
 
 
 def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
-    """Read the file, with a fresh directory id if it has none.
+    """Read the file; make a new directory id if it has none.
 
     Raises:
         ConfigError: the directory belongs to another node, or the file cannot be understood.
@@ -60,7 +60,7 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
 
 
 def node_id_of(runtime: Runtime, directory: str) -> str | None:
-    """Return the node's id as it is written; None without one."""
+    """Return the node's id as the file has it, or None."""
     return read_properties(runtime.files, f"{directory}/{_NAME}").get("node.id")
 
 
@@ -80,7 +80,7 @@ def write(
 
 
 def read_properties(files: Files, path: str) -> dict[str, str]:
-    """Return the entries of a properties file; none if it is missing."""
+    """Return the entries of a properties file; {} if it is missing."""
     try:
         content = files.read(path)
     except FileNotFoundError:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Pins:
-    """The offsets of `retention_pins` and `archived_offsets` for the loaded logs."""
+    """Reads the offsets that retention must keep in the loaded logs.
+
+    They come from `retention_pins` and, for topics that wait for archives, `archived_offsets`.
+    """
 
     def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
         self._directory = directory
@@ -24,9 +27,10 @@ class Pins:
         self._known: dict[TopicPartition, int] = {}
 
     def read(self, wall_ms: int) -> dict[TopicPartition, int]:
-        """Return the first offset of each partition that must stay, if there is one.
+        """Return the first offset that must stay, for each partition that has one.
 
-        If the disk refuses, return the last known ones: retention goes on, because it makes room.
+        If the disk refuses, return the last known offsets: retention must go on, because it makes
+        room.
         """
         if self._directory.is_volatile:
             return {}

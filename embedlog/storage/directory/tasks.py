@@ -5,11 +5,12 @@
     compaction                         the same, once there is a compacted log
     unlinking                          file.delete.delay.ms after files have become useless
 
-So an idle broker does not wake for the second kind. `stir` makes resting work due again: the broker
-calls it after a request if `is_resting` is set.
+Checkpoints, flushes and compaction rest once they find nothing new, so an idle broker does not wake
+for them. `stir` makes resting work due again: the broker calls it after a request if `is_resting`
+is set.
 
-`finish_now` does all of it at any time, `finish_before_close` the part for a process that ends
-early.
+`finish_now` does all work at any time. `finish_before_close` does the part that a process which
+ends early would never do.
 """
 
 from __future__ import annotations
@@ -45,12 +46,15 @@ _AFTER_CHANGES = {
     "_checkpoint": CHECKPOINT_INTERVAL_MS,
     "_high_watermarks": HIGH_WATERMARK_INTERVAL_MS,
     "_flush": FLUSH_INTERVAL_MS,
-    "_clean": 0,  # log.cleaner.backoff.ms, which may change
+    "_clean": 0,  # the interval is log.cleaner.backoff.ms, which may change
 }
 
 
 class LogTasks:
-    """A table of recurring work: a duty. An I/O error poisons only the log that it hits."""
+    """A duty that runs recurring work by a table of due times.
+
+    An I/O error poisons only the log that it hits.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,7 @@ class LogTasks:
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
         cleaner_settings: CleanerSettings | None = None,
     ) -> None:
-        """`logs` returns the loaded ones."""
+        """`logs` returns the loaded logs."""
         self._runtime = runtime
         self._directory = directory
         self._logs = logs
@@ -74,21 +78,21 @@ class LogTasks:
         self._pins = pins
         now_ms = runtime.clock.monotonic_ms()
         self.failing: dict[str, tuple[int, str]] = {}
-        """Work that failed at its last try -> since when, as wall time, and why."""
+        """Name of work that failed at its last try -> (wall time of the first failure, reason)."""
         self._refusal: Exception | None = None
-        """The last error of the present work, for some log."""
+        """The last error that the running work has met, in any log."""
         self._syncs = PeriodicSync(logs, self._on)
         self.has_compacted = False
-        """Whether any log may be one of a compacted topic."""
+        """True if some log may belong to a compacted topic."""
         self.cleaner: LogCleaner | None = None
-        """Made when the first compacted log may need it."""
+        """None until a compacted log may need it."""
         if cleaner_settings is None:
             from embedlog.storage.cleaner.settings import DefaultSettings
 
             cleaner_settings = DefaultSettings()
         self._cleaner_settings = cleaner_settings
         self.is_resting = True
-        """True if a change would go unnoticed until `stir` is called."""
+        """True if some work will not notice a change until `stir` is called."""
         self._is_stopped = False
         self._due: dict[str, list[int]] = {
             "_retention": [now_ms + retention_first_ms, retention_interval_ms],
@@ -98,7 +102,7 @@ class LogTasks:
         }
 
     def stop(self) -> None:
-        """Stop using the files. Requires: no lock that the work takes."""
+        """Stop using the files. Requires: the caller holds no lock that the work takes."""
         self._is_stopped = True
         if self.cleaner is not None:
             self.cleaner.stop()
@@ -106,7 +110,7 @@ class LogTasks:
     def stir(self) -> None:
         """Make resting work due after its interval, because something may have changed.
 
-        Callable with any lock held, as `reconfigured`.
+        The caller may hold any lock, also for `reconfigured`.
         """
         now_ms = self._runtime.clock.monotonic_ms()
         self.is_resting = False
@@ -125,7 +129,7 @@ class LogTasks:
 
     @property
     def clock_guard(self) -> ClockGuard:
-        """Whether the wall clock can be believed: nothing is deleted for its age if not."""
+        """Knows whether the wall clock can be trusted; if not, nothing is deleted for its age."""
         return self._runtime.clock_guard
 
     @property
@@ -139,7 +143,7 @@ class LogTasks:
         for name, task in self._due.items():
             if task[0] <= now_ms:
                 if name in _AFTER_CHANGES:
-                    # Set before the work looks for changes: later changes find it set.
+                    # Set before the work looks for changes: a later change then calls `stir`.
                     task[0] = _NEVER
                     self.is_resting = True
                 if self._does(getattr(self, name), now_ms):
@@ -147,7 +151,10 @@ class LogTasks:
         return max(1, min(task[0] for task in self._due.values()) - now_ms)
 
     def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
-        """Do some work; an error of the disk must not reach the thread that happens to do it."""
+        """Do some work and record its error; return whether the work wants to run again.
+
+        An error of the disk must not reach the thread that happens to run the work.
+        """
         self._refusal = None
         try:
             wants_more = work(now_ms)
@@ -158,17 +165,16 @@ class LogTasks:
         return wants_more
 
     def _on_each(self, work: Callable[[Log], object]) -> None:
-        """Work on every log that is sound, under its lock."""
+        """Call `work` for every log that takes writes, under its lock."""
         for log in self._logs():
             if log.failure is None:
                 with log.lock:
                     self._on(log, work)
 
     def _on(self, log: Log, work: Callable[[Log], object]) -> None:
-        """Work on one log, and note a refusal.
+        """Call `work` for one log and record its error, so that the other logs get their turn.
 
-        A log notes lasting damage itself; after a full disk or a lack of descriptors the other logs
-        get their turn.
+        The log itself remembers errors that last; a full disk or a lack of descriptors does not.
         """
         try:
             work(log)
@@ -178,7 +184,7 @@ class LogTasks:
             log.health.poison(error)
 
     def _note(self, name: str, refusal: Exception | None) -> None:
-        """Remember the outcome of some work; log it if it differs from the one before."""
+        """Remember whether some work failed; log it when it begins to fail or works again."""
         directory = self._directory.path
         if refusal is None:
             if self.failing.pop(name, None) is not None:
@@ -190,9 +196,10 @@ class LogTasks:
         self.failing[name] = (since_ms, str(refusal))
 
     def unlink_later(self, useless: list[str], delay_ms: int) -> None:
-        """Remove files after a while. Requires: called by the work itself.
+        """Remove files after `delay_ms`. Only the background work itself may call it.
 
-        Files that are left at the close, or after a crash, go when their log is next opened.
+        Files that are left at the close, or after a crash, are removed when their log is next
+        opened.
         """
         due_ms = self._runtime.clock.monotonic_ms() + delay_ms
         self._leftovers.add_files(useless, due_ms)
@@ -202,7 +209,7 @@ class LogTasks:
     # All at once
 
     def finish_now(self) -> Iterator[int]:
-        """Do all the work now; yield bytes freed, step by step.
+        """Do all the work now, step by step; each step yields the number of bytes that it freed.
 
         Useless files are removed without file.delete.delay.ms. Requires: no other thread does any
         of the work during a step; see `Scheduler.exclusively`.
@@ -225,8 +232,8 @@ class LogTasks:
     def finish_before_close(self) -> None:
         """Remove old segments and every useless file.
 
-        A process that lives shorter than the first interval would never do so. Requires: as
-        `finish_now`.
+        A process that ends before the first interval would otherwise never do so. Requires: no
+        other thread does any of the work.
         """
         if self._directory.is_volatile or not self._directory.is_held:
             return
@@ -249,7 +256,7 @@ class LogTasks:
             delete_old_segments(log, wall_ms, is_closing=is_closing, pinned_offset=pinned)
             return size - log.size
 
-    # Each returns whether it is due again after its interval
+    # The work. Each method returns whether it is due again after its interval
 
     def _checkpoint(self, _now_ms: int) -> bool:
         is_any_unsynced = self._syncs.sync_sealed()
@@ -278,7 +285,7 @@ class LogTasks:
         return True
 
     def _clean(self, now_ms: int) -> bool:
-        """A slice of compaction. Tombstones age by the wall clock, so it must be right."""
+        """Do a slice of compaction, if the wall clock can be trusted: tombstones age by it."""
         delay_ms: int | None = self._backoff_ms
         if self.clock_guard.allows_deletion():
             delay_ms = self._log_cleaner().run_once()

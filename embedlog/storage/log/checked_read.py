@@ -1,7 +1,8 @@
-"""Reading a log whose records the broker itself obeys: every batch is checked, none is left out.
+"""Read a log that the broker replays for itself: check every batch, and skip none.
 
-Clients check the batches that they get. Nobody checks behind the broker when it replays its own
-logs, so a flipped bit there would be another topic, another setting or another committed offset.
+Such logs hold the cluster's metadata and the coordinators' state. Clients check the batches that
+they fetch, but nobody else checks the batches that a broker replays: a flipped bit would change a
+topic, a setting or a committed offset.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ READ_SIZE = 1 << 20
 
 
 class CheckedBatch:
-    """A batch with a right checksum, at byte `position` of the file `path`."""
+    """A batch whose checksum is right. It begins at byte `position` of the file `path`."""
 
     __slots__ = ("batch", "path", "position")
 
@@ -38,10 +39,10 @@ class CheckedBatch:
 
 
 def read_checked(log: Log) -> Iterator[CheckedBatch]:
-    """Yield every batch of `log`, from its start offset to its present end.
+    """Yield every batch of `log`, from its start offset to the end that it has at the call.
 
     Raises:
-        CorruptRecord: the log was damaged when it was opened, or is damaged here.
+        CorruptRecord: the log was found damaged when it was opened, or this call finds damage.
         KafkaError: the log refuses the read.
     """
     if isinstance(log.failure, CorruptRecord):
@@ -62,5 +63,5 @@ def read_checked(log: Log) -> Iterator[CheckedBatch]:
         if position < read.position + len(read.records):
             raise CorruptRecord(path, position, "bytes that hold no whole batch")
         if next_offset <= offset:
-            return  # the end of the log was compacted away
+            return  # compaction has removed every record from here to the end
         offset = next_offset

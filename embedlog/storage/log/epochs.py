@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class LogEpochs:
-    """The leader epochs of one log. Changed under the partition lock, read by anyone.
+    """The leader epochs of one log. Change them under the partition lock; any thread may read.
 
-    The sealed file is written at every change, Kafka's text form at the close. Changes raise
+    Each change writes the sealed file; closing the log writes Kafka's text form. A change raises
     KafkaStorageError if the disk refuses the file.
     """
 
@@ -37,9 +37,9 @@ class LogEpochs:
         self.latest = cache.latest_epoch
         """The leader epoch of the last records, -1 for none."""
         self.is_dirty = False
-        """Changed since Kafka's text form was written."""
+        """True if the epochs have changed since Kafka's text form was written."""
         self._is_unsaved = False
-        """The sealed form still has epochs of records that are gone: it is written later."""
+        """True if the sealed file lacks the last change; `assign` writes it again."""
         self._keeps = self._syncs = False
         self._chain = chain
         self._health = health
@@ -52,7 +52,7 @@ class LogEpochs:
         return self.cache.end_offset_for(epoch, self._chain.end_offset)
 
     def assign(self, epoch: int, start_offset: int | None = None) -> None:
-        """Note that `epoch`'s leader writes from `start_offset`, the log's end unless given."""
+        """Record that the leader of `epoch` writes from `start_offset` on, by default the end."""
         if epoch < 0:
             return
         start = self._chain.end_offset if start_offset is None else start_offset
@@ -60,9 +60,9 @@ class LogEpochs:
             self.store()
 
     def lead_in(self, leader_epoch: int) -> int:
-        """Note a leader's first append; return the epoch to stamp.
+        """Record a leader's first append; return the epoch to stamp on its batches.
 
-        After an unclean open the log may have begun a later epoch than the leader's: then that one.
+        This is the leader's epoch, unless the log began a later epoch after an unclean stop.
         """
         if leader_epoch > self.latest:
             self.assign(leader_epoch)
@@ -73,10 +73,10 @@ class LogEpochs:
             self.store()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget the epochs whose records lie below `offset`. Only a poisoned log makes it fail.
+        """Forget the epochs whose records all lie below `offset`. Only a poisoned log raises.
 
-        The file can be written later: the next open drops epochs before the log's start, and a full
-        disk must not keep space from being freed.
+        If the disk is full, the file keeps them for now: the next opening drops epochs before the
+        log's start anyway, and a full disk must not prevent the freeing of space.
         """
         if self.cache.truncate_from_start(offset):
             try:
@@ -94,7 +94,7 @@ class LogEpochs:
             self.truncate_from_start(start_offset)
 
     def clear(self) -> None:
-        """Forget all epochs; `assign` or `store` must follow."""
+        """Forget all epochs. The caller must then call `assign` or `store`, to write the file."""
         self.cache.clear()
         self.is_dirty, self._is_unsaved = True, self._keeps
 

@@ -1,17 +1,18 @@
 """The offset below which a log's offsets may have gaps: its `gaps_below`.
 
-Compaction leaves gaps between batches. A lost batch, or a rotten base offset, makes one as well. So
-each log has an offset up to which compaction may have run; behind it a gap is damage. One sealed
-file has these offsets of all logs. It is synced before a compacted segment takes its place, and
-before a follower appends a batch behind a gap of its leader's. Opening a log bounds its offset by
-the log's end, because later records continue there.
+Compaction leaves gaps between batches. A lost batch or a damaged base offset leaves one as well. To
+tell them apart, each log has an offset below which compaction may have run; a gap above it is
+damage. One sealed file has these offsets of all logs of a data directory. It is synced before a
+compacted segment is put in place, and before a follower appends a batch after a gap in its leader's
+log. Opening a log lowers its `gaps_below` to the log's end, because appends leave no gaps.
 
-    the file's entry of the log        gaps may be
-    an offset                          below it, and below the cleaner's checkpoint
-    nothing                            below the cleaner's checkpoint, if that has one
-    UNKNOWN                            everywhere if the log was compacted, or its topic is
-    any, and Kafka has used the        the same: an interrupted compaction of Kafka's is in no
-    log since                          checkpoint
+    the log's entry in the file    gaps may be
+    an offset                      below it, and below the offset in the cleaner's checkpoint
+    none                           below the offset in the cleaner's checkpoint, if there is one
+    UNKNOWN                        everywhere if the log was compacted or its topic is compacted,
+                                   else nowhere
+    any, if Kafka has used the     as for UNKNOWN if the log or its topic is compacted: no
+    log since                      checkpoint shows a compaction by Kafka that was interrupted
 
 If the file is missing or damaged, the entry of every existing log is UNKNOWN.
 """
@@ -40,7 +41,10 @@ EVERYWHERE = (1 << 63) - 1
 
 
 def write_gaps(files: Files, data: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the file, synced at every level: a compacted segment may survive a loss of power."""
+    """Replace the file and sync it at every durability.
+
+    A compacted segment may survive a loss of power, so the file must as well.
+    """
     path = f"{data}/{paths.GAPS}{paths.SEALED}"
     write_sealed(files, path, encode_offsets(offsets), sync=True)
 
@@ -50,7 +54,8 @@ def settle_gaps(
 ) -> int:
     """Return the offset below which the log in `directory` may have gaps, 0 for nowhere.
 
-    `known` is the file's entry; `is_compacted` if the log or its topic is compacted.
+    `known` is the log's entry in the file. `is_compacted` is True if the log was compacted or its
+    topic is.
     """
     if known != UNKNOWN and not (is_compacted and _was_used_by_kafka(files, directory)):
         return max(known, cleaned_offset)
@@ -58,7 +63,10 @@ def settle_gaps(
 
 
 def read_gaps_below(files: Files, data: str, topic_partition: TopicPartition) -> int:
-    """As `settle_gaps`, for a log that is not open: the topic's settings are unknown."""
+    """Return the offset below which a log that is not open may have gaps.
+
+    The topic's settings are unknown, so only the cleaner's checkpoint tells if it is compacted.
+    """
     known, cleaned = UNKNOWN, UNKNOWN
     try:
         offsets = read_twin(files, data, paths.GAPS)
@@ -77,14 +85,18 @@ def read_gaps_below(files: Files, data: str, topic_partition: TopicPartition) ->
 
 
 def _was_used_by_kafka(files: Files, directory: str) -> bool:
-    """Whether Kafka's form of the epoch cache has later epochs than ours, or ours is unreadable."""
+    """Whether Kafka has used the log since embedlog did.
+
+    That is so if the epochs in Kafka's text file are later than in the sealed one, or the sealed
+    one is unreadable.
+    """
     try:
         text = read_epochs_text(files, directory)
     except CorruptRecord:
         return False
     told = UNDEFINED_EPOCH if text is None else text.latest_epoch
     if told == UNDEFINED_EPOCH:
-        return False  # a loss of power leaves an empty file as well: it does not prove a use
+        return False  # a loss of power leaves an empty file as well, so it proves nothing
     try:
         epochs = read_epochs(files, directory)
     except CorruptRecord:

@@ -1,4 +1,4 @@
-"""Facts of a log before it is opened, and making the `Log` from them."""
+"""The facts that are known of a log before it is opened, and the making of its `Log`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 
 
 class Opening:
-    """The opening of a log: the facts before it, and its findings.
+    """The opening of one log: the facts known before it, and its findings.
 
-    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 without
-    an entry; so does `cleaned_offset`, -1 if the log was never compacted. Offsets below
-    `gaps_below` need not be contiguous (`gaps`). Until `start_offset` has decided,
-    `log_start_offset` comes from the sealed checkpoint, and `told_start_offset` from the text, -1
-    if unknown. `is_replicated`: see `LogManager`. `clean`: the log was closed and is complete.
-    `same_boot`: the machine has not restarted since the log was written, so only the end of the
-    last write may be missing.
+    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints; they are 0
+    without an entry. `cleaned_offset` comes from the cleaner's checkpoint; it is -1 if the log was
+    never compacted. Offsets below `gaps_below` need not be contiguous (see `log/gaps.py`).
+
+    At first `log_start_offset` is the sealed checkpoint's, and `told_start_offset` the one in
+    Kafka's text; each is -1 if unknown. `recovery/start_offset.py` decides between them.
+
+    With `is_replicated` other brokers may have the partition as well. With `clean` the log was
+    closed and is complete. With `same_boot` the machine has not restarted since the log was
+    written, so only the end of the last write may be missing.
     """
 
     recovery_point = 0
@@ -41,7 +44,7 @@ class Opening:
     clean = True
     same_boot = False
 
-    # Findings: batches were read after an unclean close; bytes moved to quarantine; rot.
+    # Findings: whether recovery read the batches; how many bytes it cut off; the rot, if any.
     is_recovered = False
     cut_size = 0
     damage: CorruptRecord | None = None
@@ -81,7 +84,7 @@ def make_log(
     epochs: LeaderEpochs,
     checkpoint: Callable[[], object],
 ) -> Log:
-    """Make the log of these segments, whose start and end are known; load its producers."""
+    """Make the log from segments whose start and end are known; load its producers."""
     end = segments[-1].next_offset
     start = min(max(opening.log_start_offset, segments[0].base_offset), end)
     # An epoch that begins at the very end has a leader and no record yet: keep it.
@@ -93,7 +96,7 @@ def make_log(
         count_max=opening.config.max_partition_producer_ids,
     )
     if end > 0 or not opening.clean:
-        # Even for an empty log: snapshots may have outlived their records.
+        # Also for an empty log after an unclean stop: snapshots may have outlived their records.
         _load_producers(opening, segments, producers, start, end)
     log = Log(
         opening.topic_partition,
@@ -111,15 +114,16 @@ def make_log(
         is_replicated=opening.is_replicated,
     )
     log.offsets.cleaned_offset = opening.cleaned_offset
-    log.offsets.gaps_below = min(opening.gaps_below, end)  # appended records continue there
+    log.offsets.gaps_below = min(opening.gaps_below, end)  # appends leave no gaps
     return log
 
 
 def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) -> None:
-    """End the opening: refuse writes on rot; after an unclean stop begin a leader epoch.
+    """End the opening. With a `failure` (rot) refuse writes; else `begins_epoch` counts.
 
-    A reader may have seen records that the crash took. The new epoch reveals that (KIP-320):
-    without it, the reader would get other records at their offsets without noticing.
+    `begins_epoch` is set after an unclean stop and begins a new leader epoch. A reader may have
+    seen records that the crash lost. The new epoch reveals that to it (KIP-320); without one it
+    would continue with other records at the same offsets, and not notice.
     """
     if failure is not None:
         log.health.refuse(failure)
@@ -134,7 +138,7 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
         except KafkaStorageError:
             if log.failure is None:
                 raise
-            # The log stays, read-only: a second opening would find no error.
+            # Keep the log, read-only: if this opening failed, a second one would find no error.
 
 
 def _load_producers(
@@ -151,13 +155,13 @@ def _load_producers(
             now_ms=opening.runtime.clock.wall_ms(),
         )
     except CorruptRecord as error:
-        # Duplicates cannot be recognised: the log can be read, and takes no more writes.
+        # Duplicates cannot be recognised, so the log becomes read-only.
         opening.damage = error
         producers.truncate()
 
 
 def make_segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
-    """Make a segment of that log, not yet on disk."""
+    """Make a segment of the log that is being opened; its file is not created yet."""
     return Segment(
         opening.open_files,
         opening.directory,

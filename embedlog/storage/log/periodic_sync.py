@@ -1,4 +1,4 @@
-"""Syncs by the clock: complete segments, and topics with flush.ms or flush.messages."""
+"""Syncs that the clock starts: of full segments, and of topics with flush.ms or flush.messages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ if TYPE_CHECKING:
 
 
 class PeriodicSync:
-    """Remembers the round before."""
+    """Syncs all logs of a data directory in rounds; it remembers the previous round."""
 
     def __init__(self, logs: Callable[[], Sequence[Log]], on: OnLog) -> None:
-        """`on` does some work on a log, and notes a failure."""
+        """`on(log, work)` calls `work(log)` and records a failure."""
         self._logs = logs
         self._on = on
         self._sealed: dict[Log, int] = {}
-        """Log -> where its last segment began at the last checkpoint, if that was not synced."""
+        """Log -> base offset of its last segment in the previous round.
+
+        Only logs whose full segments were not synced in that round.
+        """
         self._flushed: dict[Log, int] = {}
-        """Log -> monotonic time of its last flush."""
+        """Log -> monotonic time of its last flush, or of the first round that saw it."""
 
     def sync_sealed(self) -> bool:
-        """Give logs that sync nothing else a recovery point: Kafka's flush at a roll.
+        """Sync full segments of logs at durability `os`, as Kafka flushes a segment at its roll.
 
-        It comes a round later, when the system has written nearly everything by itself and a sync
-        is cheap. Recovery reads nothing below, and treats bad batches there as rot. Return whether
-        there is more for the next round.
+        A round finds the full segments, and the next round syncs them. By then the system has
+        written nearly all of their bytes, so the sync is cheap. It raises the log's recovery point:
+        recovery reads nothing below that, and treats bad batches there as rot. Return whether the
+        next round has something to sync.
         """
         former, self._sealed = self._sealed, {}
         for log in self._logs():
@@ -44,9 +48,9 @@ class PeriodicSync:
         return bool(self._sealed)
 
     def flush(self, now_ms: int) -> bool:
-        """Obey flush.ms and flush.messages, for the few topics that set them.
+        """Sync the logs whose topics set flush.ms or flush.messages and have reached it.
 
-        Return whether there is more to come; `now_ms` is monotonic.
+        `now_ms` is monotonic. Return whether any log of such a topic had unsynced records.
         """
         logs = self._logs()
         is_any_unsynced = False

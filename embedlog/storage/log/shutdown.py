@@ -1,7 +1,8 @@
-"""A log's clean end: files as Kafka's tools expect them.
+"""Closing a log cleanly, with the files that Kafka's tools expect.
 
-A log whose batches can soon be read again gets no files that only spare a reading: making four
-files for each of 10,000 logs took 5 s of a stop, nearly all of it in the file system.
+Indexes, snapshot and epochs only save the next opening from reading the batches. A log that is so
+small that reading takes hardly any time gets none of them: making four files for each of 10,000
+logs took 5 s of a stop, nearly all of it in the file system.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 
 SOON_READ_SIZE = 64 << 10
-"""Reading the headers of this many bytes takes less time than making the files that spare it."""
+"""A log of at most this size may be closed without indexes and snapshot: reading the headers of its
+batches takes less time than making these files."""
 
 
 def close_log(log: Log) -> None:
-    """Sync at durability `fsync`, trim the file, store indexes and producers, release the files.
+    """Sync at durability `fsync`, cut the last file to its content, store indexes and producers.
 
+    In any case release the files.
     A poisoned log only releases its files.
     """
     try:
@@ -62,11 +65,11 @@ def _finish(log: Log) -> None:
 
 
 def _is_soon_read(log: Log) -> bool:
-    """Whether indexes, epochs and producers are all found in a few batches from offset 0 on.
+    """Whether the next opening can find indexes, epochs and producers in a few batches.
 
-    Files of an earlier close are updated, so that none ever describes another log. A log with an
-    open transaction always gets its snapshot: Kafka takes a log without one for a log without
-    producers, and would show the transaction's records.
+    These are all batches of the log, from offset 0 on. False if an earlier close has left files:
+    they must be updated, or they would describe an older log. False if a transaction is open: a log
+    without a snapshot has no producers for Kafka, which would show the transaction's records.
     """
     active = log.segments[-1]
     return (
@@ -79,15 +82,15 @@ def _is_soon_read(log: Log) -> bool:
 
 
 def unless_out_of_files(error: KafkaError | OSError) -> KafkaError | OSError | None:
-    """Return the error of a close unless the process has no descriptors left.
+    """Return the error of a close, or None if its cause is that no descriptor is left.
 
-    Then nothing can be done, and only time is lost: the next open recovers the logs.
+    A close without descriptors cannot succeed. It costs only time: the next open recovers the logs.
     """
     cause = error if isinstance(error, OSError) else error.__cause__
     if not isinstance(cause, OSError) or cause.errno not in (EMFILE, ENFILE):
         return error
     try:
         events.warning("the directory is not marked as closed, and will be recovered: %s", error)
-    except OSError:  # `logging` may not be loaded yet, and needs a descriptor for that
+    except OSError:  # `logging` may not be imported yet, and the import needs a descriptor
         return None
     return None

@@ -2,11 +2,11 @@
 
     producers               each producer's last batches, and its open transaction
     first_unstable_offset   the first record of a transaction whose outcome is not yet replicated:
-                            it holds the last stable offset back
-    aborted                 the transactions that a read_committed reader leaves out, by the segment
-                            that holds their control batch
+                            the last stable offset does not pass it
+    aborted                 the transactions that a read_committed reader leaves out; the segment
+                            that holds a transaction's control batch keeps the transaction
 
-All of it follows from the batches: `applied_offset` says how far they were applied.
+All of this is computed from the batches: those below `applied_offset` are applied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class LogTransactions:
-    """Changed under the partition lock; any thread may read the aborted transactions."""
+    """The transactions of one log. Change them under the partition lock.
+
+    Any thread may read the aborted transactions, without a lock.
+    """
 
     __slots__ = ("_chain", "_health", "applied_offset", "first_unstable_offset", "producers")
 
@@ -42,7 +45,7 @@ class LogTransactions:
     ) -> None:
         self.producers = producers
         self.applied_offset = chain.end_offset
-        """The batches below were applied; -1 if unknown."""
+        """All batches below this offset are applied. -1 during a reload and after a failed one."""
         self.first_unstable_offset = producers.first_unstable_offset(high_watermark)
         """None if every transaction has ended below the high watermark."""
         self._chain = chain
@@ -74,7 +77,7 @@ class LogTransactions:
             self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
 
     def replay(self, batch: RecordBatch, high_watermark: int) -> None:
-        """Apply a published batch that its leader has judged."""
+        """Apply a published batch that was checked by the leader that wrote it."""
         if batch.producer_id >= 0:
             aborted = self.producers.replay(batch)
             if aborted is not None:
@@ -83,12 +86,12 @@ class LogTransactions:
         self.applied_offset = batch.next_offset
 
     def forget_below(self, offset: int, high_watermark: int) -> None:
-        """Forget the transactions that ended below `offset`: they hold nothing back any more."""
+        """Forget the transactions that ended below `offset`; update `first_unstable_offset`."""
         self.producers.forget_transactions_below(offset)
         self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
 
     def reload(self, log_start_offset: int, high_watermark: int, now_ms: int) -> None:
-        """Rebuild the state from the last good snapshot and the batches behind it.
+        """Rebuild the state from the last good snapshot and the batches after it.
 
         `now_ms` is wall time.
         """
@@ -112,9 +115,9 @@ class LogTransactions:
     # For read_committed readers. No lock
 
     def knows_aborted(self, offset: int) -> bool:
-        """Whether the aborted transactions of the segment of `offset` are in memory.
+        """Whether the aborted transactions of the segment that holds `offset` are in memory.
 
-        Otherwise the first call of `aborted` reads all batches of the segment.
+        If they are not, the next call of `aborted` reads all batches of that segment.
         """
         return self._chain.holding(offset).aborted.index is not None
 

@@ -1,4 +1,4 @@
-"""Use of the producer state by appends: judging markers, replaying batches, snapshots."""
+"""How a log uses the producer state: check markers, replay batches, store and load snapshots."""
 
 from __future__ import annotations
 
@@ -66,16 +66,19 @@ def judge_marker(
 def write_snapshot(
     files: Files, directory: str, producers: ProducerStateManager, offset: int
 ) -> None:
-    """Store the producer state at `offset`, the log's end. Not synced: it is a hint."""
+    """Store the producer state at `offset`, the log's end.
+
+    The file is not synced: `load_producers` can do without it.
+    """
     path = paths.segment_file(directory, offset, paths.SNAPSHOT)
     write_whole(files, path, snapshot.encode(producers), sync=False)
 
 
 def remove_snapshots(files: Files, directory: str) -> None:
-    """Remove every snapshot; the state is then found by reading the batches.
+    """Remove every snapshot; then `load_producers` finds the state by reading the batches.
 
     Raises:
-        OSError: the disk refuses; some may be left.
+        OSError: the disk refuses; some snapshots may be left.
     """
     for offset in _snapshots(files, directory):
         files.remove(paths.segment_file(directory, offset, paths.SNAPSHOT))
@@ -91,10 +94,10 @@ def load_producers(
     log_start_offset: int,
     now_ms: int,
 ) -> None:
-    """Restore the newest good snapshot up to `log_end_offset`, and replay the batches behind it.
+    """Restore the newest good snapshot up to `log_end_offset`, and replay the batches after it.
 
-    A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
-    records that are gone, and are removed as well. `now_ms` is wall time.
+    A damaged snapshot is removed, and the one before it is tried. Snapshots above the end belong to
+    removed records, and are removed as well. `now_ms` is wall time.
     """
     producers.truncate()
     start = log_start_offset
@@ -120,9 +123,9 @@ def load_aborted(
 ) -> TransactionIndex:
     """Find the aborted transactions in a loaded segment's batches, and keep them in the segment.
 
-    The `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a
-    damaged or missing entry would show aborted records to a read_committed reader. The snapshot at
-    the segment's begin has a checksum.
+    The search begins with the producer snapshot at the segment's begin, which has a checksum. The
+    `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a damaged
+    or missing entry would show aborted records to a read_committed reader.
     """
     for _ in load_aborted_in_slices(files, directory, segments, segment):
         pass
@@ -134,7 +137,7 @@ def load_aborted(
 def load_aborted_in_slices(
     files: Files, directory: str, segments: Sequence[Segment], segment: Segment
 ) -> Iterator[None]:
-    """As `load_aborted`, but pause after every 64 KiB of batches, for callers with other work."""
+    """Do the work of `load_aborted`; yield after every 64 KiB of batches, to let others work."""
     start = segment.base_offset
     producers = ProducerStateManager(_NEVER_EXPIRES, directory)
     for offset in sorted(_snapshots(files, directory), reverse=True):
@@ -158,7 +161,7 @@ def load_aborted_in_slices(
 
 
 def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
-    """Take over the batches of `segment` from offset `start` on."""
+    """Apply the batches of `segment` from offset `start` on to the producer state."""
     found: list[AbortedTransaction] = []
     for _ in _replay(segment, producers, start, found):
         pass
@@ -169,7 +172,10 @@ def replay(segment: Segment, producers: ProducerStateManager, start: int) -> Non
 def _replay(
     segment: Segment, producers: ProducerStateManager, start: int, found: list[AbortedTransaction]
 ) -> Iterator[None]:
-    """Add the aborted transactions to `found`; pause after every slice."""
+    """Apply the batches from offset `start` on; yield after every slice.
+
+    Transactions that the batches abort are added to `found`.
+    """
     end, size, _, _ = segment.end
     if start >= end:
         return
@@ -194,7 +200,7 @@ def _replay(
 
 
 def remove_stale_snapshots(files: Files, directory: str, segments: Sequence[Segment]) -> None:
-    """Keep the snapshots at segments' first offsets, and the newest one."""
+    """Remove all snapshots but the newest one and those at the base offsets of segments."""
     bases = {segment.base_offset for segment in segments}
     for offset in sorted(_snapshots(files, directory))[:-1]:
         if offset not in bases:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class ProducerChecks:
-    """The rules of one partition, whose `name` is in the messages. An `entry` is the producer's.
+    """The checks of the partition `name`. `entry` is always the state of the batch's producer.
 
-    A check raises InvalidProducerEpoch for an old epoch, and OutOfOrderSequenceNumber if a batch
-    before is missing.
+    A check raises InvalidProducerEpoch for an old epoch, and OutOfOrderSequenceNumber if an earlier
+    batch is missing.
     """
 
     __slots__ = ("name",)
@@ -34,7 +34,7 @@ class ProducerChecks:
         self.name = name
 
     def at(self, entry: ProducerStateEntry, offset: int) -> str:
-        """Return the producer and the place, for messages."""
+        """Return the producer, the offset and the partition as text for an error message."""
         return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
 
     def check_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
@@ -46,7 +46,10 @@ class ProducerChecks:
             )
 
     def check_raised_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """Refuse a marker's raised epoch unless it is later than the transaction, or a retry."""
+        """Refuse a marker, whose epoch the coordinator raised, unless that is above the entry's.
+
+        An equal epoch is a retry of the marker if no transaction is open.
+        """
         is_retry = epoch == entry.producer_epoch and entry.current_txn_first_offset == NO_OFFSET
         if epoch <= entry.producer_epoch and not is_retry:
             raise errors.InvalidProducerEpoch(
@@ -79,7 +82,7 @@ class ProducerChecks:
     def check_sequence(
         self, entry: ProducerStateEntry, epoch: int, sequence: int, offset: int
     ) -> None:
-        """Refuse a batch that does not follow the one before it, by the table above."""
+        """Refuse a batch that does not follow the last one, by the table at the top of the file."""
         current_epoch = entry.producer_epoch
         # The producer is unknown, perhaps because its records were deleted (KIP-360).
         if current_epoch == NO_PRODUCER_EPOCH:
@@ -108,7 +111,7 @@ def check_guard(
 ) -> None:
     """Raise InvalidTxnState unless the batch joins an open transaction, or begins the verified one.
 
-    `known` is the partition's entry; `verification` remembers the entry at its begin.
+    `known` is the producer's entry now; `verification` has the entry when the verification began.
     """
     if entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == epoch:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _operator import itemgetter
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ _new = object.__new__
 
 
 class VerificationState:
-    """The leader's knowledge of a producer at the begin of a verification by the coordinator.
+    """The leader's knowledge of a producer when the coordinator began to verify its append.
 
-    It guards the verified append: a marker that comes in between ends the verification.
+    If a marker replaces the producer's entry before the append, the append is refused.
     `supports_epoch_bump` marks a client of transactions version 2, which starts at sequence 0.
     """
 
@@ -170,13 +170,16 @@ class VerificationState:
     ) -> None:
         self.supports_epoch_bump = supports_epoch_bump
         self.entry = entry
-        """The producer's entry, None if unknown. An append or a marker replaces the entry."""
+        """The producer's entry at that time, None if there was none.
+
+        The partition has another entry once an append or a marker has replaced this one.
+        """
         self.is_open = is_open
-        """True if its transaction was open here already: then the coordinator is not asked."""
+        """True if the transaction was open here already, so that no verification is needed."""
 
 
 class CompletedTransaction(Value):
-    """A transaction that its marker, at `last_offset`, ended."""
+    """A transaction that has ended; its marker is at `last_offset`."""
 
     producer_id: int
     first_offset: int
@@ -185,7 +188,10 @@ class CompletedTransaction(Value):
 
 
 class Duplicate:
-    """The batch was written before: answer success with the offsets and timestamp of that write."""
+    """The offsets and timestamp of a batch that was written before and is sent again.
+
+    The produce request succeeds with these values.
+    """
 
     __slots__ = ("base_offset", "last_offset", "timestamp")
 
@@ -196,7 +202,7 @@ class Duplicate:
 
 
 class ProducerUpdate:
-    """The entry after the batch is written, and the transaction that the batch ends, if any."""
+    """The producer's entry once a batch is written, and the transaction that the batch ends."""
 
     __slots__ = ("completed", "entry")
 

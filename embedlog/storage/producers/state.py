@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 PRODUCER_COUNT_MAX = 10_000
-"""Half a kilobyte each."""
+"""By default at most this many producers are remembered; each takes half a kilobyte."""
 
 
 class ProducerStateManager:
-    """The producer state of one partition. Requires: the partition lock, for every call.
+    """The producer state of one partition. Every call requires the partition lock.
 
     `expiration_ms` is producer.id.expiration.ms; `name` is the partition, for error messages.
     """
@@ -67,13 +67,15 @@ class ProducerStateManager:
         # First offset of each open transaction -> its producer. A transaction starts at the log's
         # end, so insertion order is offset order.
         self._open: dict[int, int] = {}
-        # Ended transactions whose marker may lie above the high watermark, by first offset: until
-        # the marker is replicated they hold the last stable offset back. They end in any order, and
-        # each append needs the first: from the first one on this is an ordered map.
+        # First offset -> ended transaction whose marker may lie above the high watermark. Until the
+        # marker is replicated, the last stable offset stays below the transaction. Transactions end
+        # in any order, and each append needs the one with the lowest offset, so this is an ordered
+        # map once it has an entry.
         self._completed: dict[int, CompletedTransaction] = {}
-        # Batches to be verified, after which nothing was appended yet: the lowest first sequence by
-        # producer id and epoch. A batch behind a refused one is refused as well, or the log would
-        # have a gap. By epoch, so that a zombie shuts nobody out.
+        # (producer id, epoch) -> lowest first sequence of the batches that were to be verified
+        # since the producer's last append. A batch with a higher sequence is refused: if the lowest
+        # one was refused, the log would have a gap. The epoch is part of the key, so that a zombie
+        # producer cannot block its successor.
         self._lowest_sequences: dict[tuple[int, int], int] = {}
 
     # Reading
@@ -90,13 +92,13 @@ class ProducerStateManager:
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
     ) -> VerificationState:
-        """Return the guard of a transactional append while the coordinator verifies it.
+        """Begin the verification of a transactional append by the coordinator.
 
-        If the transaction is open already (`is_open`) there is no need to ask. `sequence` is the
-        batch's first one, -1 for none.
+        Return the state that the append must give to `prepare`. If its `is_open` is True, no
+        verification is needed. `sequence` is the batch's first one, -1 for none.
 
         Raises:
-            InvalidProducerEpoch: a later epoch was seen here, whatever the coordinator may say.
+            InvalidProducerEpoch: a later epoch of the producer was seen here.
         """
         entry = self._entries.get(producer_id)
         if entry is not None and producer_epoch < entry.producer_epoch:
@@ -125,17 +127,17 @@ class ProducerStateManager:
         )
 
     def oldest_open_transaction(self) -> ProducerStateEntry | None:
-        """Return the producer whose transaction has been open for longest, None without one."""
+        """Return the producer whose transaction has been open for longest, or None."""
         for producer_id in self._open.values():
             return self._entries[producer_id]
         return None
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the first offset whose transaction is undecided at `high_watermark`, or None.
+        """Return the first offset of the first transaction that is undecided, or None.
 
-        The last stable offset is the smaller of this and the high watermark. A transaction is
-        decided when its marker lies below the high watermark. This call forgets decided ones, so
-        `high_watermark` must not fall between calls.
+        A transaction is decided once its marker lies below `high_watermark`. The last stable offset
+        is the smaller of the returned offset and the high watermark. This call forgets decided
+        transactions, so `high_watermark` must not fall between calls.
         """
         if self._completed:
             self.forget_transactions_below(high_watermark)
@@ -146,7 +148,8 @@ class ProducerStateManager:
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
         """Return the last stable offset after `completed`, for the transaction index.
 
-        That is the start of the oldest other open transaction, else the offset after the marker.
+        It is the start of the oldest other open transaction; if there is none, the offset after the
+        marker.
         """
         for first_offset, producer_id in self._open.items():
             if producer_id != completed.producer_id:
@@ -163,10 +166,10 @@ class ProducerStateManager:
         origin: int,
         verification: VerificationState | None = None,
     ) -> Duplicate | ProducerUpdate | None:
-        """Judge a data batch that would start at `first_offset`. Changes nothing.
+        """Check a data batch that would start at `first_offset`. Change nothing.
 
-        Return None for a batch without a producer id: it leaves no trace here. `origin` REPLICATION
-        is never refused.
+        Return the update to apply once the batch is written, the earlier batch that it repeats, or
+        None for a batch without a producer id. A batch of origin REPLICATION is never refused.
 
         Raises:
             InvalidProducerEpoch: the producer was fenced by a later epoch.
@@ -228,13 +231,14 @@ class ProducerStateManager:
         origin: int,
         transaction_version: int = -1,
     ) -> ProducerUpdate:
-        """Judge an end-of-transaction marker that would lie at `offset`. Changes nothing.
+        """Check an end-of-transaction marker that would lie at `offset`. Change nothing.
 
-        With `transaction_version` 2 the coordinator raised the epoch for this marker: an equal
-        epoch is then a retry, accepted only if no transaction is open (KAFKA-19999).
+        Return the update to apply once the marker is written. With `transaction_version` 2 the
+        coordinator raised the epoch for this marker: then an equal epoch is a retry, accepted only
+        if no transaction is open (KAFKA-19999).
 
         Raises:
-            InvalidProducerEpoch: the marker belongs to an epoch that has passed.
+            InvalidProducerEpoch: the marker's epoch is too old.
             TransactionCoordinatorFenced: a later coordinator wrote a marker before.
         """
         entry = self._entries.get(producer_id)
@@ -251,7 +255,7 @@ class ProducerStateManager:
                     f"{coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)"
                 )
         completed = None
-        # A marker without data changes nothing for readers: no index entry, no stable offset.
+        # A marker of a transaction without records concerns no reader, so it completes nothing.
         if entry.current_txn_first_offset != NO_OFFSET:
             completed = CompletedTransaction(
                 producer_id=producer_id,
@@ -299,7 +303,7 @@ class ProducerStateManager:
         )
 
     def replay(self, batch: RecordBatch) -> AbortedTransaction | None:
-        """Take over a batch that is in the log already, or that the leader has checked.
+        """Apply a batch that is in the log already, or that the leader has checked.
 
         Return the transaction index's entry if the batch aborts a transaction. Requires: the caller
         has verified the CRC.
@@ -331,7 +335,7 @@ class ProducerStateManager:
         return self.apply(update)
 
     def _replay_emptied_marker(self, batch: RecordBatch) -> None:
-        """Take over a marker that compaction has emptied: its epoch still fences."""
+        """Apply a marker that compaction has emptied: its epoch still fences older producers."""
         entry = self._entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch < batch.producer_epoch:
             self._entries[batch.producer_id] = ProducerStateEntry(
@@ -364,8 +368,8 @@ class ProducerStateManager:
         Refusing new ids would let that peer shut everybody out instead. A forgotten producer loses
         little: its next batch is accepted, and only a retry of a batch that lies thousands of
         producers back is written twice. The order is by offsets, because a client chooses its
-        timestamps. Producers that fence, or hold the last stable offset, are kept whatever their
-        number, and so is the latest writer.
+        timestamps. These are kept whatever their number: producers whose entry only fences, and
+        producers with an open transaction. The latest writer is kept as well.
         """
         candidates = sorted(
             (entry.last_data_offset, entry.producer_id)
@@ -377,7 +381,7 @@ class ProducerStateManager:
             del self._entries[producer_id]
 
     def truncate(self) -> None:
-        """Forget everything: the log will be replayed, or restarts empty."""
+        """Forget everything, before the log is replayed or restarts empty."""
         self._entries.clear()
         self._open.clear()
         self._completed.clear()
@@ -386,7 +390,7 @@ class ProducerStateManager:
     def forget_transactions_below(self, offset: int) -> None:
         """Forget ended transactions whose marker lies below `offset`.
 
-        `offset` is the high watermark, or the log start offset when that has moved.
+        `offset` is the high watermark, or the log start offset if that has changed.
         """
         decided = [
             first_offset
@@ -412,8 +416,7 @@ class ProducerStateManager:
 def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
     """Return (committed, coordinator epoch, timestamp) of a control batch that ends a transaction.
 
-    None for control records of other types, and for a batch that compaction has emptied. A
-    malformed record is an InvalidRecord.
+    Return None for control records of other types, and for a batch that compaction has emptied.
 
     Raises:
         InvalidRecord: the record is malformed.
@@ -437,7 +440,7 @@ def _transaction_start(entry: ProducerStateEntry) -> int:
 
 
 def _ordered_map() -> dict[int, CompletedTransaction]:
-    """Return an empty map that iterates in key order. Loaded late: the package costs 9 ms."""
+    """Return an empty map that iterates in key order. Imported late, because that takes 9 ms."""
     from sortedcontainers import SortedDict
 
     made: dict[int, CompletedTransaction] = SortedDict()

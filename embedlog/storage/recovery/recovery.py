@@ -12,12 +12,12 @@ Recovery reads every batch from the segment of the recovery point on. With P the
                          (`torn_write`)
                          anything else: no page can be missing        rot
     a loss of power,     no good batch behind b                       torn: cut at b
-    or nobody knows      good batches behind b, all within W          pages out of order: cut at b
+    or unknown           good batches behind b, all within W          pages out of order: cut at b
                          good batches behind b + W                    rot
 
-Rot: complete data has become bad. Nothing is cut; the log is served up to b and refuses writes. Cut
-bytes are moved to a `.quarantine` file first, unless they are only zeros, and are reported. A crash
-during recovery leaves a directory that recovers to the same log.
+Rot: complete data has become bad. Nothing is cut; the log is served up to b and refuses writes.
+Before bytes are cut, they are moved to a `.quarantine` file, unless they are only zeros; the cut is
+reported. A crash during recovery leaves a directory that recovers to the same log.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
 
 
 def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], object]) -> Log:
-    """Make an empty log: it ends below its start offset, so all its records were deleted."""
+    """Replace a log that ends below its start offset by an empty one: all records were deleted."""
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
     events.warning("%s: %s", opening.topic_partition, reason)
@@ -115,7 +115,7 @@ def _existing_segment(opening: Opening, base_offset: int) -> Segment:
 
 
 def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -> bool:
-    """Find the end of a cleanly closed last segment; False if it was not closed cleanly at all."""
+    """Find the end of the last segment; return False if it was not closed cleanly after all."""
     next_offset, size = segment.base_offset, segment.file.capacity
     try:
         view = segment.file.view(0, size)
@@ -139,10 +139,10 @@ def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -
 
 
 def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
-    """Return the stored epoch cache, None if it is damaged; and whether it is surely the log's.
+    """Return the stored epoch cache, None if it is damaged, and whether it certainly fits the log.
 
-    The sealed form reveals damage, but may be older than the log after a loss of power. Kafka's
-    text form is newer if Kafka has used the directory since.
+    The sealed form reveals damage, but after a loss of power it may be older than the log. The text
+    form is newer if Kafka has used the directory since embedlog did.
     """
     files = opening.open_files.files
     try:
@@ -161,10 +161,10 @@ def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
 
 
 def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]) -> bool:
-    """Whether the batches do not contradict the epochs.
+    """Whether `epochs` can be right, as far as the batches show.
 
-    In a compacted log the batches at an epoch's begin may be gone: only the last batch surely
-    exists.
+    In a compacted log the first batches of an epoch may be gone, so only the last batch is
+    compared.
     """
     if not opening.gaps_below:
         return _are_true(epochs, segments)
@@ -174,9 +174,9 @@ def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]
 
 
 def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
-    """Whether each epoch begins with a batch of that epoch, and the last batch has the last one.
+    """Whether each epoch begins with a batch of that epoch, and the last batch has the last epoch.
 
-    The checkpoint carries no checksum, and after an unclean stop it may be older than the log.
+    The stored epochs may have no checksum, and after an unclean stop be older than the log.
     """
     end = segments[-1].next_offset
     entries = epochs.entries
@@ -191,7 +191,7 @@ def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
 
 
 def _batch_epoch(segments: list[Segment], offset: int) -> tuple[int, int]:
-    """Return (base offset, leader epoch) of the batch that holds `offset`, (-1, -1) without one."""
+    """Return (base offset, leader epoch) of the batch that holds `offset`, or (-1, -1)."""
     slot = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)
     segment = segments[slot]
     size = segment.size
@@ -221,7 +221,7 @@ def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
 def _recover(
     opening: Opening, segments: list[Segment], epochs: LeaderEpochs | None, salvage: bool
 ) -> tuple[list[Segment], CorruptRecord | None]:
-    """Return the segments that remain, and the damage that may not be cut, if any."""
+    """Return the segments that remain, and the damage that must not be cut off, or None."""
     floor = max(0, bisect_right(segments, opening.recovery_point, key=base_offset_of) - 1)
     for slot in range(floor, len(segments)):
         segment, later = segments[slot], segments[slot + 1 :]
@@ -251,7 +251,7 @@ def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[S
     size, news = _tell_cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
     opening.cut_size += size
     opening.degradations.append(news)
-    # From the end on: after an interrupt the rest has the same first bad byte.
+    # Later segments first: after an interrupt, the remaining log has the same first bad byte.
     quarantine_segments(opening.open_files.files, later)
     quarantine_tail(opening.open_files.files, segment)
 
@@ -259,7 +259,7 @@ def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[S
 def _check_join(
     opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]
 ) -> CorruptRecord | None:
-    """Return the damage of a segment, or of its join with the next one; None without any."""
+    """Return the damage of a segment, or a gap between it and the next segment; else None."""
     if scan.error is not None and not scan.only_zeros_follow:
         return scan.error
     end = scan.next_offset
@@ -276,7 +276,7 @@ def _check_join(
 
 
 def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]) -> bool:
-    """Whether the missing or bad data behind the scan's end was complete once."""
+    """Whether the data behind the scan's end, bad or missing now, was once complete."""
     if opening.clean or scan.next_offset < opening.recovery_point:
         return True
     start = scan.size
@@ -309,7 +309,10 @@ def _tell_cut(
     *,
     wall_ms: int,
 ) -> tuple[int, Degradation]:
-    """Log that recovery cuts a log at the end of `segment`; return the bytes cut, and the news."""
+    """Log that recovery cuts the log at the end of `segment`.
+
+    Return the number of bytes cut off, and the degradation to report.
+    """
     size = content_size(segment.file.view(segment.size, segment.file.capacity))
     size += sum(content_size(each.file.view(0, each.file.capacity)) for each in later)
     reason = (

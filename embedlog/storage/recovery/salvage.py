@@ -1,13 +1,13 @@
-"""Taking damage out of a log: every good batch stays at its offset, even behind the damage.
+"""Removing damage from a log: every good batch stays at its offset, even behind the damage.
 
 Lost records leave a gap in the offsets, as compaction does: the log is marked as having gaps (see
-`gaps`), and readers continue behind them. Nothing is deleted: before a segment is rewritten, its
-file is copied to a quarantine file. The indexes of such a segment are removed, and made again from
-its batches.
+`log/gaps.py`), and readers continue behind them. Nothing is deleted: before a segment is rewritten,
+its file is copied to a quarantine file. The indexes of such a segment are removed, and made again
+from its batches.
 
-A batch with a rotten head may still have a right checksum, which does not cover its offset and
-epoch. So a batch is good only if it fits between its neighbours; after a gap, if the next one
-continues it.
+The checksum of a batch does not cover its offset and epoch, which may have rotted. So a batch with
+a right checksum is good only if its offset follows the previous batch's. Behind damage there is no
+such batch: then the next batch must follow this one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SegmentPlan:
         self.kept: list[tuple[int, int]] = []
         """[begin, end) of each part that stays, in order."""
         self.bytes_lost = 0
-        """Bytes outside of good batches, without zeros at the end."""
+        """Number of bytes that are in no good batch, not counting zeros at the file's end."""
 
     def keep(self, position: int, size: int) -> None:
         if self.kept and self.kept[-1][1] == position:
@@ -49,7 +49,7 @@ class SegmentPlan:
 class SalvagePlan:
     """The plan of a salvage of one log; `apply` carries it out.
 
-    `lost` are offset ranges, [first, last] each, of records that are in no good batch any more.
+    `lost` are the offset ranges [first, last] of records that are in no good batch.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class SalvagePlan:
     ) -> None:
         """Read the log in `directory`. Requires: no process has it open.
 
-        Below `gaps_below` offsets need not be contiguous. A torn end of a log that was not closed
-        cleanly, behind its `recovery_point`, is left to the recovery.
+        Below `gaps_below` offsets need not be contiguous. If the log was not closed cleanly, a torn
+        write at its end, behind `recovery_point`, stays: recovery cuts it off.
         """
         self._files = files
         self._directory = directory
@@ -126,10 +126,10 @@ class SalvagePlan:
         self.segments.append(plan)
 
     def _next(self, view: memoryview, position: int) -> int | None:
-        """Return where the first good batch behind a bad one begins, None without one.
+        """Return where the next good batch after the bad one at `position` begins, or None.
 
-        That is where the bad one's length says, if a batch is there; a value may hold bytes like a
-        batch.
+        If a good batch begins where the bad one ends by its length field, return that. A search
+        could find bytes like a batch in a value before it.
         """
         length = int.from_bytes(view[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
         end = position + LOG_OVERHEAD + length
@@ -150,7 +150,7 @@ class SalvagePlan:
     def _fits(
         self, view: memoryview, position: int, found: tuple[int, ...], expected: int, limit: int
     ) -> bool:
-        """Whether a batch with a right checksum is where its offsets and its epoch say."""
+        """Whether a batch with a right checksum has offsets and an epoch that fit its place."""
         size, first, last, _, epoch = found
         if not expected <= first <= last < limit:
             return False
@@ -160,12 +160,12 @@ class SalvagePlan:
             return True
         if not self._after_damage:
             return False
-        # Behind damage the offset has no neighbour before it: check the one behind.
+        # Behind damage there is no previous batch to compare with: compare with the next one.
         following = read_batch(view, position + size, len(view))
         return isinstance(following, str) or following[1] == last + 1
 
     def _is_unfinished(self, view: memoryview, position: int) -> bool:
-        """Whether a recovery would cut the bad end by itself."""
+        """Whether the bytes from `position` on are a torn write, which recovery cuts off."""
         return (
             not self._is_clean
             and self.end_offset >= self._recovery_point
@@ -176,7 +176,7 @@ class SalvagePlan:
     def apply(self) -> list[str]:
         """Rewrite damaged segments; return the quarantine files of their former content.
 
-        A crash in between leaves each segment either old or new, and the copy.
+        A crash in between leaves each segment whole, either old or new, and the copies.
 
         Raises:
             OSError: the disk refuses; the other segments are unchanged.
@@ -194,7 +194,7 @@ class SalvagePlan:
             path = paths.quarantine_file(self._directory, plan.base_offset, position)
             if self._files.stat(path) is None:
                 break
-            position += 1  # of an earlier salvage
+            position += 1  # the file is of an earlier salvage
         self._write(path, [plan.view])
         return path
 

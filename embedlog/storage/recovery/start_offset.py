@@ -1,9 +1,9 @@
-"""Where a log begins: by the checkpoint, or by the epoch cache without it.
+"""Where a log begins, by its checkpoint and its epoch cache.
 
-Records below the start offset were deleted, but are still there if their segment holds others. A
-wrong start offset hides records or brings deleted ones back. The epoch cache of the log is a second
-witness: a deletion removes the epochs of its records, so the first epoch begins at the start
-offset, or behind it if records have none (magic 0 and 1).
+Records below the start offset were deleted, but are still in the files if their segment holds later
+records. A wrong start offset hides records or brings deleted ones back. The epoch cache of the log
+helps to find a wrong one: a deletion removes the epochs of its records, so the first epoch begins
+at the start offset, or behind it if the first records have no epoch (magic 0 and 1).
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ UNKNOWN = -1
 
 
 def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int | None) -> None:
-    """Decide on `opening.log_start_offset`; `end` is the log's, None without a segment.
+    """Set `opening.log_start_offset` by the two forms of the checkpoint and by `epochs`.
 
-    sealed form text form start offset good higher, and Kafka's epochs begin there, too of the text
-    good anything else of the sealed form not there not behind the first epoch, nor behind the end
-    of the text not there anything else of the first epoch, or 0
+        sealed form    text form                                        start offset
+        good           higher, and Kafka's epochs begin there as well   of the text
+        good           anything else                                    of the sealed form
+        missing        not behind the first epoch nor the log's end     of the text
+        missing        anything else                                    of the first epoch, or 0
+
+    A damaged form counts as missing. `end` is the log's end, None if it has no segment.
     """
     sealed, told = opening.log_start_offset, opening.told_start_offset
     if sealed != UNKNOWN:

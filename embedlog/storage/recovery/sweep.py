@@ -3,10 +3,10 @@
 Leftovers of an interrupted process:
 
     *.deleted, *.tmp, *.cleaned        removed: never part of the log
-    copied-here                        removed: this directory is opened, so it is the log's
-    *.swap                             compaction's finished output: takes the place of the
-                                       segments whose offsets it covers
-    an index without its log           removed
+    copied-here                        removed: the log is opened here, so it is in this directory
+    *.swap                             compaction's finished output: replaces the segments whose
+                                       offsets it covers
+    an index without its log file      removed
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEFTOVERS = (paths.DELETED, paths.TEMPORARY, paths.CLEANED, paths.COPIED_HERE)
 
 
 def sweep_directory(files: Files, directory: str) -> list[int]:
-    """Tidy up; return the first offsets of the segments, in order."""
+    """Remove leftovers and complete a swap; return the segments' base offsets, in order."""
     names = files.list(directory)
     for name in names:
         if name.endswith(_LEFTOVERS) and paths.is_of_a_log(name):
@@ -43,7 +43,7 @@ def sweep_directory(files: Files, directory: str) -> list[int]:
 
 
 def quarantine_tail(files: Files, segment: Segment) -> None:
-    """Cut the file behind the segment's end, after copying the bytes to a quarantine file."""
+    """Copy the bytes behind the segment's end to a quarantine file, then cut them off."""
     position = segment.size
     tail = segment.file.view(position, segment.file.capacity)
     if len(tail) and not is_zeros(tail):
@@ -54,7 +54,7 @@ def quarantine_tail(files: Files, segment: Segment) -> None:
 
 
 def quarantine_segments(files: Files, segments: list[Segment]) -> None:
-    """Take whole segments out of the log, the last one first; an empty one is removed."""
+    """Move whole segments to quarantine, the last one first; remove a segment of zeros."""
     for segment in reversed(segments):
         path = segment.path
         segment.file.release()
@@ -68,7 +68,7 @@ def quarantine_segments(files: Files, segments: list[Segment]) -> None:
 
 
 def _complete_swap(files: Files, directory: str) -> None:
-    """Put compaction's output in place of the segments that it was made from."""
+    """Replace the segments from which compaction made its output by that output."""
     names = files.list(directory)
     swapped = sorted(name for name in names if name.endswith(paths.LOG + paths.SWAP))
     if swapped:

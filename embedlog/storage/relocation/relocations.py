@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from errno import EMFILE, ENFILE
 
+from embedlog.common import Value
 from embedlog.errors import ClosedError, EmbedlogError
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.locks import Rank, ranked_rlock
@@ -11,7 +12,6 @@ from embedlog.storage import paths
 from embedlog.storage.degradation import MOVE_ENDED, Degradation
 from embedlog.storage.events import events
 from embedlog.storage.relocation.relocation import LAST_SIZE, Relocation
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The segments of a log, in a row."""
+"""The segments of a log, oldest first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class SegmentChain:
-    """The segments of one log. Changed under the partition lock, read without a lock.
+    """The segments of one log. Change them under the partition lock; reads need no lock.
 
-    `segments` is replaced as a whole: a reader that takes it once sees one state of the log.
+    A change replaces the tuple `segments`: a reader that reads it once sees one state of the log.
     """
 
     __slots__ = (
@@ -40,9 +40,9 @@ class SegmentChain:
         self.doomed: list[Segment] = []
         """Segments that have left the log, and whose files are yet to be removed; oldest first."""
         self.is_swapping = False
-        """True while compaction has decided on a new segment and could not yet put it in place."""
+        """True if compaction has finished a new segment, but could not yet put it in place."""
         self.zeroed = False
-        """Whether new segments extend their files by written zeros."""
+        """True if new segments extend their files by writing zeros, for cheap syncs."""
         self.directory = directory
         self.files = open_files.files
         self._open_files = open_files
@@ -53,7 +53,7 @@ class SegmentChain:
         return self.segments[-1].end[0]
 
     def holding(self, offset: int) -> Segment:
-        """Return the segment that holds `offset`, or would."""
+        """Return the last segment that begins at or before `offset`, else the first segment."""
         segments = self.segments
         return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1)]
 

@@ -30,8 +30,7 @@ def preallocate(file: File, needed: int) -> int:
     try:
         file.reserve(wanted)
     except OSError:
-        # No room for the step. The write of the batch will show whether there is room for the
-        # batch.
+        # The disk has no room to spare. The write of the batch will show whether the batch fits.
         return needed
     return wanted
 

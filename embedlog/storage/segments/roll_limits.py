@@ -10,23 +10,23 @@ if TYPE_CHECKING:
 
 
 class RollLimits:
-    """The limits up to which a segment takes batches without `is_reached`.
+    """Limits up to which a segment certainly takes another batch.
 
-    `is_reached` is called when a batch passes `size_max`, `offset_max` or `time_max`: in one of a
-    thousand appends. Requires: the partition lock.
+    Only for a batch that passes `size_max`, `offset_max` or `time_max`, as in one of a thousand
+    appends, `is_reached` must decide. Requires: the partition lock.
     """
 
     __slots__ = ("created_ms", "first_timestamp", "offset_max", "size_max", "time_max")
 
     def __init__(self, created_ms: int) -> None:
         self.created_ms = created_ms
-        """Wall time of creation: the begin of the age if records have no timestamps."""
+        """Wall time of creation, from which the age counts if records have no timestamps."""
         self.first_timestamp = -1
-        """Largest timestamp of the first batch, the begin of the segment's age; -1 without one."""
+        """Largest timestamp of the first batch, from which the age counts; -1 if it has none."""
         self.size_max = self.offset_max = self.time_max = -1
 
     def forget(self) -> None:
-        """Check again at the next batch: the configuration has changed."""
+        """Let `is_reached` decide about the next batch: the configuration has changed."""
         self.time_max = -1
 
     def is_reached(
@@ -44,20 +44,22 @@ class RollLimits:
     ) -> bool:
         """Whether a batch of `size` bytes at `position` needs a new segment.
 
-        If not, note the limits that need no new check. `age_max` is in milliseconds. The segment's
-        offset index has `entry_count` entries; `latest` is the batch's largest timestamp.
+        If not, set the limits up to which it need not be called again. `age_max` is in
+        milliseconds. The segment's offset index has `entry_count` entries; `latest` is the batch's
+        largest timestamp.
         """
         if last_offset > base_offset + RELATIVE_OFFSET_MAX:
             return True
         first = self.first_timestamp
-        # An entry of the time index is half as large again, and there are at most as many.
+        # The limit holds for the time index as well: an entry is 1.5 times as large as an entry of
+        # the offset index, and there are at most as many.
         room = config.segment_index_bytes // ENTRY_SIZE * 2 // 3
         if position:
             waited = latest - first if first >= 0 and latest >= 0 else now_ms - self.created_ms
             room -= entry_count
             if position + size > config.segment_bytes or waited > age_max or room <= 0:
                 return True
-        # The index cannot be full before that: entries are more than the interval apart.
+        # The index cannot be full at a smaller size: entries are more than the interval apart.
         filled_size = position + (room - 1) * config.index_interval_bytes
         self.size_max = min(config.segment_bytes, filled_size)
         self.offset_max = base_offset + RELATIVE_OFFSET_MAX

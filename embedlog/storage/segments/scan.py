@@ -1,4 +1,4 @@
-"""Reading every batch of a segment without trusting any: what recovery knows of a file.
+"""Reading every batch of a segment without trusting any, for recovery.
 
 A checksum does not cover a batch's base offset and leader epoch, 96 bits that a broker stamps. So
 each batch must also begin at the offset after the previous batch, and have the epoch that the epoch
@@ -31,7 +31,8 @@ _ZEROS = bytes(1 << 16)
 _CANDIDATE = Struct(">qi")
 _PASSES_MAX = 4
 _CHECK_COST, _LOOK_COST = 4096, 256
-"""The least cost of a candidate, and of an implausible one, in bytes of checksum."""
+"""Cost of a place where a batch may begin, in bytes of checksum: of a plausible one at least the
+first, of another one the second."""
 
 
 class SegmentScan:
@@ -99,25 +100,25 @@ def scan_segment(
 
 
 def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond: int) -> bool:
-    """Whether a good batch is at or behind position `beyond`, though the one at `position` is bad.
+    """Whether a good batch begins at or after `beyond`, behind the bad one at `position`.
 
-    True if `next_good_batch` gives up: then nothing may be cut.
+    True as well if `next_good_batch` gives up, because then nothing may be cut.
     """
     return next_good_batch(view, max(position, beyond), offset) is not None
 
 
 def next_good_batch(view: memoryview, start: int, offset: int) -> int | None:
-    """Return the position of the first good batch from byte `start` on, None without one.
+    """Return the position of the first good batch from byte `start` on, or None.
 
     A good batch is a whole batch of magic 2 with a right checksum and offsets from `offset` on. It
-    may begin at any byte, because the bad batch's length cannot be trusted.
+    may begin at any byte, because the length of the bad batch before it cannot be trusted.
 
-    A value can be made to look like the heads of many batches. The search computes checksums worth
-    a few passes over `view`; if that is not enough, it returns the end of `view`.
+    Somebody can make a record's value that looks like the headers of many batches. So the search
+    gives up, and returns the end of `view`, after checksums worth a few passes over `view`.
     """
     import re
 
-    # The offsets of one log nearly always share their upper half; within a segment they span less.
+    # Offsets of a segment span less than 2^32, so their upper half has one of two values.
     upper = {(offset >> 32).to_bytes(4, "big"), ((offset >> 32) + 1).to_bytes(4, "big")}
     pattern = re.compile(
         b"(?:" + b"|".join(map(re.escape, sorted(upper))) + b").{12}\x02", re.DOTALL
@@ -183,9 +184,10 @@ def _legacy_batch(
 
 
 def is_epoch_of(epoch: int, offset: int, last_epoch: int, epochs: LeaderEpochs | None) -> bool:
-    """Whether the epoch cache agrees that `epoch` wrote `offset`.
+    """Whether a batch at `offset` can have the leader epoch `epoch`.
 
-    Without a cache that can be relied on, epochs must not fall.
+    It must not be lower than `last_epoch`, the epoch of the batch before, nor contradict `epochs`,
+    the log's epoch cache. `epochs` is None if the cache cannot be relied on.
     """
     if epoch < last_epoch:
         return False

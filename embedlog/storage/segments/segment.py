@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 EVERYTHING = 1 << 62
 UNKNOWN = -2
-"""The largest timestamp of a loaded segment before the first `largest()`."""
+"""Stands for the largest timestamp of a loaded segment until `largest` is first called."""
 
 
 class Segment:
-    """One segment. Changed under the partition lock; read by anyone without a lock.
+    """One segment. Change it under the partition lock; reads need no lock.
 
     Callers use its parts directly: `file` for bytes, `indexes` for positions, `aborted` for the
     transactions that a read_committed reader leaves out, `limits` for rolling. The segment itself
@@ -62,7 +62,7 @@ class Segment:
         created_ms: int,
         zeroed: bool = False,
     ) -> None:
-        """Make an empty segment; `zeroed` extends its file by written zeros, for cheap syncs."""
+        """Make an empty segment. With `zeroed` its file is extended by zeros, for cheap syncs."""
         self.base_offset = base_offset
         self.file = SegmentFile(open_files, directory, base_offset, zeroed=zeroed)
         self.path = self.file.path
@@ -71,11 +71,11 @@ class Segment:
         self.limits = RollLimits(created_ms)
         self.end: SegmentEnd = (base_offset, 0, -1, -1)
         self.modified_ms = created_ms
-        """Wall time of the last append: the age of records without a timestamp."""
+        """Wall time of the last append, from which the age of records without timestamps counts."""
         self.synced_size = 0
         """Published bytes known to be synced."""
         self.trusted_size = EVERYTHING
-        """This process has checked or written the batches before this position."""
+        """The batches before this position were checked or written by this process."""
         self.loaded_size = 0
         """Bytes of the file that an earlier process wrote."""
 
@@ -115,7 +115,7 @@ class Segment:
         return other
 
     def expect_stored(self, size: int) -> None:
-        """Take an existing file of `size` bytes: the files beside it are read later."""
+        """Use the existing file, of `size` bytes. Its indexes are read when they are needed."""
         self.indexes.expect_stored()
         self.aborted = AbortedTransactions()
         self.trusted_size = 0
@@ -123,7 +123,7 @@ class Segment:
         self.file.is_name_synced = True
 
     def adopt(self, scan: SegmentScan) -> None:
-        """Take over the scan of every batch of the file."""
+        """Take over the findings of a scan of the whole file."""
         self.indexes.adopt(scan.offset_index, scan.time_index)
         self.end = (scan.next_offset, scan.size, scan.largest, scan.holder)
         self.limits.first_timestamp = scan.first_timestamp
@@ -134,7 +134,7 @@ class Segment:
         self.synced_size = 0
 
     def extend(self, last_offset: int, size: int, timestamp: int, interval: int) -> None:
-        """Count a batch behind the end of a segment that is not yet part of a log."""
+        """Count a batch that was written after the end. Only for a segment that no log has yet."""
         _, position, largest, holder = self.end
         if position == 0:
             self.limits.first_timestamp = timestamp
@@ -146,7 +146,8 @@ class Segment:
     def sync(self) -> None:
         """Make everything published so far, and the file's name, survive a loss of power.
 
-        Requires: the log's sync lock alone. Raises as `SegmentFile.sync`.
+        Requires: the log's sync lock; the partition lock is not needed. For errors see
+        `SegmentFile`.
         """
         size = self.end[1]
         self.file.sync()
@@ -154,7 +155,7 @@ class Segment:
         self.file.sync_name()
 
     def finish(self) -> None:
-        """Cut the file to its content, for good; store the indexes beside it as hints, unsynced."""
+        """Cut the file to its content, for good; store the indexes beside it, unsynced."""
         if not self.is_changed:
             return
         _, size, timestamp, offset = self.end

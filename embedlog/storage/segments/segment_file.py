@@ -1,7 +1,7 @@
-"""The file of a segment, and those beside it: opened, extended, synced, cut, renamed, removed.
+"""The files of a segment: open, extend, sync, cut, rename and remove them.
 
-The file is extended in steps ahead of its content, so that an append changes no metadata and a
-mapping lasts for a while:
+The `.log` file is extended in steps ahead of its content, so that most appends change no metadata
+and a mapping of the file lasts for a while:
 
     |  batch  |  batch  |  batch  | 0000000000000000000 |
     0                            size                capacity
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from embedlog.storage.open_files import OpenFiles
 
 ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
-"""In the order of their removal: the next open removes an index without its log."""
+"""Suffixes of a segment's files, in the order of their removal. The log file goes first, because
+the next opening removes indexes without a log file."""
 NOTHING = memoryview(b"")
 _UNKNOWN_CAPACITY = -1
 
 
 class SegmentFile(Openable):
-    """The files of one segment. `view` and `release` need no lock; all else the partition lock.
+    """The files of one segment. `view` and `release` need no lock.
 
-    The segment knows how much of the file is published, and passes `size` to each call. A failed
-    sync raises NotOpened if the file or directory could not be opened; after another OSError any
-    unsynced byte may be lost.
+    All other methods require the partition lock. The segment knows how many bytes of the file are
+    published, and passes this `size` to each call. A failed sync raises NotOpened if the file or
+    directory could not be opened; after another OSError any unsynced byte may be lost.
     """
 
     __slots__ = (
@@ -52,7 +53,7 @@ class SegmentFile(Openable):
     def __init__(
         self, open_files: OpenFiles, directory: str, base_offset: int, *, zeroed: bool
     ) -> None:
-        """Make no file yet; `zeroed` extends the file by written zeros, for cheap syncs."""
+        """Make no file yet. With `zeroed` extend the file by writing zeros, for cheap syncs."""
         super().__init__(paths.segment_file(directory, base_offset))
         self._open_files = open_files
         self._base_offset = base_offset
@@ -63,12 +64,15 @@ class SegmentFile(Openable):
         """True if the file has changed since its indexes were last stored."""
         self.is_name_synced = False
         self._is_missing = False
-        """True while the file could not be made."""
+        """True after `create` failed: the next opening creates the file."""
         self.successor: SegmentFile | None = None
         """The file with the same bytes in the directory that the log has moved to."""
 
     def get(self) -> File:
-        """Return the open file; keep the reference while using it."""
+        """Return the file, opened now if necessary.
+
+        Keep the reference while using the file: `OpenFiles` may forget it at any time.
+        """
         opened = self.opened
         if opened is not None:
             self.used = True
@@ -82,7 +86,7 @@ class SegmentFile(Openable):
         if self.successor is None:
             assert opened is not None
             return opened
-        # The log has left the name, before or during the opening: it may belong to another log.
+        # The log moved before or during the opening, so the name may belong to another log by now.
         return self.successor.get()
 
     def view(self, position: int, end: int) -> memoryview:
@@ -110,7 +114,10 @@ class SegmentFile(Openable):
         self._is_missing = False
 
     def write(self, buffers: Sequence[Bytes], size: int, position: int) -> None:
-        """Store `size` bytes at `position`, the published end; call `cut_to` after an error."""
+        """Store `size` bytes at `position`, the published end.
+
+        After an error the caller must call `cut_to`.
+        """
         if position + size > self.capacity:
             self._extend(position, position + size)
         file = self.opened
@@ -118,7 +125,7 @@ class SegmentFile(Openable):
             file = self._open_files.open(self, create=self._is_missing)
         self.dirty = True
         if file.write(buffers, position) != size:
-            # A short write: once more from the start, in as many pieces as it takes.
+            # A short write: write all again from the start, in as many pieces as it takes.
             write_fully(file.write, buffers, position)
 
     def keep_room(self, size: int, room: int) -> None:
@@ -147,7 +154,7 @@ class SegmentFile(Openable):
         self.capacity = size
 
     def distrust_capacity(self) -> None:
-        """Note that bytes of a failed write could not be cut off: the next write cuts them."""
+        """Record that bytes of a failed write could not be cut off: the next write cuts them."""
         self.capacity = _UNKNOWN_CAPACITY
 
     def trim(self, size: int) -> None:
@@ -170,7 +177,7 @@ class SegmentFile(Openable):
         file.sync()
 
     def sync_name(self) -> None:
-        """Make the file's name survive a loss of power, once."""
+        """Make the file's name survive a loss of power, if it does not yet."""
         if not self.is_name_synced:
             self._open_files.files.sync_directory(self.directory)
             self.is_name_synced = True
@@ -198,9 +205,9 @@ class SegmentFile(Openable):
         self._open_files.forget(self)
 
     def put_away(self, suffixes: tuple[str, ...] = ALL_FILES) -> list[str]:
-        """Give the files meaningless names; return these, to be removed later.
+        """Rename the files, so that they mean nothing; return the new paths, to be removed later.
 
-        Views stay readable. After an error the call can be repeated.
+        Views of their bytes stay readable. After an error the call can be repeated.
         """
         files = self._open_files.files
         self._open_files.forget(self)
@@ -215,10 +222,10 @@ class SegmentFile(Openable):
         return useless
 
     def remove(self) -> None:
-        """Remove the files. Views stay readable.
+        """Remove the files. Views of their bytes stay readable.
 
-        An error means that the log file is still there. A file beside it that cannot be removed
-        does no harm, and the next open of the directory removes it.
+        An error means that the log file is still there. Another file that cannot be removed does no
+        harm, and the next opening of the directory removes it.
         """
         files = self._open_files.files
         self._open_files.forget(self)
@@ -232,15 +239,15 @@ class SegmentFile(Openable):
                     raise
                 events.debug("%s cannot be removed yet: %s", path, error)
 
-    # The files beside it
+    # The files beside the log file: indexes and snapshot
 
     def sidecar(self, suffix: str) -> str:
         return paths.segment_file(self.directory, self._base_offset, suffix)
 
     def read_sidecar(self, suffix: str) -> memoryview:
-        """Return the content of the file with that suffix; FileNotFoundError without one."""
+        """Return the content of the file with that suffix; FileNotFoundError if it is missing."""
         return read_view(self._open_files.files, self.sidecar(suffix))
 
     def write_sidecar(self, suffix: str, content: bytes) -> None:
-        """Replace the file with that suffix. It is a hint, and not synced."""
+        """Replace the file with that suffix. It is not synced: the next opening can rebuild it."""
         write_whole(self._open_files.files, self.sidecar(suffix), content, sync=False)

@@ -1,8 +1,8 @@
 """Where an offset or a timestamp lies in a segment: sparse indexes, checked at each use.
 
 The indexes are hints. Their files have no checksum, and a crash may have left them shorter or older
-than the batches. So each entry is compared with the batch that it points to; a wrong entry makes
-both indexes be rebuilt from the batches' headers.
+than the batches. So each entry is compared with the batch that it points to; if it is wrong, both
+indexes are rebuilt from the batches' headers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ HINTS_MAX = 256
 
 
 class SegmentIndexes:
-    """Changed under the partition lock; looked up by anyone without one.
+    """The indexes of one segment. Change them under the partition lock; look-ups need no lock.
 
-    `size` is the segment's published size when the caller took its `end`: no answer lies behind it.
-    Look-ups fail only if the batches themselves are damaged.
+    `size` is the segment's published size when the caller read its `end`: no look-up returns a
+    position behind it. Look-ups fail only if the batches themselves are damaged.
     """
 
     __slots__ = ("_base_offset", "_file", "_pair", "_since_entry", "hints")
@@ -37,11 +37,11 @@ class SegmentIndexes:
             OffsetIndex(base_offset),
             TimeIndex(base_offset),
         )
-        """None while the stored indexes have not been needed."""
+        """None until the stored indexes are needed."""
         self._since_entry = 0
         """Bytes of batches since the last entry."""
         self.hints: dict[int, int] = {}
-        """Offsets where readers will continue -> position of their batch."""
+        """Offset where a reader will continue -> position of the batch that begins there."""
 
     # Adding entries. Requires: the partition lock
 
@@ -53,9 +53,9 @@ class SegmentIndexes:
         interval: int,
         end: tuple[int, int, int, int],
     ) -> None:
-        """Count a published batch of `size` bytes; every `interval` bytes an entry is made.
+        """Count a published batch of `size` bytes; add an index entry every `interval` bytes.
 
-        `end` is the segment's, this batch included.
+        `end` is the segment's end after this batch.
         """
         if self._since_entry <= interval:
             self._since_entry += size
@@ -67,11 +67,11 @@ class SegmentIndexes:
         time_index.append(largest, holder)
 
     def expect_stored(self) -> None:
-        """Let an existing file's indexes be read when they are first needed."""
+        """Read the indexes of an existing segment file only when they are first needed."""
         self._pair = None
 
     def moved(self, file: SegmentFile) -> SegmentIndexes:
-        """Return the indexes of a file with the same bytes."""
+        """Return the same indexes for `file`, which has the same bytes."""
         other = SegmentIndexes(file, self._base_offset)
         other._pair, other._since_entry = self._pair, self._since_entry
         return other
@@ -96,7 +96,7 @@ class SegmentIndexes:
         hints[offset] = position
 
     def position_of(self, offset: int, size: int) -> int:
-        """Return where the first batch that ends at or after `offset` begins, or `size`."""
+        """Return the position of the first batch that ends at or after `offset`, or `size`."""
         position = self.hints.get(offset)
         if position is not None:
             return position
@@ -109,7 +109,7 @@ class SegmentIndexes:
         return position
 
     def boundary_before(self, position: int, size: int) -> int:
-        """Return where some batch begins, at or not far before `position`."""
+        """Return the position of a batch that begins at `position` or shortly before."""
         view = self._file.view(0, size)
         start = self._checked(self.load(size)[0].lookup_position(position), view, size)
         if start is None:
@@ -126,7 +126,7 @@ class SegmentIndexes:
     def largest(self, size: int) -> tuple[int, int]:
         """Return the segment's largest timestamp and the last offset of its batch, or -1, -1.
 
-        It walks batch by batch from the time index's last entry on, so that a short or damaged
+        The search reads the batches after the time index's last entry, so that a short or damaged
         index does no harm.
         """
         largest, holder, position = -1, -1, 0
@@ -157,7 +157,7 @@ class SegmentIndexes:
         """
         last_offset, position = entry
         if position == 0 or position >= size:
-            # No entry, or its batch was published after the caller took its `end`.
+            # There is no entry, or its batch was published after the caller read the `end`.
             return 0
         if ends_with(view, position, size, last_offset):
             return position

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.locks import Rank, ranked_rlock
@@ -18,7 +19,6 @@ from embedlog.storage.staging.placing import place
 from embedlog.storage.staging.staged_file import check_staged, may_be_renamed
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import DONE, PREPARED, UNDONE, CommitFile, Piece
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

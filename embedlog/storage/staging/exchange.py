@@ -19,7 +19,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from embedlog import errors
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
@@ -27,7 +27,6 @@ from embedlog.storage.staging.manifest import decode as decode_manifest
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import PREPARED, read_last
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

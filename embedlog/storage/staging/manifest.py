@@ -17,9 +17,8 @@ Paths are relative to the staging area, sizes in bytes, counts in records.
 
 from __future__ import annotations
 
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
@@ -12,7 +13,6 @@ from embedlog.storage.producers.append import load_aborted
 from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.staging.staged_file import SIZE_MAX, read_batches
 from embedlog.storage.state_files import staged_layout
-from embedlog.value import Value
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
 

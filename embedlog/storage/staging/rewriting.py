@@ -13,6 +13,7 @@ message sets become batches of magic 2, one a record.
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.cleaner.filter import modernised, read_fields
@@ -20,7 +21,6 @@ from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.staging.manifest import ReplacingFile
 from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.state_files import staged_layout
-from embedlog.value import Value
 from wire.records.batch import RecordBatch
 from wire.records.compression import compress
 from wire.records.encode.builder import build_batch, seal

@@ -1,16 +1,16 @@
 """How far archives have copied each partition: retention may wait for them.
 
-After each commit a job that archives topics stores the offset below which every record is in the
-archive. There is one sealed file in the data directory for each archive, which only its job writes
-and replaces whole:
+A job that archives topics stores, after each of its commits, the offset below which every record is
+in the archive. Each archive has a sealed file in the data directory, which only its job writes; the
+job replaces it whole:
 
     embedlog-archived-<id>    {"archive": "...", "offsets": [[topic, partition, offset, topic id]]}
 
 If a topic's setting `embedlog.retention.archived` is true, retention by size and age removes
-nothing from that offset on. Of several archives the slowest counts. While there is no archive, or
-an unreadable one, nothing is removed: the disk may fill up, which is logged, but no record is lost
-before it is archived. DeleteRecords and the deletion of a topic were ordered and go on; compaction
-keeps the newest record of each key.
+nothing from that offset on. If there are several archives, the lowest offset counts. While there is
+no archive, or the file of one cannot be read, nothing is removed: the disk may fill up, which is
+logged, but no record is lost before it is archived. DeleteRecords and the deletion of a topic go
+on, because somebody ordered them. So does compaction, which keeps the newest record of each key.
 
 An offset with another topic id does not count: the topic was deleted and created again.
 """
@@ -43,11 +43,11 @@ def publish_archived(
     """Store that `archive` has every record below these offsets, for good: the file is synced.
 
     `archive` is an id of letters, digits and hyphens. The call replaces the archive's earlier
-    offsets. `topic_ids` are the ids under which the records were read; a topic without an entry has
-    its present id.
+    offsets. `topic_ids` are the ids that the topics had when their records were read; for a topic
+    without an entry the id beside its log is taken.
 
     Raises:
-        CorruptRecord: the id of a topic cannot be read.
+        CorruptRecord: the id beside a log is damaged.
     """
     from json import dumps
 
@@ -65,7 +65,7 @@ def publish_archived(
 
 
 def withdraw_archived(files: Files, data: str, archive: str) -> None:
-    """Let `archive` no longer count. Does nothing if it never did."""
+    """Remove the offsets of `archive`, if there are any: retention no longer waits for it."""
     try:
         files.remove(_path(data, archive))
     except FileNotFoundError:
@@ -74,7 +74,10 @@ def withdraw_archived(files: Files, data: str, archive: str) -> None:
 
 
 def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
-    """Return the offset below which all archives have each partition; {} if a file is damaged."""
+    """Return the offset below which all archives have a partition's records, by partition.
+
+    Return {} if the file of an archive is damaged.
+    """
     found: dict[TopicPartition, int] = {}
     for name in files.list(data):
         if not name.startswith(PREFIX) or name.endswith(paths.TEMPORARY):
@@ -91,7 +94,7 @@ def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
 
 
 def read_archive(files: Files, path: str) -> list[tuple[TopicPartition, int, str]]:
-    """Return the (partition, offset, topic id)s of one file."""
+    """Return the (partition, offset, topic id) entries of one file; none if it is missing."""
     from json import loads
 
     try:

@@ -1,4 +1,7 @@
-"""Offset checkpoints: their format, and reading those in a directory of another process."""
+"""Offset checkpoints: their format, and reading the files of a directory that another process has.
+
+`directory.checkpoints` describes the two forms of a checkpoint, text and sealed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ NAMES = (
     paths.CLEANER_OFFSETS,
 )
 WITH_TWIN = tuple(name for name in NAMES if name != paths.HIGH_WATERMARKS)
-"""The checkpoints with a sealed form beside Kafka's."""
+"""The checkpoints that have a sealed form beside Kafka's text."""
 _VERSION = "0"
 
 
@@ -56,7 +59,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def read_text(files: Files, data: str, name: str) -> dict[TopicPartition, int] | None:
-    """Read Kafka's form of a checkpoint; None without one, CorruptRecord for a malformed one."""
+    """Read the text form of a checkpoint; None if it is missing, CorruptRecord if malformed."""
     path = f"{data}/{name}"
     try:
         return decode_offsets(files.read(path), path)
@@ -65,14 +68,14 @@ def read_text(files: Files, data: str, name: str) -> dict[TopicPartition, int] |
 
 
 def read_twin(files: Files, data: str, name: str) -> dict[TopicPartition, int] | None:
-    """Read the sealed form of a checkpoint; None without one, CorruptRecord for a damaged one."""
+    """Read the sealed form of a checkpoint; None if it is missing, CorruptRecord if damaged."""
     path = f"{data}/{name}{paths.SEALED}"
     content = read_sealed(files, path)
     return None if content is None else decode_offsets(content, path)
 
 
 def read_offsets(files: Files, data: str, name: str) -> dict[TopicPartition, int]:
-    """Read the sealed form, else Kafka's. A damaged or missing file has no entries."""
+    """Read the sealed form; if it is missing or damaged, the text form; if that is too, {}."""
     for read in (read_twin, read_text):
         try:
             found = read(files, data, name)

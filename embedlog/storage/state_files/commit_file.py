@@ -1,30 +1,31 @@
-"""The record of the last commit, and of each application's last version.
+"""The record of the last commit of staged files, and of each application's last version.
 
 A sealed file of two lines of JSON:
 
     {"sequence", "id", "application", "version", "state", "pieces": [...]}
     {application: [version, sequence], ...}
 
-    state      readers of other processes     after a crash
-    prepared   end before its pieces          rolled forward, or back
-    done       see all                        nothing to do
-    undone     see nothing of it              nothing to do
+    state      readers in other processes        after a crash
+    prepared   stop before the commit's pieces   the commit is completed or undone
+    done       see all pieces                    nothing to do
+    undone     see no piece                      nothing to do
 
-The files `.done` and `.undone` are written and synced before `prepared` takes the name: the
-decision is a rename, which needs no room on the disk. `sequence` grows with every prepare, so a
-reader that reads the file twice notices a commit in between. If the file is damaged, the two beside
-it tell its content.
+`prepare` writes the two possible next contents to the files `.done` and `.undone` beside this one
+and syncs them, before it writes `prepared` to this one. So the decision is a rename, which needs no
+room on the disk. If this file is damaged, the two beside it show its content.
+
+`sequence` grows with every prepare, so a reader that reads the file twice notices a commit in
+between.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
 PREPARED, DONE, UNDONE = "prepared", "done", "undone"
 
 APPLICATIONS_MAX = 1_000
-"""Number of applications that are remembered, the newest; every reader reads the file."""
+"""At most this many applications are remembered, the newest: every reader reads the whole file."""
 
 
 class Piece(Value):
     """A staged file and the offsets that its records get.
 
-    With `is_renamed` the file becomes a segment; otherwise its batches are appended. `topic_id` is
-    the topic's, `path` relative to the staging area.
+    With `is_renamed` the file becomes a segment; without it, its batches are appended. `path` is
+    relative to the staging area.
     """
 
     topic_partition: TopicPartition
@@ -71,7 +72,7 @@ class Piece(Value):
 
 
 class Commit:
-    """The record of one commit; only its state changes."""
+    """The record of one commit. Only its `state` ever changes."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Commit:
 
     @property
     def starts(self) -> dict[TopicPartition, int]:
-        """The first offset of the commit in each of its partitions."""
+        """Partition -> first offset of the commit in it."""
         found: dict[TopicPartition, int] = {}
         for piece in self.pieces:
             found.setdefault(piece.topic_partition, piece.base_offset)
@@ -100,7 +101,7 @@ class Commit:
 
     @property
     def ranges(self) -> dict[TopicPartition, tuple[int, int]]:
-        """The offsets of the commit in each of its partitions, end exclusive."""
+        """Partition -> (first offset, end offset) of the commit in it; the end is exclusive."""
         found: dict[TopicPartition, tuple[int, int]] = {}
         for piece in self.pieces:
             start, _ = found.get(piece.topic_partition, (piece.base_offset, 0))
@@ -122,7 +123,7 @@ class Commit:
 
     @classmethod
     def decode(cls, line: bytes) -> Commit:
-        """Read the record of the first line, or raise KeyError, TypeError or ValueError."""
+        """Read the record in `line`, the file's first; KeyError, TypeError or ValueError if bad."""
         from json import loads
 
         found = loads(line)
@@ -145,14 +146,13 @@ class Commit:
 
 
 class CommitFile:
-    """The file of one data directory, for its owner. Requires: one thread at a time."""
+    """The file of one data directory, for the directory's owner. Requires: one thread at a time."""
 
     def __init__(self, files: Files, data: str) -> None:
         """Read the file.
 
         Raises:
-            CorruptRecord: the file is damaged, and so are the two beside it: nobody knows the
-                commits.
+            CorruptRecord: the file and the two beside it are damaged: the commits are unknown.
         """
         self._files = files
         self._path = staged_layout.commit_file(data)
@@ -173,8 +173,8 @@ class CommitFile:
         """Record the pieces to be placed; on return the record survives a loss of power.
 
         Raises:
-            OSError: the disk refuses. If `last` is this commit now, the file may or may not have
-                the record: it must be decided. Otherwise the file is unchanged.
+            OSError: the disk refuses. If `last` is the new commit now, the file may or may not have
+                its record, and the caller must decide it. If not, the file is unchanged.
         """
         sequence = self.last.sequence + 1 if self.last is not None else 1
         commit = Commit(
@@ -194,10 +194,10 @@ class CommitFile:
         return commit
 
     def decide(self, commit: Commit, state: str) -> None:
-        """Decide that the prepared commit is done, or undone: for everybody, at once, for good.
+        """Decide the prepared commit: `state` is DONE or UNDONE. All readers see it at once.
 
         Raises:
-            OSError: nobody knows whether it is decided.
+            OSError: the disk refuses; the commit may be decided or not.
         """
         assert commit.state == PREPARED, commit.state
         self._files.rename(f"{self._path}.{state}", self._path)
@@ -216,7 +216,7 @@ class CommitFile:
 
 
 def check_commits(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of the record of commits, and of the files beside it."""
+    """Yield the damage of the file, and of the two beside it."""
     path = staged_layout.commit_file(data)
     for each in (path, f"{path}.{DONE}", f"{path}.{UNDONE}"):
         try:
@@ -228,10 +228,10 @@ def check_commits(files: Files, data: str) -> Iterator[CorruptRecord]:
 
 
 def read_last(files: Files, data: str) -> Commit | None:
-    """Return the last commit, for readers of other processes; None without one.
+    """Return the last commit, for readers in other processes; None if there was none.
 
     Raises:
-        CorruptRecord: the file is damaged, and so are the two beside it.
+        CorruptRecord: the file and the two beside it are damaged.
     """
     path = staged_layout.commit_file(data)
     try:
@@ -244,7 +244,7 @@ def read_last(files: Files, data: str) -> Commit | None:
 
 @lru_cache(maxsize=8)
 def _known(line: bytes, path: str) -> Commit:
-    """Decode a record once: a reader of many partitions asks for it twice for each of them."""
+    """Decode a record once: a reader of many partitions needs it twice for each of them."""
     return _decode_first(line, path)
 
 
@@ -255,9 +255,9 @@ def commit_key(files: Files, data: str) -> tuple[int, str]:
 
 
 def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
-    """Read the file; if it is damaged, the two beside it.
+    """Read the file; if it is damaged, find its content by the two files beside it.
 
-    The last prepare wrote them, and the decision removed one of them.
+    The last prepare wrote both, and its decision, if there was one, has renamed one of them.
     """
     try:
         content = read_sealed(files, path)
@@ -279,7 +279,7 @@ def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None
         commit, versions = done
         commit.state = UNDONE
         if commit.application:
-            # The last version is unknown, but it is below this one.
+            # The application's last version is unknown, but it is below the undone one.
             versions[commit.application] = [commit.version - 1, commit.sequence]
         return commit, versions
 

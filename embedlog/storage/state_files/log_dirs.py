@@ -1,12 +1,13 @@
-"""`.embedlog_log_dirs`: names the other data directories of a broker with several, in each of them.
+"""`.embedlog_log_dirs`: in each of several data directories of a broker, names the others.
 
     version=1
-    first=/data                 in each but the first: the first one's path, which opens the broker
-    <directory.id> /disk2       in the first: each of the others, even if it is missing
+    first=/data                 in all but the first: the path of the first, which opens the broker
+    <directory.id> /disk2       in the first: a line for each other one, even if it is missing
 
-Without the file a directory that is left out would not be missed, and its logs would be created
-again, empty, in another one. Readers without a lock learn from it that they would not see all logs.
-A file that cannot be understood is a ConfigError.
+Without the file, a broker that is opened without one of its directories would not miss it, and
+would create the logs there again, empty, in another directory. Programs that read a directory
+without opening the broker learn from the file that they would not see all logs. A malformed file is
+a ConfigError.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ def read_first(files: Files, directory: str) -> str | None:
 
 
 def write_others(files: Files, directory: str, others: Mapping[bytes, str], *, sync: bool) -> None:
-    """Store the others in the first directory; no file without any."""
+    """Store the other directories in the first one; remove the file if there are none."""
     lines = [f"{uuid_to_text(id)} {path}" for id, path in others.items()]
     _write(files, directory, lines, sync=sync)
 
 
 def write_first(files: Files, directory: str, first: str, *, sync: bool) -> None:
-    """Store the first one's path in another directory."""
+    """Store the path of the first directory in another one."""
     _write(files, directory, [_FIRST + first], sync=sync)
 
 
 def refuse_one_of_more(files: Files, directory: str) -> None:
-    """Raise ConfigError for one directory of several: a reader would not see all logs."""
+    """Raise ConfigError if the broker has further directories: a reader would miss their logs."""
     first = read_first(files, directory)
     if first is not None:
         raise ConfigError(

@@ -2,10 +2,10 @@
 
     version: 0
     topic_id: 5KS1wPRcRrC4nIrOtSmlEw
-    crc: 1a2b3c4d                       CRC-32C of the lines above; Kafka reads no further than them
+    crc: 1a2b3c4d                       CRC-32C of the lines above, which Kafka does not read
 
-A damaged file is written again from the cluster's metadata. A file of Kafka's has no third line and
-is believed.
+A damaged file is written again from the cluster's metadata. A file that Kafka wrote has no third
+line, and is taken as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encode(topic_id: bytes) -> bytes:
 
 
 def decode(content: bytes, path: str) -> bytes:
-    """Return the topic's id."""
+    """Return the topic's id, or raise CorruptRecord."""
     text, mark, stored = content.partition(_CRC)
     if mark and stored != b"%08x\n" % crc32c(text):
         raise CorruptRecord(path, len(text), f"crc {crc32c(text):08x}, stored {stored!r}")

@@ -1,20 +1,20 @@
-"""The high watermark for other processes, where the log's files do not show it.
+"""The file that shows a log's high watermark to other processes, if it is not the log's end.
 
-For one broker's log at durability `os` the high watermark is the end: every whole batch in the
-files is published, and readers need no file. At `fsync` it is behind the end while a sync is under
-way, and a record that a reader has seen must not vanish with the power. With other replicas it is
-behind while one of them is, and another leader may take back uncommitted records. So there each
-commit stores its offset in a file of 16 bytes beside the log:
+If a broker is alone and the durability is `os`, the high watermark is the log's end: readers may
+read every whole batch, and there is no file. In two cases it can be below the end. At `fsync` it is
+while a sync runs, and a record that a reader has seen must survive a loss of power. With replicas
+it is while one of them is behind, and another leader may truncate uncommitted records. In these
+cases each commit stores the high watermark in a file of 16 bytes beside the log:
 
     0   int64    high watermark: every record below is committed
     8   int64    its complement, which reveals a half-written or damaged offset
 
-A file is empty if its owner died before the first commit stored its offset, which comes before the
-first append: everything is published, as without the file.
+The file is empty if its owner died before it stored an offset, which it does before the first
+append: then readers may read every whole batch, as without the file.
 
-Measured: 2 us a commit, beside 200 us of a sync; an append of one broker at `os` pays nothing. A
-page mapped for writing would be SIGBUS on a full disk. The file is never synced: only processes of
-the same boot read it, and after a restart of the machine every whole batch is synced or cut.
+Measured: 2 us a commit, beside 200 us for a sync. A page mapped for writing instead would raise
+SIGBUS on a full disk. The file is never synced: only processes of the same boot read it, and after
+a restart of the machine every whole batch is synced or cut off.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 _CONTENT = Struct(">qq")
 _ATTEMPTS = 100
-"""A read beside a write may see half of it, but not this often in a row."""
+"""A read during a write may see half of it, but not this often in a row."""
 
 
 class PublishedOffset(Openable):
-    """The file of one log. Requires: the partition lock."""
+    """The file of one log. Its methods require the partition lock."""
 
     __slots__ = ("_open_files", "offset")
 
@@ -48,16 +48,16 @@ class PublishedOffset(Openable):
         """The offset that this process has stored, -1 for none."""
 
     def publish(self, offset: int) -> None:
-        """Let other processes read up to `offset`, unless the disk refuses."""
+        """Let other processes read up to `offset`. If the disk refuses, only log that."""
         try:
             self.store(offset)
         except OSError as error:
             events.debug("%s cannot be written: %s", self.path, error)
 
     def store(self, offset: int) -> None:
-        """As `publish`, but raise OSError if the disk refuses.
+        """Let other processes read up to `offset`, or raise OSError if the disk refuses.
 
-        For a new log this is necessary: without a file everything is published.
+        A new log needs this: without the file, readers may read everything.
         """
         file = self.opened
         if file is None:
@@ -76,7 +76,7 @@ class PublishedOffset(Openable):
 
 
 def read_published(files: Files, directory: str) -> int | None:
-    """Return a log's published offset; None if every whole batch is published."""
+    """Return a log's published offset; None if readers may read every whole batch."""
     path = f"{directory}/{paths.PUBLISHED_OFFSET}"
     for _ in range(_ATTEMPTS):
         try:

@@ -1,16 +1,16 @@
-"""Offsets that retention keeps for a while, for readers of other processes.
+"""Offsets that retention keeps for a while, for readers in other processes.
 
 A reader that has planned a read stores its offsets in a file of the exchange directory:
 
     {"expires_ms": wall time, "offsets": [[topic, partition, offset], ...]}
 
 Retention by size and age keeps the segments from these offsets on. A pin expires by itself, because
-its reader may have died. It stops nothing else:
+its reader may have died. Pins stop nothing else:
 
-- DeleteRecords and the deletion of a topic were ordered, perhaps to erase records that must not be
-  kept. The reader gets OffsetOutOfRange or UnknownTopicOrPartition.
-- Compaction keeps the newest record of each key, at its offset; a reader of a compacted topic must
-  expect older ones to go.
+- DeleteRecords and the deletion of a topic go on, because somebody ordered them, perhaps to erase
+  records that must not be kept. The reader gets OffsetOutOfRange or UnknownTopicOrPartition.
+- Compaction goes on. It keeps the newest record of each key, at its offset; a reader of a compacted
+  topic must expect that older records vanish.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
 
 TIMEOUT_MAX_MS = 86_400_000
-"""A longer pin does not count: perhaps the wall clock was set back."""
+"""A pin that expires in more than this time is ignored: the wall clock was probably set back."""
 
 
 class RetentionPin:
-    """Offsets that retention keeps; made by `LogDirectoryReader.pin`. For one thread.
+    """Offsets that retention keeps until `release`; `LogDirectoryReader.pin` makes it.
 
-    Leaving its `with` releases it.
+    A context manager, for one thread.
     """
 
     def __init__(
         self, runtime: Runtime, data: str, offsets: Mapping[tuple[str, int], int], timeout_ms: int
     ) -> None:
-        """Raise as `renew`, and ConfigError for a `timeout_ms` outside (0, 24 h]."""
+        """Store the pin. ConfigError for a `timeout_ms` outside (0, 24 h]; errors as of `renew`."""
         if not 0 < timeout_ms <= TIMEOUT_MAX_MS:
             raise ConfigError(f"timeout_ms={timeout_ms}: expected 1 to {TIMEOUT_MAX_MS}")
         self._files = runtime.files
@@ -56,7 +56,7 @@ class RetentionPin:
         self.renew()
 
     def renew(self) -> None:
-        """Renew the pin for its whole time."""
+        """Store the pin again, so that it expires `timeout_ms` from now."""
         from json import dumps
 
         offsets = [[*each, offset] for each, offset in sorted(self._offsets.items())]
@@ -84,7 +84,10 @@ class RetentionPin:
 
 
 def read_pins(files: Files, data: str, wall_ms: int) -> dict[TopicPartition, int]:
-    """Return the lowest pinned offset of each partition. For the owner: it removes expired pins."""
+    """Return the lowest pinned offset of each partition; remove expired pins.
+
+    Only the owner of the data directory calls it.
+    """
     directory = staged_layout.part(data, staged_layout.PINS)
     found: dict[TopicPartition, int] = {}
     try:

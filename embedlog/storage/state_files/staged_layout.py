@@ -1,15 +1,15 @@
 """The names of files that processes exchange in a data directory.
 
     embedlog-commit                   the last commit, and each application's last version
-    embedlog-commit.done .undone      its next content
-    .exchange/staged/<job>/           files that tasks write, and the manifest names
+    embedlog-commit.done .undone      the next content of `embedlog-commit`: one of the two
+    .exchange/staged/<job>/           files that tasks write, and that a manifest names
     .exchange/inbox/<id>              manifests that the owner has not taken yet
     .exchange/taken/<id>              manifests that the owner works on
     .exchange/answers/<id>            the outcome of each manifest
     .exchange/pins/<id>               offsets that retention keeps for a while
 
-The directory exists only while it is used: a broker of Apache Kafka refuses a data directory with a
-directory in it that is not a partition's. It tolerates the file.
+`.exchange` exists only while it is used: Apache Kafka refuses a data directory that holds a
+directory which is no partition's. It tolerates the file `embedlog-commit`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ATTEMPTS = 100
 
 
 def commit_file(data: str) -> str:
-    """Return the path of the record of the last commit."""
+    """Return the path of `embedlog-commit`, the record of the last commit."""
     return f"{data}/{COMMIT}"
 
 
@@ -45,7 +45,7 @@ def exchange(data: str) -> str:
 
 
 def part(data: str, name: str) -> str:
-    """Return a directory in the exchange directory."""
+    """Return the directory of that name in the exchange directory."""
     return f"{data}/{EXCHANGE}/{name}"
 
 
@@ -55,7 +55,7 @@ def has_manifests(files: Files, data: str) -> bool:
 
 
 def names_in(files: Files, data: str, name: str) -> list[str]:
-    """Return the names of whole files in one part of the exchange; none if it is missing."""
+    """Return the names of the complete files in one part of the exchange; [] if it is missing."""
     try:
         names = files.list(part(data, name))
     except (FileNotFoundError, NotADirectoryError):
@@ -64,14 +64,15 @@ def names_in(files: Files, data: str, name: str) -> list[str]:
 
 
 def inside(files: Files, directory: str, make: Callable[[], T], *, sync: bool = False) -> T:
-    """Make the directory if it is missing, and something in it; `sync` as for `make_directory`.
+    """Make the directory if it is missing, then call `make`, which makes something in it.
 
-    Try again if the directory vanishes meanwhile: any process may remove it while it is empty.
+    If the directory vanishes in between, try again: any process may remove an empty one. `sync` is
+    passed to `make_directory`.
     """
     for _ in range(_ATTEMPTS):
         try:
             make_directory(files, directory, sync=sync)
             return make()
         except (FileNotFoundError, FileExistsError):
-            continue  # the latter if it existed, and is gone at the second look
+            continue  # FileExistsError: the directory existed, and was gone at the second look
     return make()

@@ -58,7 +58,7 @@ def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> Go
         magic != MAGIC
         or length != size - LOG_OVERHEAD
         or base_offset != 0
-        or attributes != 0  # no codec, created by the client, of no transaction, no control batch
+        or attributes != 0  # 0: no codec, CreateTime, no transaction, no control batch
         or delta != count - 1
         or (producer_id > -1 and base_sequence < 0)
     ):

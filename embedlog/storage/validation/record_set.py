@@ -33,10 +33,10 @@ def first_entry(view: memoryview, magic_limits: tuple[int, int]) -> tuple[int, i
 
 
 def check_rest(view: memoryview, position: int) -> None:
-    """Accept the bytes after the one batch, to be trimmed: the start of an entry, or less.
+    """Check the bytes after the one batch: the caller trims them if they are no whole entry.
 
     Raises:
-        InvalidRecord: a second whole entry.
+        InvalidRecord: they begin with a second whole entry.
     """
     if _entry(view, position) is not None:
         raise errors.InvalidRecord(
@@ -54,7 +54,7 @@ def check_size(size: int, size_max: int, topic_partition: object) -> None:
 
 
 def _entry(view: memoryview, position: int) -> tuple[int, int, int] | None:
-    """Return offset, size and magic of the entry at `position`, None for an incomplete one."""
+    """Return offset, size and magic of the entry at `position`, or None if it is incomplete."""
     remaining = len(view) - position
     if remaining < LOG_OVERHEAD:
         return None

@@ -1,7 +1,8 @@
-"""A batch that passed validation: the leader writes it behind a head of its own.
+"""A batch that passed validation: the leader writes `checked` after a head that it makes itself.
 
-position size 0 21 FRAME_HEAD: base offset, length, leader epoch, magic, checksum 21 ... `checked`:
-what the checksum covers, as it came whenever possible
+position    size
+0           21      FRAME_HEAD: base offset, length, leader epoch, magic, checksum
+21          ...     `checked`: the bytes that the checksum covers, unchanged if possible
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ MAGIC = 2
 class ValidatedBatch:
     """The validated bytes of one produced batch, and the facts that its log keeps.
 
-    `checked` are the bytes after the head, in order; `size` counts the head too. `max_timestamp` is
-    stored, `log_append_time_ms` goes to the produce response: -1 on a CreateTime topic. The others
-    are header fields.
+    `checked` are the bytes after the head, in order; `size` includes the head. `max_timestamp` is
+    stored. `log_append_time_ms` is for the produce response; it is -1 on a CreateTime topic. The
+    other attributes are header fields.
     """
 
     __slots__ = (
@@ -88,7 +89,7 @@ class ValidatedBatch:
 def of_batch(
     batch: RecordBatch, *, attributes: int, max_timestamp: int, log_append_time_ms: int
 ) -> ValidatedBatch:
-    """Return `batch` with this attributes field and timestamp; no record is copied."""
+    """Return the validated `batch` with these header fields; no record is copied."""
     view = batch.buffer
     checked: tuple[Bytes, ...] = (view[FRAME_HEAD.size :],)
     crc = batch.crc

@@ -63,8 +63,8 @@ def validate(
     2) since Produce 3, (0, 2) before. The result holds a view of `records` whenever possible.
 
     Raises:
-        KafkaError: by the table above. `log_start_offset` is set on those marked with a star, -1 on
-            the others; `record_errors` lists the bad records.
+        KafkaError: by the table at the top of this file. `log_start_offset` is set on errors marked
+            with a star, -1 on the others; `record_errors` lists the bad records.
     """
     view = memoryview(bytes(records) if isinstance(records, BuiltBatch) else records)
     batch = _good_batch(view, config)
@@ -111,7 +111,7 @@ def _wrong_base_offset(offset: int, topic_partition: object) -> errors.KafkaErro
 def _good_batch(view: memoryview, config: LogConfig) -> RecordBatch | None:
     """Return the batch that fills `view` if it passes the first two parts of the table.
 
-    None means that the single checks must find the error.
+    Return None if the checks must be made one by one, to find the error.
     """
     try:
         batch = RecordBatch(view)
@@ -141,7 +141,7 @@ def _checked_batch(
             f"Record is corrupt (stored crc = {batch.crc}) in topic partition {topic_partition}."
         )
     if batch.attributes & CODEC_MASK > Codec.ZSTD:
-        # Kafka fails on the unknown id with this code.
+        # Kafka answers an unknown codec id with this code.
         raise errors.UnknownServerError(
             f"Unknown compression type id: {batch.attributes & CODEC_MASK}"
         )
@@ -222,7 +222,7 @@ def _checked_records(
             max_timestamp=now_ms,
             log_append_time_ms=now_ms,
         )
-    # With that bit every record has the batch's timestamp, whatever its delta says.
+    # If sent as LogAppendTime, every record has the batch's timestamp, whatever its delta is.
     latest = batch.max_timestamp if sent_as_log_append_time else facts.max_timestamp
     return of_batch(
         batch,
@@ -233,7 +233,7 @@ def _checked_records(
 
 
 def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
-    """Whether some record may be bad; then each one is read."""
+    """Whether some record may be bad, so that all records must be read."""
     if facts.first_null_key_index >= 0 and config.compact:
         return True
     return not config.log_append_time and (

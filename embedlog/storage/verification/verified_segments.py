@@ -11,9 +11,9 @@ The state file is sealed JSON, written by the caller:
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

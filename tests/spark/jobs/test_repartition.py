@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 
 import embedlog
 from embedlog.cli import main
-from embedlog.client.producer.destinations import murmur2
+from embedlog.client.producer.partitioners import murmur2
 from embedlog.errors import ConfigError, InvalidPartitions, UnknownTopicOrPartition
 from embedlog.spark.jobs.repartition import repartition
 from embedlog.spark.jobs.targets import ensure_topic

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedlog.client.producer.destinations import murmur2 as one_murmur2
+from embedlog.client.producer.partitioners import murmur2 as one_murmur2
 from embedlog.errors import UnknownTopicOrPartition
 from embedlog.spark.sink.encode import encode_batch
 from embedlog.spark.sink.murmur2 import murmur2, partitions_of

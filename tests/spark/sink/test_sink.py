@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
 
 import embedlog
-from embedlog.client.producer.destinations import murmur2
+from embedlog.client.producer.partitioners import murmur2
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -1,7 +1,8 @@
-"""The aborted transactions of one segment, which may be unknown until the first reader asks.
+"""The aborted transactions of one segment, which may be unknown until a reader first needs them.
 
 They are known for a segment that this process wrote. For a loaded segment the first reader searches
-the batches (`producers.append.load_aborted`); transactions that end before that are noted.
+the batches (`producers.append.load_aborted`). A transaction that ends before that is kept aside and
+added to the findings.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _lock = process_wide(ranked_rlock(Rank.ABORTED))
 
 
 class AbortedTransactions:
-    """Thread-safe. `index` may be read without a lock, and is replaced as a whole."""
+    """The aborted transactions of one segment. Thread-safe; `index` may be read without a lock."""
 
     __slots__ = ("_noted", "index", "is_stored")
 
     def __init__(self, index: TransactionIndex | None = None) -> None:
-        """Without an `index` they are unknown."""
+        """`index` is None if the transactions are unknown."""
         self.index = index
         self.is_stored = True
         """True if the segment's `.txnindex` file has all of them, or there are none."""
@@ -30,7 +31,7 @@ class AbortedTransactions:
         """Transactions that ended while `index` was None."""
 
     def note(self, transaction: AbortedTransaction) -> None:
-        """Add a transaction whose marker lies in the segment, unless it is known."""
+        """Add a transaction whose marker lies in the segment, unless `index` has it already."""
         with _lock:
             self._noted.append(transaction)
             self._add_noted()

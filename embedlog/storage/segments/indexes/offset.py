@@ -32,7 +32,7 @@ _POSITION_MASK = 0xFFFF_FFFF
 
 
 class OffsetIndex:
-    """Appended to under the partition lock; looked up without a lock."""
+    """The offset index of one segment. Append under the partition lock; look-ups need no lock."""
 
     __slots__ = ("_bulk", "_entries", "base_offset")
 
@@ -45,10 +45,10 @@ class OffsetIndex:
         return len(self._entries)
 
     def append(self, offset: int, position: int) -> None:
-        """Note that the batch ending with `offset` begins at `position`.
+        """Add an entry: the batch that ends with `offset` begins at `position`.
 
-        An entry that does not lie behind the last one is left out: an append that failed later has
-        noted it before.
+        An entry that is not greater than the last one is left out: the index has it already, from
+        an append that failed after this step.
         """
         entry = (offset - self.base_offset) << 32 | position
         entries = self._entries
@@ -60,7 +60,7 @@ class OffsetIndex:
     def lookup(self, offset: int) -> tuple[int, int]:
         """Return the last entry whose batch ends at or before `offset`, as (that end, position).
 
-        (-1, 0) without one: then the batch is the segment's first or soon behind it.
+        Return (-1, 0) if there is none: then the batch of `offset` is near the segment's begin.
         """
         entries = self._entries
         slot = bisect_right(entries, (offset - self.base_offset) << 32 | _POSITION_MASK)
@@ -92,7 +92,7 @@ class OffsetIndex:
         return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
 
     def truncated(self, offset: int) -> OffsetIndex:
-        """Return an index of the entries below `offset`; readers of this one are not disturbed."""
+        """Return a new index of the entries below `offset`; readers may go on using this one."""
         keep = bisect_left(self._entries, (offset - self.base_offset) << 32)
         return OffsetIndex(self.base_offset, self._entries[:keep])
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 from _bisect import bisect_left
 from struct import Struct
 
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ENTRY = Struct(">hqqqq")
 
 
 class AbortedTransaction(Value):
-    """One aborted transaction; `last_offset` is its abort marker's."""
+    """One aborted transaction; `last_offset` is the offset of its abort marker."""
 
     producer_id: int
     first_offset: int
@@ -42,8 +42,8 @@ class AbortedTransaction(Value):
 class TransactionIndex:
     """The aborted transactions whose markers lie in one segment, in the markers' order.
 
-    Appended and truncated under the partition lock. Readers need no lock: an append publishes
-    an entry whole, and a truncation replaces the lists.
+    Append and truncate under the partition lock. Readers need no lock: an append publishes an entry
+    whole, and a truncation replaces the lists.
     """
 
     __slots__ = ("_entries", "_last_offsets")
@@ -81,8 +81,8 @@ class TransactionIndex:
     ) -> tuple[list[AbortedTransaction], bool]:
         """Return the aborted transactions that overlap [`fetch_offset`, `upper_bound`).
 
-        The second value is True if no later segment can hold another: an entry's last stable offset
-        reached `upper_bound`, so every transaction open below it had ended by then.
+        The second value is True if no later segment can hold another such transaction: an entry's
+        last stable offset reached `upper_bound`, so all transactions below it had ended by then.
         """
         entries = self._entries
         overlapping = []

@@ -1,4 +1,5 @@
-"""The turn of a thread at what only one at a time may use, such as a client's sockets."""
+"""`TurnLock`: whose turn it is to use a thing of one thread at a time, such as a client's
+sockets."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
 
 
 class TurnLock:
-    """A lock that serves in the order of asking.
+    """A lock that threads get in the order of their calls.
 
-    With a plain lock a thread that polls in a loop gets it back again and again, and the thread
-    that wants to send starves.
+    With a plain lock, a thread that polls in a loop gets the lock back again and again, and the
+    thread that wants to send starves.
 
-    The first thread in the line has the turn. A Ctrl-C may come when a thread has just got it and
-    is not yet where it would give it back: then it does so when it asks again.
+    The first thread in the line has the turn. If a Ctrl-C comes after a thread got the turn and
+    before it reaches the code that gives it back, the thread gives it back at its next call of
+    `acquire`.
     """
 
     __slots__ = ("_line",)
@@ -30,8 +32,8 @@ class TurnLock:
     def acquire(self, hurry: Callable[[], None] | None = None) -> None:
         """Wait for the turn. Requires: this thread does not have it.
 
-        `hurry` makes the thread that has it give it back soon. It is called once this thread is in
-        the line: before, another could get the turn unnoticed, and keep it.
+        `hurry` makes the owner of the turn give it back soon. It is called when this thread is in
+        the line: called earlier, it could miss a thread that gets the turn meanwhile, and keeps it.
         """
         line = self._line
         mine = _Ticket()
@@ -48,18 +50,24 @@ class TurnLock:
             self._drop_lost(mine.thread)
             raise
 
+    def run(self, action: Callable[[], None], hurry: Callable[[], None]) -> None:
+        """Run `action` in a turn of this thread."""
+        self.acquire(hurry)
+        try:
+            action()
+        finally:
+            self.release()
+
     def release(self) -> None:
         """Give the turn to the thread that has waited longest."""
         self._leave(self._line[0])
 
     @property
     def is_taken(self) -> bool:
-        """Has some thread the turn?"""
         return bool(self._line)
 
     @property
     def waiting_count(self) -> int:
-        """How many threads wait for the turn that another has."""
         return max(len(self._line) - 1, 0)
 
     def _drop_lost(self, thread: int) -> None:
@@ -76,7 +84,7 @@ class TurnLock:
 
 
 class _Ticket:
-    """A thread's place in the line. Its gate is opened when it is first, perhaps again then."""
+    """A thread's place in the line. `open` opens its gate when it is first, perhaps repeatedly."""
 
     __slots__ = ("gate", "thread")
 
@@ -85,8 +93,7 @@ class _Ticket:
         self.gate = closed_gate()
 
     def open(self) -> None:
-        """Let the thread have the turn."""
         try:
             self.gate.release()
         except RuntimeError:
-            return  # it has it
+            return  # it has the turn already

@@ -1,4 +1,4 @@
-"""The directories of logs in a data directory, told from others, which are left alone."""
+"""The directories of partitions' logs in a data directory. Other directories are left alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED_MAX = 3
 
 
 def find_logs(files: Files, directory: str) -> set[TopicPartition]:
-    """Return the partitions that have a directory, by its name; remove half-deleted logs."""
+    """Return the partitions whose logs have a directory, by its name; remove half-deleted logs."""
     found = set()
     for name in files.list(directory):
         if paths.is_deleted_log(name):
@@ -28,7 +28,7 @@ def find_logs(files: Files, directory: str) -> set[TopicPartition]:
 
 
 def why_foreign(files: Files, path: str) -> str:
-    """Return why there is no log at `path`, in words; "" for a log or an empty place."""
+    """Return the reason why no log can be at `path`, in words; "" if a log is there or can be."""
     stat = files.stat(path)
     if stat is None:
         return ""
@@ -41,7 +41,10 @@ def why_foreign(files: Files, path: str) -> str:
 
 
 def mark_newer(log: Log) -> None:
-    """Note that another directory has an older state of the log; poison the log if that fails."""
+    """Store a marker beside the log: another data directory has an older state of it.
+
+    Poison the log if that fails.
+    """
     try:
         write_whole(log.files, f"{log.directory}/{paths.MOVED_HERE}", b"", sync=True)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Checking that a data directory may be used, and making a missing one.
+"""Prepare one data directory before a broker takes it: check that it may be used, or make it.
 
-A new one is for this user only, unless `embedlog.data.dir.mode` says otherwise. An existing one
-must be empty, or a data directory of embedlog or Apache Kafka: in any other, unrelated files might
-have our names.
+A new directory is for this user only, unless `embedlog.data.dir.mode` says otherwise. An existing
+one must be empty, or a data directory of embedlog or Apache Kafka: in any other directory,
+unrelated files might have the names that embedlog uses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from embedlog.errors import ConfigError, DirectoryLocked
 from embedlog.runtime.files import make_directory
 from embedlog.runtime.pending import Pending
-from embedlog.storage.directory.log_directories import shown, why_foreign
+from embedlog.storage.directory.partition_directories import shown, why_foreign
 from embedlog.storage.paths import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
@@ -41,10 +41,10 @@ _MARKERS = {
     CLEANER_OFFSETS,
     "bootstrap.checkpoint",
 }
-"""Names that identify a data directory; a new broker of Kafka has the last one."""
+"""Names that identify a data directory. The last one is in the directory of a new Kafka broker."""
 
 _EVERYWHERE = {"lost+found", ".DS_Store", ".gitignore", ".gitkeep"}
-"""Names that may be in a directory that its owner calls empty."""
+"""A directory counts as empty even if it holds files of these names."""
 
 _COMMITTER_MS = 1_000
 _LOOK_MS = 10
@@ -54,7 +54,7 @@ def prepare(files: Files, directory: str, mode: str) -> None:
     """Make the data directory if it is missing, with `mode` (octal).
 
     Raises:
-        ConfigError: it holds files, and none that identifies a data directory.
+        ConfigError: the directory holds files, but none that identifies a data directory.
     """
     if files.stat(directory) is None:
         make_directory(files, directory, sync=True, mode=int(mode, 8))
@@ -69,13 +69,13 @@ def prepare(files: Files, directory: str, mode: str) -> None:
 
 
 def after_committers(runtime: Runtime, directory: str, take: Callable[[], T]) -> T:
-    """Take a directory, waiting up to a second for a committer that has it.
+    """Call `take`, which takes a directory; wait up to a second if a committer has it open.
 
-    If nobody has a directory open, a committer of staged files opens it for some 50 ms: that must
-    not keep its usual owner from starting.
+    If no broker has a directory open, a process that commits staged files opens it for some 50 ms.
+    That must not prevent a broker from starting.
 
     Raises:
-        DirectoryLocked: somebody has it all the same.
+        DirectoryLocked: a process that is no committer has it open, or one does after the second.
     """
     until_ms = runtime.clock.monotonic_ms() + _COMMITTER_MS
     while True:

@@ -2,9 +2,9 @@
 
 TABLE = """
 add.partitions.to.txn.retry.backoff.max.ms int 100 >=0 read-only
-    How long a Produce waits for the end of the last transaction.
+    How long a Produce request waits for the end of its producer's previous transaction.
 add.partitions.to.txn.retry.backoff.ms int 20 >=1 read-only
-    Longest pause between two checks whether the transaction is complete.
+    Longest pause between two checks whether the previous transaction is complete.
 embedlog.group.max.pending.members int 1000 >=1 internal
     Member ids of a classic group whose clients have not joined yet. Beyond that, a join without an
     id is GROUP_MAX_SIZE_REACHED.
@@ -15,9 +15,9 @@ embedlog.max.transactional.ids int 100000 >=1 internal
     Transactional ids that a broker coordinates, about 1 KiB each. InitProducerId of another is
     POLICY_VIOLATION. Existing ids always stay.
 errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
-    Make dead letter topics of share groups when they are missing. Accepted, not used.
+    Create missing dead letter topics of share groups. Accepted, not used.
 errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide
-    What names of dead letter topics must begin with. Accepted, not used.
+    Required prefix of the names of dead letter topics. Accepted, not used.
 group.consumer.assignment.interval.ms int 1000 >=0 cluster-wide
     Default of the group setting consumer.assignment.interval.ms.
 group.consumer.assignor.offload.enable boolean true - internal
@@ -36,7 +36,7 @@ group.consumer.max.size int 2147483647 >=1 read-only
     Members that a consumer group may have.
 group.consumer.migration.policy string bidirectional \
 any-case:DISABLED,DOWNGRADE,UPGRADE,BIDIRECTIONAL read-only
-    Which way a group may change between the classic and the consumer protocol.
+    Direction in which a group may change between the classic and the consumer protocol.
 group.consumer.min.assignment.interval.ms int 0 >=0 read-only
     Lower bound of consumer.assignment.interval.ms.
 group.consumer.min.heartbeat.interval.ms int 5000 >=1 read-only
@@ -48,16 +48,17 @@ group.consumer.regex.refresh.interval.ms int 600000 >=10000 internal
 group.consumer.session.timeout.ms int 45000 >=1 read-only
     Default of the group setting consumer.session.timeout.ms.
 group.coordinator.append.linger.ms int -1 >=-1 read-only
-    How long the group coordinator gathers records for one batch; -1 adapts. Accepted, not used.
+    How long the group coordinator gathers records for one batch; -1 adapts to the load. Accepted,
+    not used.
 group.coordinator.background.threads int 2 >=1 read-only
-    Threads for work beside the requests. Accepted, not used.
+    Threads of the group coordinator for work that no request waits for. Accepted, not used.
 group.coordinator.cached.buffer.max.bytes int 1048588 >=524288 cluster-wide
     Size up to which the coordinator keeps a buffer for reuse. Accepted, not used.
 group.coordinator.rebalance.protocols list classic,consumer,streams \
 list-of:consumer,classic,share,streams read-only
     Group protocols that are served.
 group.coordinator.threads int 4 >=1 read-only
-    Threads of the group coordinator. Accepted, not used: the caller's does the work.
+    Threads of the group coordinator. Accepted, not used: the caller's thread does the work.
 group.initial.rebalance.delay.ms int 3000 - read-only
     How long a new classic group waits for more members; 0 in a cluster in memory, unless set.
 group.max.session.timeout.ms int 1800000 - read-only
@@ -175,7 +176,7 @@ offsets.retention.minutes int 10080 >=1 read-only
 offsets.topic.compression.codec int 0 - read-only
     Codec id of the batches in __consumer_offsets.
 offsets.topic.num.partitions int 50 >=1 read-only
-    Partitions of __consumer_offsets; not to be changed once it exists.
+    Partitions of __consumer_offsets. Do not change the number once the topic exists.
 offsets.topic.replication.factor short 3 >=1 read-only
     Replicas of __consumer_offsets, at most the number of brokers.
 offsets.topic.segment.bytes int 104857600 >=1 read-only
@@ -183,7 +184,8 @@ offsets.topic.segment.bytes int 104857600 >=1 read-only
 server.max.startup.time.ms long 9223372036854775807 >=0 internal
     Time a broker may take to start. Accepted, not used.
 share.coordinator.append.linger.ms int -1 >=-1 read-only
-    How long the share coordinator gathers records for one batch; -1 adapts. Accepted, not used.
+    How long the share coordinator gathers records for one batch; -1 adapts to the load. Accepted,
+    not used.
 share.coordinator.cached.buffer.max.bytes int 1048588 >=524288 cluster-wide
     Size up to which the share coordinator keeps a buffer for reuse. Accepted, not used.
 share.coordinator.cold.partition.snapshot.interval.ms int 300000 >=1 internal
@@ -197,7 +199,7 @@ share.coordinator.state.topic.compression.codec int 0 - read-only
 share.coordinator.state.topic.min.isr short 2 >=1 read-only
     min.insync.replicas of __share_group_state.
 share.coordinator.state.topic.num.partitions int 50 >=1 read-only
-    Partitions of __share_group_state; not to be changed once it exists.
+    Partitions of __share_group_state. Do not change the number once the topic exists.
 share.coordinator.state.topic.prune.interval.ms int 300000 >=1 internal
     How often __share_group_state is cut behind its snapshots. Accepted, not used.
 share.coordinator.state.topic.replication.factor short 3 >=1 read-only
@@ -205,7 +207,7 @@ share.coordinator.state.topic.replication.factor short 3 >=1 read-only
 share.coordinator.state.topic.segment.bytes int 104857600 >=1 read-only
     Segment size of __share_group_state.
 share.coordinator.threads int 1 >=1 read-only
-    Threads of the share coordinator. Accepted, not used: the caller's does the work.
+    Threads of the share coordinator. Accepted, not used: the caller's thread does the work.
 share.coordinator.write.timeout.ms int 5000 >=1 read-only
     Longest wait for share state to be stored. Accepted, not used.
 share.fetch.purgatory.purge.interval.requests int 1000 - read-only
@@ -215,7 +217,7 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 >=1 read-o
 transaction.max.timeout.ms int 900000 >=1 read-only
     Longest timeout of a transactional producer.
 transaction.partition.verification.enable boolean true - cluster-wide
-    Check that a partition was added to a transaction before records are taken.
+    Append transactional records only if the partition was added to their transaction.
 transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 >=1 read-only
     How often expired transactional ids are looked for.
 transaction.state.log.load.buffer.size int 5242880 >=1 read-only
@@ -223,13 +225,13 @@ transaction.state.log.load.buffer.size int 5242880 >=1 read-only
 transaction.state.log.min.isr int 2 >=1 read-only
     min.insync.replicas of __transaction_state.
 transaction.state.log.num.partitions int 50 >=1 read-only
-    Partitions of __transaction_state; not to be changed once it exists.
+    Partitions of __transaction_state. Do not change the number once the topic exists.
 transaction.state.log.replication.factor short 3 >=1 read-only
     Replicas of __transaction_state, at most the number of brokers.
 transaction.state.log.segment.bytes int 104857600 >=1 read-only
     Segment size of __transaction_state.
 transaction.two.phase.commit.enable boolean false - read-only
-    May producers take part in two-phase commits (KIP-939)? Their transactions have no timeout.
+    Allow two-phase commits (KIP-939). Transactions of their producers have no timeout.
 transactional.id.expiration.ms int 604800000 >=1 read-only
     Idle time after which a transactional id is forgotten.
 unstable.api.versions.enable boolean false - internal

@@ -1,10 +1,10 @@
-"""The turn goes from thread to thread in the order of asking, and is never lost."""
+"""The turn goes to threads in the order of their calls, and is never lost."""
 
 from __future__ import annotations
 
 import threading
 
-from embedlog.client.turn_lock import TurnLock
+from embedlog.client.drivers.turn_lock import TurnLock
 
 
 def test_turns_are_given_in_the_order_of_asking() -> None:
@@ -55,7 +55,7 @@ def test_a_turn_is_held_by_one_thread_at_a_time() -> None:
 
 def test_a_turn_that_ctrl_c_has_left_taken_is_given_back_by_the_next_asking() -> None:
     lock = TurnLock()
-    lock.acquire()  # and the interrupt comes before anything that would give it back
+    lock.acquire()  # and the interrupt comes before the code that gives it back
     taken: list[str] = []
 
     def take() -> None:

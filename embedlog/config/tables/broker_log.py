@@ -1,4 +1,4 @@
-"""Broker settings of topics and their logs."""
+"""Broker settings of topics, their logs, the data directories and the metadata log."""
 
 TABLE = """
 alter.config.policy.class.name class null - read-only
@@ -6,26 +6,26 @@ alter.config.policy.class.name class null - read-only
 auto.create.topics.enable boolean true - read-only
     Create a topic when a client produces to it or asks for its metadata.
 embedlog.auto.create.topics.await boolean false - internal
-    Does the answer to a Metadata request contain the topic that the request creates
-    (auto.create.topics.enable)? Otherwise it is UNKNOWN_TOPIC_OR_PARTITION once, as in Kafka, and
-    clients ask again after a pause.
+    If true, the answer to a Metadata request contains the topic that the request creates (see
+    auto.create.topics.enable). If false, the topic is UNKNOWN_TOPIC_OR_PARTITION in that answer,
+    as in Kafka, and clients ask again after a pause.
 embedlog.data.dir.mode string 0700 one-of:0700,0750,0755,0770,0775,0777 internal
     Permissions of a new data directory, as far as the umask of the process allows. An existing
     directory keeps its own.
 embedlog.max.partition.producer.ids int 10000 >=1 internal
-    Idempotent producers that a partition remembers. Beyond that it forgets those idle for
-    longest, and accepts their next batch as from a new producer.
+    Idempotent producers that a partition remembers. Beyond this number it forgets the producers
+    that were idle for longest, and accepts their next batch as from a new producer.
 compression.gzip.level int -1 1..9|-1 cluster-wide
-    Default of the topic setting of that name.
+    Default of the topic setting with the same name.
 compression.lz4.level int 9 1..17 cluster-wide
-    Default of the topic setting of that name.
+    Default of the topic setting with the same name.
 compression.type string producer one-of:uncompressed,zstd,lz4,snappy,gzip,producer cluster-wide
-    Default of the topic setting of that name.
+    Default of the topic setting with the same name.
 compression.zstd.level int 3 -131072..22 cluster-wide
-    Default of the topic setting of that name.
+    Default of the topic setting with the same name.
 cordoned.log.dirs list "" - per-broker
-    Log directories that get no new replicas, * for all. A broker without other directories gets
-    none.
+    Log directories that get no new replicas; * means all. A broker whose directories are all
+    cordoned gets no new replicas.
 create.topic.policy.class.name class null - read-only
     Java class that judges new topics. Accepted, not used.
 default.replication.factor int 1 - read-only
@@ -33,7 +33,7 @@ default.replication.factor int 1 - read-only
 delete.records.purgatory.purge.interval.requests int 1 - read-only
     Finished DeleteRecords operations that may stay in the purgatory. Accepted, not used.
 delete.topic.enable boolean true - read-only
-    May topics be deleted?
+    Allow the deletion of topics.
 fetch.purgatory.purge.interval.requests int 1000 - read-only
     Finished fetches that may stay in the purgatory. Accepted, not used.
 internal.metadata.delete.delay.millis long 60000 - internal
@@ -49,7 +49,7 @@ log.cleaner.dedupe.buffer.size long 134217728 - cluster-wide
 log.cleaner.delete.retention.ms long 86400000 >=0 cluster-wide
     Default of the topic setting delete.retention.ms.
 log.cleaner.enable boolean true - read-only
-    Compact the topics whose cleanup.policy says so.
+    Compact the topics whose cleanup.policy contains compact.
 log.cleaner.io.buffer.load.factor double 0.9 - cluster-wide
     How full the cleaner's memory may get.
 log.cleaner.io.buffer.size int 524288 >=0 cluster-wide
@@ -63,11 +63,11 @@ log.cleaner.min.cleanable.ratio double 0.5 0..1 cluster-wide
 log.cleaner.min.compaction.lag.ms long 0 >=0 cluster-wide
     Default of the topic setting min.compaction.lag.ms.
 log.cleaner.threads int 1 >=0 cluster-wide
-    Threads that compact. Here the thread that drives the scheduler compacts.
+    Threads that compact. In embedlog the thread that drives the scheduler compacts instead.
 log.cleanup.policy list delete list-of:compact,delete cluster-wide
     Default of the topic setting cleanup.policy.
 log.dir list /tmp/kafka-logs - read-only
-    The data directories if log.dirs is not set. Here the opened directories count.
+    The data directories if log.dirs is not set. Ignored: embedlog uses the opened directories.
 log.dir.failure.timeout.ms long 30000 >=1 read-only
     Time after which a broker stops when it cannot report a failed directory. Accepted, not used.
 log.dirs list null - read-only
@@ -127,11 +127,11 @@ log.segment.bytes int 1073741824 >=1048576 cluster-wide
 log.segment.delete.delay.ms long 60000 >=0 cluster-wide
     Default of the topic setting file.delete.delay.ms.
 max.decompressed.message.bytes int 67108864 1..2147483639 cluster-wide
-    Default of the topic setting of that name.
+    Default of the topic setting with the same name.
 message.max.bytes int 1048588 >=0 cluster-wide
     Default of the topic setting max.message.bytes.
 metadata.log.dir string null - read-only
-    Directory of the metadata log. Accepted, not used: it lies beside the others.
+    Directory of the metadata log. Accepted, not used: the metadata log lies beside the other logs.
 metadata.log.max.record.bytes.between.snapshots long 20971520 >=1 read-only
     Metadata written before a snapshot is made. Accepted, not used.
 metadata.log.max.snapshot.interval.ms long 3600000 >=0 read-only
@@ -147,7 +147,7 @@ metadata.max.retention.bytes long 104857600 - read-only
 metadata.max.retention.ms long 604800000 - read-only
     Age of kept metadata. Accepted, not used.
 min.insync.replicas int 1 >=1 cluster-wide
-    Default of the topic setting of that name.
+    Default of the topic setting with the same name.
 num.partitions int 1 >=1 read-only
     Partitions of a topic whose creator names no count.
 num.recovery.threads.per.data.dir int 2 >=1 cluster-wide
@@ -159,7 +159,7 @@ producer.id.expiration.ms int 86400000 >=1 cluster-wide
 producer.purgatory.purge.interval.requests int 1000 - read-only
     Finished produces that may stay in the purgatory. Accepted, not used.
 unclean.leader.election.enable boolean false - cluster-wide
-    Default of the topic setting of that name.
+    Default of the topic setting with the same name.
 unclean.leader.election.interval.ms long 300000 >=1 internal
     How often leaderless partitions are looked at.
 """

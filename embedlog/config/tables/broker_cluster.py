@@ -1,16 +1,16 @@
-"""Broker settings of the cluster: controller, replication, remote storage."""
+"""Broker settings of the cluster: controller, replication, tiered storage."""
 
 TABLE = """
 auto.leader.rebalance.enable boolean true - read-only
-    Give leadership back to preferred replicas by itself, where there are several brokers.
+    Give leadership back to preferred replicas automatically, if there are several brokers.
 broker.heartbeat.interval.ms int 2000 - read-only
-    Time between heartbeats from broker to controller, where there are several brokers.
+    Time between heartbeats from broker to controller, if there are several brokers.
 broker.id int -1 - read-only
     Number of this broker; the same as node.id.
 broker.rack string null - read-only
     Rack of this broker, for clients and for the placement of replicas.
 broker.session.timeout.ms int 9000 - read-only
-    Silence after which the controller fences a broker, where there are several.
+    Silence after which the controller fences a broker, if there are several brokers.
 controller.listener.names list required - read-only
     Listeners of the controller.
 controller.performance.always.log.threshold.ms long 2000 >=0 internal
@@ -42,7 +42,7 @@ controller.quorum.voters list "" - read-only
 controller.quota.window.num int 11 >=1 read-only
     Samples kept for the quota of controller changes. Accepted, not used.
 controller.quota.window.size.seconds int 1 >=1 read-only
-    Span of one sample of that quota. Accepted, not used.
+    Span of one sample of the quota of controller changes. Accepted, not used.
 controller.socket.timeout.ms int 30000 - read-only
     Longest wait for the controller's answer over a socket. Accepted, not used.
 follower.fetch.last.tiered.offset.enable boolean false - cluster-wide
@@ -56,7 +56,7 @@ node.id int required >=0 read-only
 num.replica.alter.log.dirs.threads int null - read-only
     Threads that move replicas between directories. Accepted, not used.
 num.replica.fetchers int 1 >=1 cluster-wide
-    Fetchers for each leader that is followed. Accepted, not used.
+    Fetchers for each leader that this broker follows. Accepted, not used.
 process.roles list required list-of:broker,controller read-only
     What this process is: broker, controller or both.
 remote.fetch.max.wait.ms int 500 >=1 cluster-wide
@@ -72,29 +72,29 @@ remote.log.manager.copier.thread.pool.size int 10 >=1 cluster-wide
 remote.log.manager.copy.max.bytes.per.second long 9223372036854775807 >=1 cluster-wide
     Speed limit of copies to tiered storage. Accepted, not used.
 remote.log.manager.copy.quota.window.num int 11 >=1 read-only
-    Samples kept for that limit. Accepted, not used.
+    Samples kept for the speed limit of copies. Accepted, not used.
 remote.log.manager.copy.quota.window.size.seconds int 1 >=1 read-only
-    Span of one sample of that limit. Accepted, not used.
+    Span of one sample of the speed limit of copies. Accepted, not used.
 remote.log.manager.expiration.thread.pool.size int 10 >=1 cluster-wide
     Threads that remove old tiered data. Accepted, not used.
 remote.log.manager.fetch.max.bytes.per.second long 9223372036854775807 >=1 cluster-wide
     Speed limit of reads from tiered storage. Accepted, not used.
 remote.log.manager.fetch.quota.window.num int 11 >=1 read-only
-    Samples kept for that limit. Accepted, not used.
+    Samples kept for the speed limit of reads. Accepted, not used.
 remote.log.manager.fetch.quota.window.size.seconds int 1 >=1 read-only
-    Span of one sample of that limit. Accepted, not used.
+    Span of one sample of the speed limit of reads. Accepted, not used.
 remote.log.manager.follower.thread.pool.size int 2 >=1 cluster-wide
     Threads that follow tiered storage. Accepted, not used.
 remote.log.manager.task.interval.ms long 30000 >=1 read-only
-    How often tiered storage is tended. Accepted, not used.
+    Time between two rounds of copying and deleting tiered data. Accepted, not used.
 remote.log.manager.task.retry.backoff.max.ms long 30000 >=1 internal
     Longest pause before a tiered storage task is repeated. Accepted, not used.
 remote.log.manager.task.retry.backoff.ms long 500 >=1 internal
     First pause before a tiered storage task is repeated. Accepted, not used.
 remote.log.manager.task.retry.jitter double 0.2 0..0.5 internal
-    Randomness of the two pauses. Accepted, not used.
+    Randomness of the pauses before a tiered storage task is repeated. Accepted, not used.
 remote.log.manager.thread.pool.size int 2 >=1 read-only
-    Threads that tend tiered storage. Accepted, not used.
+    Threads that copy and delete tiered data. Accepted, not used.
 remote.log.metadata.custom.metadata.max.bytes int 128 >=0 read-only
     Largest extra metadata of a tiered segment. Accepted, not used.
 remote.log.metadata.manager.class.name string \
@@ -102,31 +102,31 @@ org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataM
 read-only
     Java class that keeps metadata of tiered storage. Accepted, not used.
 remote.log.metadata.manager.class.path string null - read-only
-    Where that class is found. Accepted, not used.
+    Path of the class that keeps metadata of tiered storage. Accepted, not used.
 remote.log.metadata.manager.impl.prefix string rlmm.config. non-empty read-only
-    Prefix of settings that go to that class. Accepted, not used.
+    Prefix of settings for the class that keeps metadata of tiered storage. Accepted, not used.
 remote.log.metadata.manager.listener.name string null non-empty read-only
-    Listener that class uses. Accepted, not used.
+    Listener used by the class that keeps metadata of tiered storage. Accepted, not used.
 remote.log.reader.max.pending.tasks int 100 >=1 read-only
     Reads from tiered storage that may wait. Accepted, not used.
 remote.log.reader.threads int 10 >=1 cluster-wide
     Threads that read from tiered storage. Accepted, not used.
 remote.log.storage.manager.class.name string null non-empty read-only
-    Java class that is the tiered storage. Accepted, not used.
+    Java class that reads and writes tiered data. Accepted, not used.
 remote.log.storage.manager.class.path string null - read-only
-    Where that class is found. Accepted, not used.
+    Path of the class that reads and writes tiered data. Accepted, not used.
 remote.log.storage.manager.impl.prefix string rsm.config. non-empty read-only
-    Prefix of settings that go to that class. Accepted, not used.
+    Prefix of settings for the class that reads and writes tiered data. Accepted, not used.
 remote.log.storage.system.enable boolean false - read-only
     Turn tiered storage on. Accepted, not used: there is none.
 replica.fetch.backoff.ms int 1000 >=0 read-only
     Pause of a follower after a failed fetch.
 replica.fetch.max.bytes int 1048576 >=0 read-only
-    Bytes of one partition that a follower fetches at once.
+    Bytes of one partition that a follower requests in one fetch.
 replica.fetch.min.bytes int 1 - read-only
     Bytes that a follower's fetch waits for.
 replica.fetch.response.max.bytes int 10485760 >=0 read-only
-    Bytes that a follower fetches at once.
+    Bytes of all partitions that a follower requests in one fetch.
 replica.fetch.wait.max.ms int 500 - read-only
     Longest wait of a follower's fetch.
 replica.high.watermark.checkpoint.interval.ms long 5000 - read-only
@@ -134,8 +134,8 @@ replica.high.watermark.checkpoint.interval.ms long 5000 - read-only
 replica.lag.time.max.ms long 30000 - read-only
     How long a follower may lag before it leaves the in-sync replicas.
 replica.selector.class string null - read-only
-    Java class that picks the replica for a consumer; RackAwareReplicaSelector of
-    org.apache.kafka.common.replica picks one in its own rack.
+    Java class that picks the replica that a consumer reads. The only supported class is
+    org.apache.kafka.common.replica.RackAwareReplicaSelector: a replica in the consumer's rack.
 replica.socket.receive.buffer.bytes int 65536 - read-only
     Receive buffer of a follower's connection. Accepted, not used.
 replica.socket.timeout.ms int 30000 - read-only

@@ -2,7 +2,7 @@
 
 TABLE = """
 authorizer.class.name string "" - read-only
-    Java class that decides who may do what. Accepted, not used.
+    Java class that decides which user may do which operation. Accepted, not used.
 config.providers list "" - cluster-wide
     Sources that settings may refer to. Accepted, not used.
 connection.failed.authentication.delay.ms int 100 >=0 read-only
@@ -19,7 +19,7 @@ delegation.token.secret.key password null - read-only
     Secret that signs delegation tokens. Accepted, not used.
 principal.builder.class class \
 org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder - per-broker
-    Java class that names who connected. Accepted, not used.
+    Java class that derives the user's name from a connection. Accepted, not used.
 sasl.client.callback.handler.class class null - read-only
     Java class that answers SASL for clients. Accepted, not used.
 sasl.enabled.mechanisms list GSSAPI - per-broker
@@ -37,7 +37,7 @@ sasl.kerberos.service.name string null - per-broker
 sasl.kerberos.ticket.renew.jitter double 0.05 - per-broker
     Randomness of ticket renewal. Accepted, not used.
 sasl.kerberos.ticket.renew.window.factor double 0.8 - per-broker
-    Share of a ticket's life after which it is renewed. Accepted, not used.
+    Fraction of a ticket's life after which it is renewed. Accepted, not used.
 sasl.login.callback.handler.class class null - read-only
     Java class that answers SASL at login. Accepted, not used.
 sasl.login.class class null - read-only
@@ -51,9 +51,9 @@ sasl.login.refresh.buffer.seconds short 300 - per-broker
 sasl.login.refresh.min.period.seconds short 60 - per-broker
     Shortest time between refreshes of a login. Accepted, not used.
 sasl.login.refresh.window.factor double 0.8 - per-broker
-    Share of a login's life after which it is refreshed. Accepted, not used.
+    Fraction of a login's life after which it is refreshed. Accepted, not used.
 sasl.login.refresh.window.jitter double 0.05 - per-broker
-    Randomness of that share. Accepted, not used.
+    Randomness of the time at which a login is refreshed. Accepted, not used.
 sasl.login.retry.backoff.max.ms long 10000 - read-only
     Longest pause between login attempts. Accepted, not used.
 sasl.login.retry.backoff.ms long 100 - read-only
@@ -85,7 +85,7 @@ sasl.oauthbearer.assertion.file string null - read-only
 sasl.oauthbearer.assertion.private.key.file string null - read-only
     File of the key that signs assertions. Accepted, not used.
 sasl.oauthbearer.assertion.private.key.passphrase password null - read-only
-    Secret that opens that key. Accepted, not used.
+    Secret that opens the key that signs assertions. Accepted, not used.
 sasl.oauthbearer.assertion.template.file string null - read-only
     File of an assertion's header and claims. Accepted, not used.
 sasl.oauthbearer.client.credentials.client.id string null - read-only
@@ -130,13 +130,13 @@ read-only
 security.providers string null - read-only
     Java classes of security providers. Accepted, not used.
 ssl.allow.dn.changes boolean false - read-only
-    May a renewed certificate have another name? Accepted, not used.
+    Allow another name in a renewed certificate. Accepted, not used.
 ssl.allow.san.changes boolean false - read-only
-    May a renewed certificate have other alternative names? Accepted, not used.
+    Allow other alternative names in a renewed certificate. Accepted, not used.
 ssl.cipher.suites list "" - per-broker
     Cipher suites of TLS. Accepted, not used.
 ssl.client.auth string none one-of:required,requested,none per-broker
-    Must clients show a certificate? Accepted, not used.
+    Whether clients must show a certificate. Accepted, not used.
 ssl.enabled.protocols list TLSv1.2,TLSv1.3 - per-broker
     Versions of TLS that are taken. Accepted, not used.
 ssl.endpoint.identification.algorithm string https - per-broker

@@ -1,4 +1,4 @@
-"""`News`: the threads that wait for something to arrive, and what is worth waking them for."""
+"""`News`: the threads that wait for news, and the conditions for waking them."""
 
 from __future__ import annotations
 
@@ -10,42 +10,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Listener:
-    """One thread that waits."""
+class WaitingThread:
+    """One waiting thread."""
 
     __slots__ = ("is_news", "pending")
 
     def __init__(self, is_news: Callable[[], bool] | None) -> None:
         self.is_news = is_news
-        """Is it worth waking? Called by another thread; None for always."""
+        """Returns whether to wake the thread; another thread calls it. None: always."""
         self.pending: Pending[object] = Pending()
-        """Done when there is news."""
 
 
 class News:
-    """Callable from any thread."""
-
-    __slots__ = ("_listeners", "_lock")
+    """Thread-safe."""
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        self._listeners: list[WaitingThread] = []
         self._lock = ranked_lock(Rank.NEWS)
 
-    def listen(self, is_news: Callable[[], bool] | None) -> Listener:
-        """From here on news wakes the caller, once, if `is_news()` says so then."""
-        listener = Listener(is_news)
+    def listen(self, is_news: Callable[[], bool] | None) -> WaitingThread:
+        """Wake the caller once, at the first news for which `is_news()` is true."""
+        listener = WaitingThread(is_news)
         with self._lock:
             self._listeners.append(listener)
         return listener
 
-    def stop_listening(self, listener: Listener) -> None:
-        """It waits no more."""
+    def stop_listening(self, listener: WaitingThread) -> None:
         with self._lock:
             if listener in self._listeners:
                 self._listeners.remove(listener)
 
     def arrived(self) -> None:
-        """Wake the threads that it is news for."""
+        """Wake the threads whose `is_news()` is true."""
         if self._listeners:
             with self._lock:
                 waiting = [

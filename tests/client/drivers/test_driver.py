@@ -11,8 +11,9 @@ import pytest
 
 import embedlog
 from embedlog import Producer
-from embedlog.client.driver import Driver
-from embedlog.client.turn_lock import TurnLock
+from embedlog.client.drivers.polling_driver import PollingDriver
+from embedlog.client.drivers.threaded_driver import ThreadedDriver
+from embedlog.client.drivers.turn_lock import TurnLock
 from embedlog.runtime import real_runtime
 from embedlog.runtime.scheduler import Scheduler
 from tests.support import left_over
@@ -135,7 +136,7 @@ def test_a_callback_may_close_the_producer(connect: Any) -> None:
     assert closed.is_set()
     with pytest.raises(embedlog.ClosedError):
         producer.send("close", b"b")
-    # A thread of the producer's that was left in a wait would spin on its closed sockets.
+    # A thread of the producer that still waits would spin on its closed sockets.
     for thread in set(threading.enumerate()) - before:
         thread.join(5)
         assert not thread.is_alive(), thread.name
@@ -180,12 +181,11 @@ class Sleepy:
 
 
 def test_a_thread_and_those_who_wait_do_not_keep_each_other_awake() -> None:
-    """Each pass tells those who wait that there may be news; they once asked for a pass each."""
+    """Each pass may wake a waiting thread; once, that thread requested another pass each time."""
     passes: list[int] = []
-    driver = Driver(
+    driver = ThreadedDriver(
         Sleepy(),  # type: ignore[arg-type]
         lambda: passes.append(1),
-        threaded=True,
         name="test",
     )
     assert not driver.wait(lambda: False, 100)
@@ -206,10 +206,9 @@ def test_a_pass_wakes_only_for_what_is_news() -> None:
         looks.append(len(passes))
         return len(passes) >= 100
 
-    driver = Driver(
+    driver = ThreadedDriver(
         transport,  # type: ignore[arg-type]
         step,
-        threaded=True,
         name="test",
     )
     assert driver.wait(is_done, 60_000, is_news=lambda: len(passes) >= 100)
@@ -225,10 +224,9 @@ def test_the_impatient_look_themselves() -> None:
         looks.append(1)
         return len(looks) == 5
 
-    driver = Driver(
+    driver = ThreadedDriver(
         Sleepy(),  # type: ignore[arg-type]
         lambda: None,
-        threaded=True,
         name="test",
     )
     assert driver.wait(is_done, 60_000, is_news=lambda: False, patience_ms=1)
@@ -238,7 +236,7 @@ def test_the_impatient_look_themselves() -> None:
 def test_who_asks_for_the_turn_ends_a_poll_that_began_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The turn was free when the thread came, and somebody polled before it asked."""
+    """The turn was free when the thread came, and another thread polled before it took the turn."""
     transport = Sleepy()
     asks, polls = threading.Event(), threading.Event()
     passes: list[int] = []
@@ -260,11 +258,9 @@ def test_who_asks_for_the_turn_ends_a_poll_that_began_meanwhile(
 
     monkeypatch.setattr(TurnLock, "acquire", acquire_late)
     monkeypatch.setattr(transport, "wait", wait_for_a_wake)
-    driver = Driver(
+    driver = PollingDriver(
         transport,  # type: ignore[arg-type]
         lambda: passes.append(threading.get_ident()),
-        threaded=False,
-        name="test",
     )
 
     def come_late() -> None:

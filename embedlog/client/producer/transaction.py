@@ -8,38 +8,11 @@ from embedlog.errors import EmbedlogError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
-    from embedlog.client.consumer.group.group_offsets import (
-        ConsumerGroupMetadata,
-        OffsetAndMetadata,
-    )
-    from embedlog.client.producer.batch import BatchFuture, DeliveryFuture
-    from embedlog.common import TopicPartition
-
-    class TransactionalProducer(Protocol):
-        """`Producer`, as far as its transactions need it."""
-
-        @property
-        def send(self) -> Callable[..., DeliveryFuture]: ...
-
-        @property
-        def send_batch(self) -> Callable[..., BatchFuture]: ...
-
-        def begin_transaction(self) -> None: ...
-
-        def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None: ...
-
-        def commit_transaction(self) -> None: ...
-
-        def abort_transaction(self) -> None: ...
-
-    class GroupConsumer(Protocol):
-        """`Consumer`, as far as its offsets go."""
-
-        def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]: ...
-
-        def group_metadata(self) -> ConsumerGroupMetadata: ...
+    from embedlog.client.consumer.consumer import Consumer
+    from embedlog.client.producer.futures import BatchFuture, DeliveryFuture
+    from embedlog.client.producer.transactional import Transactional
 
 
 class Transaction:
@@ -52,27 +25,33 @@ class Transaction:
     embedlog.client.errors.IllegalState: transaction: the producer has no transactional.id
     """
 
-    __slots__ = ("_is_open", "_producer")
-
-    def __init__(self, producer: TransactionalProducer) -> None:
+    def __init__(
+        self,
+        producer: Transactional,
+        send: Callable[..., DeliveryFuture],
+        send_batch: Callable[..., BatchFuture],
+    ) -> None:
+        """`send` and `send_batch` are the producer's."""
         self._producer = producer
+        self._send = send
+        self._send_batch = send_batch
         self._is_open = False
 
     def send(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> DeliveryFuture:
         """Hand over one record, as `Producer.send` does: it counts once the `with` has ended."""
         self._check_open("send")
-        return self._producer.send(topic, value, key, **more)
+        return self._send(topic, value, key, **more)
 
     def send_batch(self, topic: str, values: Sequence[Any], **more: Any) -> BatchFuture:
         """Hand over many records, as `Producer.send_batch` does."""
         self._check_open("send_batch")
-        return self._producer.send_batch(topic, values, **more)
+        return self._send_batch(topic, values, **more)
 
-    def send_offsets(self, consumer: GroupConsumer, offsets: Any = None) -> None:
-        """Commit what `consumer` has read for its group, as part of the transaction.
+    def send_offsets(self, consumer: Consumer, offsets: Any = None) -> None:
+        """Commit the position of `consumer` for its group, as part of the transaction.
 
-        By default its positions: everything that it has returned. `offsets` are others, as
-        `Consumer.commit` takes them. Its enable.auto.commit must be off.
+        By default these are the offsets after all returned records. `offsets` replaces them, in the
+        form of `Consumer.commit`. The consumer's enable.auto.commit must be off.
 
         Raises:
             IllegalState: enable.auto.commit is on. KafkaError: InvalidGroupId, without a group.id.
@@ -101,7 +80,7 @@ class Transaction:
             raise
 
     def _abort(self, why: BaseException) -> None:
-        """Abort; what stands in the way of that must not hide `why` it is aborted."""
+        """Abort; a failure of the abort must not hide its reason `why`."""
         try:
             self._producer.abort_transaction()
         except EmbedlogError as error:

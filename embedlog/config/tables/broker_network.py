@@ -2,12 +2,12 @@
 
 TABLE = """
 advertised.listeners list null - read-only
-    The address for clients, as PLAINTEXT://host:port. Unset, each client gets the address that it
-    connected to.
+    The address for clients, as PLAINTEXT://host:port. If it is not set, each client gets the
+    address that it connected to.
 alter.log.dirs.replication.quota.window.num int 11 >=1 read-only
     Samples kept for the quota of moves between directories. Accepted, not used.
 alter.log.dirs.replication.quota.window.size.seconds int 1 >=1 read-only
-    Span of one sample of that quota. Accepted, not used.
+    Span of one sample of the quota of moves between directories. Accepted, not used.
 background.threads int 10 >=1 cluster-wide
     Threads for background work. Accepted, not used: duties run on the thread that drives the
     scheduler.
@@ -16,12 +16,12 @@ client.quota.callback.class class null - read-only
 connections.max.idle.ms long 600000 - read-only
     Silence after which a connection is closed.
 controlled.shutdown.enable boolean true - read-only
-    Hand leadership over before stopping, where there are several brokers.
+    Hand leadership over before stopping, if there are several brokers.
 early.start.listeners list null - read-only
     Listeners that open before the broker is ready. Accepted, not used.
 embedlog.max.fetch.session.cache.partitions int 100000 >=0 internal
-    Partitions of all fetch sessions together, half a kilobyte each. Clients that find no room are
-    served without a session.
+    Partitions of all fetch sessions together, half a kilobyte each. Without room for a client's
+    partitions the client is served without a session.
 embedlog.max.fetch.session.partitions int 10000 >=0 internal
     Partitions of one fetch session. Clients with more are served without a session; a session that
     grows beyond the limit ends with FETCH_SESSION_ID_NOT_FOUND.
@@ -31,7 +31,7 @@ embedlog.max.response.bytes int 67108864 >=1024 internal
     Largest answer over a listener, except to Fetch (fetch.max.bytes) and Produce. A larger one
     becomes POLICY_VIOLATION, or closes the connection if the answer has no room for an error.
 fetch.max.bytes int 57671680 >=1024 read-only
-    Largest answer to a fetch, whatever the client asks for; the first batch always fits.
+    Largest answer to a fetch, even if the client allows more. A larger first batch is still sent.
 inter.broker.listener.name string null - read-only
     Listener that brokers use among themselves. Accepted, not used.
 kafka.metrics.polling.interval.secs int 10 >=1 read-only
@@ -76,11 +76,11 @@ quota.window.num int 11 >=1 read-only
 quota.window.size.seconds int 1 >=1 read-only
     Span of one sample of a client quota. Accepted, not used.
 request.timeout.ms int 30000 - read-only
-    Longest wait of the broker's own requests.
+    Longest wait for an answer to a request that this broker sends.
 socket.connection.setup.timeout.max.ms long 30000 - read-only
-    Longest wait for a connection of the broker's own to be established.
+    Longest wait for a connection that this broker opens.
 socket.connection.setup.timeout.ms long 10000 - read-only
-    First wait for a connection of the broker's own to be established.
+    First wait for a connection that this broker opens.
 socket.listen.backlog.size int 50 >=1 read-only
     Connections the system queues before they are accepted. Accepted, not used.
 socket.receive.buffer.bytes int 102400 - read-only

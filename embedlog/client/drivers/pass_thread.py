@@ -1,4 +1,4 @@
-"""`PassThread`: the thread that makes the passes of a client which has one."""
+"""`PassThread`: the thread that makes the passes of a client."""
 
 from __future__ import annotations
 
@@ -14,18 +14,7 @@ if TYPE_CHECKING:
 
 
 class PassThread:
-    """Started by the first pass that is asked for, ended by `stop`. Callable from any thread."""
-
-    __slots__ = (
-        "_ended",
-        "_is_stopped",
-        "_is_unnoted",
-        "_looping",
-        "_name",
-        "_scheduler",
-        "_thread",
-        "_transport",
-    )
+    """Starts with the first pass, ends after `stop`. Thread-safe."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         self._transport = transport
@@ -35,32 +24,33 @@ class PassThread:
         self._looping = ranked_lock(Rank.LOOP)
         """Held by the thread that loops."""
         self._ended: Pending[object] = Pending()
-        """No thread loops any more."""
+        """Done when no thread loops any more."""
         self._is_unnoted = False
-        """Thread started but not recorded (KeyboardInterrupt)."""
+        """True if the thread started, but a KeyboardInterrupt kept it out of `_thread`."""
         self._is_stopped = False
 
     def start(self, make_pass: Callable[[], int | None]) -> None:
-        """See that it runs: it calls `make_pass`, waits as many milliseconds or for what arrives,
-        and so on.
+        """Start the thread, unless it runs.
+
+        It calls `make_pass`, waits for the returned milliseconds or for an arrival, and so on.
         """
-        # `make_pass` is not stored: it refers to the driver, and the driver to this object.
+        # `make_pass` is not stored: it refers to the driver, and the driver refers to this object.
         if self._thread is None:
             with _starting:
                 if self._thread is None and not self._is_stopped:
                     self._thread = self._begin(make_pass)
 
     def stop(self) -> None:
-        """Let it end after its present pass. The caller wakes the transport."""
+        """Let the thread end after its current pass. The caller must wake the transport."""
         self._is_stopped = True
 
     def join(self, timeout_ms: int) -> None:
-        """Wait until it has ended. Requires: `stop` was called, by another thread than this one."""
+        """Wait until the thread has ended. Requires: another thread called `stop` before."""
         if self._is_unnoted or (self._thread is None and self._looping.locked()):
             self._scheduler.wait(self._ended, timeout_ms)
         joined: Thread | None = None
         while self._thread is not joined and self._thread is not None:
-            # Again, if one in which a callback raised has left another in its place.
+            # Repeat: a thread whose callback raised has started another thread in its place.
             joined = self._thread
             joined.join(timeout_ms)
 
@@ -77,7 +67,7 @@ class PassThread:
                 delay_ms = make_pass()
                 self._transport.wait(quiet, delay_ms)
         except BaseException:
-            # A user's callback raised: the process hears of it, and delivery goes on.
+            # A user's callback raised: report it as this thread's end, and go on in a new thread.
             self._looping.release()
             self._thread = self._begin(make_pass)
             raise
