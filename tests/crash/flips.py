@@ -33,11 +33,12 @@ from tests.crash.simulated import (
     shown,
     silence,
 )
+from tests.support.sizes import size
 
 if TYPE_CHECKING:
     from embedlog.storage.log.log import Log
 
-CI_COUNT = 3_500
+CI_COUNT = size(350, full=3_500)
 """At most so many bits of each of the four directories: evenly spread, every sixth or so. The soak
 flips each one, and of larger directories."""
 SOAK_COUNT = 1 << 30
