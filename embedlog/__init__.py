@@ -16,7 +16,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin as Admin
-    from embedlog.client.admin.group_results import (
+    from embedlog.client.admin.group_calls import (
         GroupDescription as GroupDescription,
         GroupListing as GroupListing,
         MemberDescription as MemberDescription,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         QuorumInfo as QuorumInfo,
         QuorumReplica as QuorumReplica,
     )
-    from embedlog.client.admin.replica_results import (
+    from embedlog.client.admin.replica_calls import (
         ElectionType as ElectionType,
         PartitionReassignment as PartitionReassignment,
         ReplicaLogDirectories as ReplicaLogDirectories,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         ProducerState as ProducerState,
         ResourceType as ResourceType,
     )
-    from embedlog.client.admin.transaction_results import (
+    from embedlog.client.admin.transaction_calls import (
         FencedProducer as FencedProducer,
         TransactionDescription as TransactionDescription,
         TransactionListing as TransactionListing,
@@ -126,17 +126,17 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "client.admin.admin": "Admin",
-    "client.admin.group_results": "GroupDescription GroupListing MemberDescription",
+    "client.admin.group_calls": "GroupDescription GroupListing MemberDescription",
     "client.admin.new_topics": "CreatedTopic NewTopic",
     "client.admin.quorum": "QuorumInfo QuorumReplica",
-    "client.admin.replica_results": (
+    "client.admin.replica_calls": (
         "ElectionType PartitionReassignment ReplicaLogDirectories TopicPartitionReplica"
     ),
     "client.admin.results": (
         "AlterOperation ClusterDescription ConfigEntry ConfigResource ItemResults "
         "LogDirectory OffsetSpec ProducerState ResourceType"
     ),
-    "client.admin.transaction_results": "FencedProducer TransactionDescription TransactionListing",
+    "client.admin.transaction_calls": "FencedProducer TransactionDescription TransactionListing",
     "client.cluster_nodes": "Node",
     "client.consumer.consumer": "Consumer",
     "client.consumer.group.group_offsets": "CloseOptions ConsumerGroupMetadata OffsetAndMetadata",

@@ -1,8 +1,8 @@
-"""Small values that every layer shares: topic partitions, uuids, and typing stand-ins.
+"""Small values for every layer: topic partitions, uuids, and typing stand-ins.
 
-Nothing here imports `typing` or `collections` at run time: either costs more than opening a log
-does. For the same reason modules on the way to the first record take what they need of `operator`,
-`bisect` and `heapq` from the C modules below them.
+This module imports neither `typing` nor `collections` at run time: each costs more than opening a
+log. For the same reason modules on the path of the first record import the C modules below
+`operator`, `bisect` and `heapq`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ONE_UUID = bytes(15) + b"\x01"
 UUID_TEXT_LENGTH = 22
 
 IN_PROCESS_HOST = "in-process"
-"""The host of a client that calls the broker directly; it ends with the broker's process."""
+"""The host of a client inside the broker's process; it ends with that process."""
 
 
 class TopicPartition(tuple[str, int]):
@@ -73,7 +73,7 @@ class TopicPartition(tuple[str, int]):
 
 
 def repeated(items: Iterable[H]) -> set[H]:
-    """Those of the items that come more than once."""
+    """Return the items that occur more than once."""
     seen: set[H] = set()
     again: set[H] = set()
     for item in items:
@@ -85,29 +85,29 @@ REPETITIONS_MAX = 10
 
 
 def few_of_each(items: Iterable[T], key: Callable[[T], Hashable] = lambda item: item) -> list[T]:
-    """The items in their order, but at most ten of each `key`.
+    """Return the items in their order, but at most ten with one `key`.
 
-    For questions that are a thousandth of their answer: Kafka answers what is asked for twice
-    twice, and without an end a small request would fill the memory.
+    Kafka repeats its answer for each repeated item. If the answer is a thousand times the item, a
+    small request could fill the memory; this limits it.
     """
     counts: dict[Hashable, int] = {}
     few = []
     for item in items:
-        what = key(item)
-        counts[what] = count = counts.get(what, 0) + 1
+        item_key = key(item)
+        counts[item_key] = count = counts.get(item_key, 0) + 1
         if count <= REPETITIONS_MAX:
             few.append(item)
     return few
 
 
 def uuid_to_text(uuid: bytes) -> str:
-    """Kafka's text of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters."""
+    """Return Kafka's text of a uuid: 22 characters, URL-safe base64 without padding."""
     text = b2a_base64(uuid, newline=False).decode("ascii")
     return text.rstrip("=").replace("+", "-").replace("/", "_")
 
 
 def uuid_from_text(text: str) -> bytes:
-    """The 16 bytes behind Kafka's 22-character text of a uuid.
+    """Return the 16 bytes of a uuid from Kafka's 22-character text.
 
     Raises:
         ValueError: `text` is not 22 characters of URL-safe base64.

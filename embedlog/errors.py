@@ -1,11 +1,10 @@
 """Every error that embedlog raises on purpose.
 
 `KafkaError` has one subclass for each error code of the protocol, named as the code is:
-`UNKNOWN_TOPIC_OR_PARTITION` is `UnknownTopicOrPartition`. They are made from the table in
-`wire.error_codes` when they are first named, because 137 classes cost more time than opening a
-log. Who knows the error raises its class, `errors.InvalidRequest(message)`; `error_for` is for the
-code that a response brings, or a variable holds. What has no code on the wire derives from
-`EmbedlogError` alone.
+`UNKNOWN_TOPIC_OR_PARTITION` is `UnknownTopicOrPartition`. Each class is made from the table in
+`wire.error_codes` on its first use, because 137 classes cost more time than opening a log. Code
+that knows the error raises its class, `errors.InvalidRequest(message)`. `error_for` is for a code
+in a response or a variable. Errors without a code on the wire derive from `EmbedlogError` alone.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ class EmbedlogError(Exception):
     """Base of everything embedlog raises on purpose."""
 
     remedy: str | None = None
-    """What is left to do after an error of a transaction: "abort" it, "close" the producer, or
-    "retry" the call. None for every other error."""
+    """Remedy for an error of a transaction: "abort" it, "close" the producer, or "retry" the call.
+    None for every other error."""
 
 
 class KafkaError(EmbedlogError):
     """An error that has a code in the Kafka protocol.
 
-    `code` and `retriable` belong to the class. `message` is what goes over the wire as the
-    error message (None: the code says it all). `log_start_offset` is what a produce response
-    reports beside the code; -1 for an error found before the log was looked at.
+    `code` and `retriable` belong to the class. `message` is the error message on the wire; None if
+    the code is enough. `log_start_offset` is the field of a produce response beside the code; -1
+    for an error that was found without the log.
     """
 
     code = -1
     retriable = False
     log_start_offset = -1
     record_errors: tuple[tuple[int, str | None], ...] = ()
-    """(index of the record in its batch, message) for each record that was refused."""
+    """(index of the record in its batch, message) for each refused record."""
     told_with_message = False
-    """Does a produce response give the message, too? Kafka does for few."""
+    """True if a produce response contains the message, as Kafka does for a few codes."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message)
@@ -50,7 +49,7 @@ class KafkaError(EmbedlogError):
 
 
 class ClosedError(EmbedlogError):
-    """A call on something that was closed."""
+    """A call on a closed object."""
 
 
 class IllegalState(EmbedlogError):
@@ -58,11 +57,11 @@ class IllegalState(EmbedlogError):
 
 
 class ConfigError(EmbedlogError, ValueError):
-    """A configuration key or value that cannot be used; says the key, the value and the rule."""
+    """A wrong setting. The message has the name, the value and the rule."""
 
 
 class TimedOut(EmbedlogError, TimeoutError):
-    """A wait of the local process ended without an answer."""
+    """A wait in this process ended without an answer."""
 
 
 class DirectoryLocked(EmbedlogError):
@@ -70,11 +69,11 @@ class DirectoryLocked(EmbedlogError):
 
 
 class StorageFailed(EmbedlogError):
-    """The file layer failed; the partition refuses writes from here on."""
+    """A file call failed; the partition takes no more writes."""
 
 
 class CorruptRecord(EmbedlogError):
-    """Bytes on disk that are not what was written: `path`, byte `position`, `reason`."""
+    """Damaged bytes on disk: in the file `path`, at byte `position`, for `reason`."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
@@ -84,10 +83,11 @@ class CorruptRecord(EmbedlogError):
 
 
 class LogTruncation(EmbedlogError):
-    """Records that were read are gone: the log was cut below a position (KIP-320).
+    """The log was truncated below a consumer's position, so consumed records are gone (KIP-320).
 
-    `positions` are those positions, `divergent_offsets` where each log parted from what was read,
-    None where that is unknown. With auto.offset.reset=none nobody may choose to go on there.
+    `positions` are the consumer's positions. `divergent_offsets` are the offsets from which each
+    log differs from the consumed records; None if unknown. With auto.offset.reset=none only the
+    application may decide where to continue.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ _rows = {row[0]: row for row in ERRORS}
 
 
 def error_class(code: int) -> type[KafkaError]:
-    """The exception class of a wire error code. An unknown code gives `UnknownServerError`."""
+    """Return the exception class of an error code; `UnknownServerError` for an unknown code."""
     known = _by_code.get(code)
     if known is not None:
         return known
@@ -127,13 +127,13 @@ def error_class(code: int) -> type[KafkaError]:
 
 
 def error_for(code: int, message: str | None = None) -> KafkaError:
-    """An exception for a code other than 0 that is not known before it is seen."""
+    """Return an exception for a code from a response. Requires: `code` is not 0."""
     assert code != 0, "error code 0 is success"
     return error_class(code)(message)
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code, `NOT_COORDINATOR`."""
+    """Return Kafka's name of an error code, for example `NOT_COORDINATOR`."""
     row = _rows.get(code)
     return row[1] if row is not None else str(code)
 
@@ -144,12 +144,12 @@ def _meaning(code: int) -> str:
 
 
 def _class_name(name: str) -> str:
-    """`INVALID_TOPIC_EXCEPTION` -> `InvalidTopic`; only that suffix is dropped."""
+    """Return the class name: `INVALID_TOPIC_EXCEPTION` -> `InvalidTopic`."""
     return "".join(word.capitalize() for word in name.removesuffix("_EXCEPTION").split("_"))
 
 
 def _code_of(name: str) -> int:
-    """The other way: the code of a class name; 0 for what is none."""
+    """Return the code of a class name; 0 for an unknown name."""
     words = "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name)
     known: dict[str, int] = ErrorCode.__dict__  # type: ignore[assignment]
     code = known.get(words[1:]) or known.get(words[1:] + "_EXCEPTION")

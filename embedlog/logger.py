@@ -1,27 +1,27 @@
-"""`Logger`: one part's logger.
+"""`Logger`: the logger of one part of embedlog.
 
     log = Logger("storage")                                # the logger "embedlog.storage"
     log.info("topic %s was deleted", name)
 
 Names by part: `embedlog.storage`, `.broker`, `.listener`, `.controller`, `.group`, `.client`.
 
-ERROR: data was lost, or something stopped working and stays so. WARNING: somebody should look.
-INFO: what an operator wants to know afterwards. DEBUG: every step. No handler is installed. Without
-one Python prints warnings and errors to standard error, and that is meant: nobody should have to
-configure logging to learn of a failing disk.
+ERROR: data was lost, or a part stopped working for good. WARNING: an operator should look. INFO:
+facts that an operator wants to find later. DEBUG: every step. embedlog installs no handler. Without
+a handler Python prints warnings and errors to standard error, which is intended: a user shall learn
+of a failing disk without configuring logging.
 
-Nothing is logged for each record or request. A line must not be logged under a partition lock
-unless it tells of a failure: a handler may do anything, even send the line to this very log.
+No line is logged per record or request. Under a partition lock only failures are logged: a handler
+may do anything, even send the line to this very log.
 """
 
 from __future__ import annotations
 
-from wire.logs import NamedLog, before_first_line
+from wire.logger import NamedLogger, before_first_line
 
 __all__ = ["Logger", "before_first_line"]
 
 
-class Logger(NamedLog):
+class Logger(NamedLogger):
     """The logger of one part of embedlog."""
 
     __slots__ = ()

@@ -1,27 +1,27 @@
-"""Which names a topic may have, and which are Kafka's own. The texts are Kafka's, word for word."""
+"""Rules for topic names, and the names of internal topics. Error texts are Kafka's own."""
 
 from __future__ import annotations
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Groups, and how far they have read."""
+"""Consumer groups and their committed offsets."""
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 
 METADATA_TOPIC = "__cluster_metadata"
-"""The controller's log; no client sees it as a topic."""
+"""The controller's log; clients do not see it as a topic."""
 
 INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
-"""Topics of the coordinators; Metadata marks them."""
+"""Topics of the coordinators; Metadata marks them as internal."""
 
 LENGTH_MAX = 249
-"""A directory is named topic-partition, and file systems stop at 255 bytes."""
+"""A log directory is called topic-partition, and file systems allow 255 bytes."""
 
 _ALLOWED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
 def problem_of(name: str) -> str | None:
-    """Why no topic can have this name; None if one can."""
+    """Return why `name` is no valid topic name; None if it is valid."""
     if name == "":
         return "the empty string is not allowed"
     if name in (".", ".."):

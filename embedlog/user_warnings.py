@@ -1,8 +1,8 @@
-"""Warnings that point at the user's line, however deep in the library they are found."""
+"""`warn_user`: warnings that point at the user's line of code."""
 
 from __future__ import annotations
 
-# At the top, as there is no importing any more when what is left is dropped at the very end.
+# Imported at the top: warnings may come while the interpreter ends, when imports fail.
 from sys import _getframe
 from warnings import warn_explicit
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     Line = tuple[str, int, str, dict[str | tuple[str, type[Warning], int], int]]
-    """File, line number, module, and what Python remembers of the module's warnings."""
+    """File, line number, module, and the module's registry of shown warnings."""
 
 _NOT_THE_USERS = frozenset(("asyncio", "concurrent", "embedlog", "threading", "wire"))
-"""This library, and what runs its code in threads and event loops."""
+"""Packages whose frames are never the user's: this library, threads and event loops."""
 
 
 def warn_user(
@@ -22,16 +22,16 @@ def warn_user(
 ) -> None:
     """Issue a warning at the innermost line outside `embedlog` and `wire`, or at `line`.
 
-    So the warning names the call that the user wrote, and a filter by module means the user's
-    module. Where the whole stack is the library's own, as in its command line, it names the
-    outermost frame.
+    The warning names the user's call, and a filter by module matches the user's module. If the
+    whole stack belongs to the library, as in its command line, the warning names the outermost
+    frame.
     """
     file, number, module, registry = line or user_line() or _line_of(_outermost(_getframe(1)))
     warn_explicit(message, category, file, number, module=module, registry=registry)
 
 
 def user_line() -> Line | None:
-    """The innermost line outside the library; None if there is none in this thread."""
+    """Return the innermost line outside the library; None if this thread has none."""
     frame: FrameType | None = _getframe(1)
     while frame is not None and _package(frame) in _NOT_THE_USERS:
         frame = frame.f_back

@@ -1,7 +1,7 @@
-"""`Value`: an immutable object that is its fields.
+"""`Value`: an immutable object that consists of its fields.
 
-What `dataclasses` would generate. Loading that, with what it is made of (`inspect`, `ast`),
-took 11 ms of the first request of a group, which an embedded queue waits for at each start.
+It does the work of `dataclasses`. To load that module and its imports (`inspect`, `ast`) took 11 ms
+of the first request of a group, for which an embedded queue waits at each start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ else:
 
 @dataclass_transform(frozen_default=True)
 class Value:
-    """Subclasses declare fields as annotations, those with a default last; see `dataclasses`."""
+    """Subclasses declare fields as annotations, fields with defaults last; see `dataclasses`."""
 
     _names: tuple[str, ...]
 
@@ -40,7 +40,7 @@ class Value:
                 state[name] = getattr(type(self), name)
 
     def replace(self, **changes: Any) -> Self:
-        """The same with other values of some fields."""
+        """Return the value with some fields replaced."""
         return type(self)(**{**self.__dict__, **changes})
 
     def __setattr__(self, name: str, value: object) -> None:

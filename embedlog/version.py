@@ -1,5 +1,5 @@
-"""The version of embedlog, for its users, its command and the brokers that its clients talk to."""
+"""The version of embedlog, for users, the command line and ApiVersions requests."""
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

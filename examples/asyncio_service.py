@@ -1,9 +1,9 @@
-"""A service on asyncio: takes jobs from a topic, works on many at once, writes what came of them.
+"""A service on asyncio: it takes jobs from a topic, works on many at once and writes the results.
 
     python examples/asyncio_service.py localhost:9092
 
-SIGTERM cancels what waits: a cancelled poll has taken no records, and records that were worked on
-and not committed are worked on again by whoever gets their partition.
+SIGTERM cancels the waiting calls. A cancelled poll has taken no records. The next owner of a
+partition repeats the jobs whose offsets were not committed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from embedlog.aio import Consumer, Producer
 
 
 async def work(job: embedlog.ConsumerRecord, producer: Producer) -> None:
-    """One job; while it waits for something, the others go on."""
+    """Do one job. While it waits, other jobs run."""
     await asyncio.sleep(0.01)
     written = await producer.send("results", job.value.upper(), key=job.key)
     print(f"{job.value.decode()} is result {written.offset}", flush=True)
@@ -35,7 +35,7 @@ async def serve(address: str) -> None:
         await consumer.subscribe(["jobs"])
         while True:
             jobs = await consumer.poll(1000)
-            async with asyncio.TaskGroup() as tasks:  # one that fails ends the others, and us
+            async with asyncio.TaskGroup() as tasks:  # a failed job cancels the rest
                 for job in jobs:
                     tasks.create_task(work(job, producer))
             if jobs:

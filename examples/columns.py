@@ -1,4 +1,4 @@
-"""A partition as numpy columns, straight over the mapped segment: no Python object a record."""
+"""Read a partition as numpy columns over the mapped segment, without a Python object per record."""
 
 from __future__ import annotations
 

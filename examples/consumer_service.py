@@ -1,10 +1,10 @@
-"""A service that consumes, in a group: start as many as you like, they share the partitions.
+"""A consuming service. Start it several times: all processes share the partitions as a group.
 
     python examples/consumer_service.py localhost:9092 readings averages
 
-Offsets are committed after the work is done: a record may be handled twice after a crash, and is
-never lost. SIGTERM or Ctrl-C finishes the records at hand, commits, and leaves the group, so that
-the others take over at once.
+It commits offsets after the work: a crash may repeat a record, but never loses one. On SIGTERM or
+Ctrl-C the service finishes its records, commits, and leaves the group, so that the other members
+take over at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import embedlog
 
 
 class Report(embedlog.ConsumerRebalanceListener):
-    """Says which partitions this member reads."""
+    """Print the partitions of this member."""
 
     def on_partitions_assigned(self, partitions: list[embedlog.TopicPartition]) -> None:
         print("assigned", *map(str, partitions), flush=True)
@@ -27,13 +27,13 @@ class Report(embedlog.ConsumerRebalanceListener):
 
 
 def handle(record: embedlog.ConsumerRecord) -> None:
-    """The work."""
+    """Handle one record; a real service does its work here."""
     reading = json.loads(record.value)
     print("handled", reading["count"], flush=True)
 
 
 def main(address: str, topic: str, group: str) -> None:
-    """Handle records until told to stop."""
+    """Handle records until SIGTERM or Ctrl-C."""
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: stopping.append(number))
@@ -52,11 +52,11 @@ def main(address: str, topic: str, group: str) -> None:
 
 
 def commit(consumer: embedlog.Consumer) -> None:
-    """Store how far the work is done."""
+    """Commit the offsets of the handled records."""
     try:
         consumer.commit()
     except (embedlog.CommitFailed, embedlog.errors.RebalanceInProgress) as error:
-        # The partitions have gone, or are going, to others, who will handle these records again.
+        # The partitions move to other members, which will handle these records again.
         print(f"not committed: {error}", flush=True)
 
 

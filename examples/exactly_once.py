@@ -1,7 +1,7 @@
-"""Orders in, invoices out, each exactly once: what is read and what is written count together.
+"""Read orders and write invoices exactly once: a transaction holds the records and the offsets.
 
-Run it twice: the second run goes on where the first one stopped. Kill it at whatever moment: the
-invoices of the order it was at are dropped, and written again by the next run.
+Run it twice: the second run continues where the first one stopped. Kill it at any moment: the
+transaction of the current order is aborted, and the next run writes its invoices again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import embedlog
 
 
 def main(directory: Path) -> None:
-    """Append three orders, then write the invoices of all that have none."""
+    """Append three orders, then write the invoices of all orders without one."""
     with embedlog.open(directory) as cluster:
         for topic in {"orders", "invoices", "stock"} - set(cluster.topics):
             cluster.create_topic(topic, partitions=1)
@@ -21,7 +21,7 @@ def main(directory: Path) -> None:
             for number in range(3):
                 shop.append("orders", f"order {number}".encode())
         with (
-            # The id is the worker's: a second one of the same name would end the first.
+            # The id belongs to one worker: a second producer with this id would fence the first.
             cluster.producer(transactional_id="invoices") as producer,
             cluster.consumer(
                 group_id="invoices", auto_offset_reset="earliest", enable_auto_commit=False

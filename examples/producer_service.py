@@ -1,4 +1,4 @@
-"""A service that produces: a reading of a sensor every 50 ms, until SIGTERM or Ctrl-C.
+"""A producing service: it sends a sensor reading every 50 ms, until SIGTERM or Ctrl-C.
 
 embedlog serve --port 9092
 python examples/producer_service.py localhost:9092 readings
@@ -16,7 +16,7 @@ import embedlog
 
 
 def report(metadata: embedlog.RecordMetadata, error: Exception | None) -> None:
-    """Called for each record: it is written, or given up after all retries."""
+    """Print the outcome of one record; the producer calls this for each record."""
     if error is None:
         print(f"written to {metadata.topic}-{metadata.partition} at {metadata.offset}", flush=True)
     else:
@@ -24,12 +24,12 @@ def report(metadata: embedlog.RecordMetadata, error: Exception | None) -> None:
 
 
 def main(address: str, topic: str) -> None:
-    """Send until told to stop; what was sent by then is written before the process ends."""
+    """Send readings until SIGTERM or Ctrl-C, then wait until all of them are written."""
     stopping: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: stopping.append(number))
 
-    with embedlog.Producer(address) as producer:  # closing it waits for what is under way
+    with embedlog.Producer(address) as producer:  # its close waits for unwritten records
         for count in itertools.count():
             if stopping:
                 break

@@ -1,10 +1,10 @@
-"""A topic becomes a Parquet table by Spark, from a log's directory or from a cluster.
+"""Write a topic to a Parquet table with Spark, from a log's directory or from a cluster.
 
     python spark_read.py path ./data events ./events.parquet
     python spark_read.py kafka.bootstrap.servers localhost:9092 events ./events.parquet
 
-The source's option is the one word that changes, and its value. The directory's owner may go on
-writing meanwhile. Needs Java 17 and `pip install 'embedlog[spark]'`.
+Only the source's option and its value differ. The owner of the directory may write during the read.
+Needs Java 17 and `pip install 'embedlog[spark]'`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from embedlog.spark import recommended_conf, register
 
 
 def main(option: str, place: str, topic: str, table: str) -> None:
-    """Write the records of `topic` that are there now to a table that is new or replaced."""
+    """Write the present records of `topic` to a table, replacing an existing one."""
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     for key, value in recommended_conf().items():
         builder = builder.config(key, value)

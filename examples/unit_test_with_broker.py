@@ -1,6 +1,6 @@
-"""A unit test of an application, with embedlog as its broker: no server, no port, no waiting.
+"""A unit test of an application with embedlog as its broker, without a server, a port or waiting.
 
-The application is given what its clients connect to: a cluster of this process in a test,
+The application takes the target of its clients as a parameter: a cluster of this process in a test,
 "host:port" in production.
 """
 
@@ -14,7 +14,7 @@ import embedlog
 
 
 class Shop:
-    """The application: takes orders from one topic, and books shipments in another."""
+    """The application. It takes orders from one topic and books shipments in another."""
 
     def __init__(self, target: embedlog.Cluster | str) -> None:
         self._producer = embedlog.Producer(target)
@@ -24,19 +24,19 @@ class Shop:
         self._consumer.subscribe(["orders"])
 
     def work(self) -> int:
-        """Ship what was ordered; how many orders that were."""
+        """Ship the orders of one poll; return their number."""
         orders = self._consumer.poll(1000)
         booked = [
             self._producer.send("shipments", b"shipped: " + order.value, key=order.key)
             for order in orders
         ]
         for each in booked:
-            each.result()  # raises if the broker refused it: then the order is not done
+            each.result()  # raises if the broker refused the record; the order stays open
         self._consumer.commit()
         return len(orders)
 
     def close(self) -> None:
-        """Leave the group, give everything back."""
+        """Leave the group and close the clients."""
         self._consumer.close()
         self._producer.close()
 
@@ -50,14 +50,14 @@ def cluster() -> Iterator[embedlog.Cluster]:
 
 
 def order(cluster: embedlog.Cluster, *orders: bytes) -> None:
-    """What customers do."""
+    """Place orders, as customers do."""
     with cluster.producer() as producer:
         for each in orders:
             producer.send("orders", each, key=b"customer 1").result()
 
 
 def shipments(cluster: embedlog.Cluster) -> list[bytes]:
-    """Everything that was booked."""
+    """Return the values of all booked shipments."""
     with cluster.consumer(auto_offset_reset="earliest") as consumer:
         consumer.assign([("shipments", 0)])
         return [record.value for record in consumer.poll()]

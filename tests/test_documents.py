@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+import embedlog
+from tests.benchmarks import calls
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 RUN = ("queue.md", "testing.md", "operation.md")
@@ -67,3 +70,35 @@ def test_the_first_block_of_the_readme_runs_twice(
         told = capsys.readouterr().out.splitlines()
         # The group goes on where it was.
         assert told == [f"{first} b'key' b'value'", f"{first + 1} None b'another'"]
+
+
+def test_every_setting_of_embedlog_is_in_the_documents() -> None:
+    folder = ROOT / "embedlog/config/tables"
+    tables = "".join(path.read_text() for path in folder.glob("*.py"))
+    found = re.findall(r"^(embedlog\.[\w.]+) \w+ (\S+)", tables, re.MULTILINE)
+    text = (ROOT / "docs/operation.md").read_text()
+    rows = dict(re.findall(r"^\| `(embedlog\.[\w.]+)` \| ([^|]+) \|", text, re.MULTILINE))
+    assert rows.keys() == {name for name, _default in found}
+    wrong = {
+        name: (default, rows[name])
+        for name, default in found
+        if default != "null" and not rows[name].startswith(default)
+    }
+    assert not wrong
+
+
+def test_the_changelog_has_the_version_and_a_place_for_the_next_one() -> None:
+    versions = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[:2] == ["Unreleased", embedlog.__version__]
+
+
+def test_the_reading_order_is_the_trace_of_an_append() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| `((?:embedlog|wire)/\S+\.py)` \| `(\S+)` \|", text, re.MULTILINE)
+    with embedlog.open() as cluster:
+        traced = calls.measured(calls.trips(cluster)["append()"]).calls
+    # Locks that check their order are the tests' own.
+    traced = [each for each in traced if "runtime/lock" not in each]
+    assert [each.rpartition("wire/")[2] for each in traced] == [
+        f"{path.removeprefix('embedlog/').removeprefix('wire/')} {name}" for path, name in rows
+    ]

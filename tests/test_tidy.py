@@ -36,8 +36,15 @@ LINE_LENGTH_MAX = 100
 CLASS_METHODS_MAX = 20
 CLASS_ATTRIBUTES_MAX = 15
 
-KAFKAS_METHODS = {"Admin", "Cluster", "Consumer", "Producer"}
-"""Classes of the public surface, and their twins of `aio`: their methods are those of Kafka's."""
+LARGE_CLASSES = {
+    "Admin": "Kafka's calls, and those of its twin in `aio`",
+    "Broker": "the door, and what all APIs share",
+    "Cluster": "the calls of a cluster's owner",
+    "ClusterMember": "the life of one broker: a step each",
+    "Consumer": "Kafka's calls, and those of its twin in `aio`",
+    "Producer": "Kafka's calls, and those of its twin in `aio`",
+}
+"""Classes with more than CLASS_METHODS_MAX methods, each with the reason why it is one idea."""
 
 REACHES_INSIDE = {
     "tests/crash/planted_bugs.py",  # breaks what it is told to break
@@ -186,9 +193,9 @@ def _above(most: int, count: Callable[[str], set[str]]) -> dict[str, int]:
     }
 
 
-def test_a_class_has_few_methods() -> None:
-    """Its own and inherited ones, as a class cut by inheritance is as large as before."""
-    assert _above(CLASS_METHODS_MAX, _methods).keys() == KAFKAS_METHODS
+def test_a_large_class_has_a_reason() -> None:
+    """Inherited methods count, as a class cut by inheritance is as large as before."""
+    assert _above(CLASS_METHODS_MAX, _methods).keys() == LARGE_CLASSES.keys()
 
 
 def test_a_class_stores_few_attributes() -> None:
@@ -278,6 +285,7 @@ def test_only_a_threads_top_frame_catches_everything() -> None:
         "embedlog/runtime/scheduler.py",
         "embedlog/spark/discovery/pyspark_embedlog/__init__.py",  # else Spark finds no source
         "embedlog/spark/pipeline/decode/foreign.py",  # becomes the record's dead letter
+        "wire/net/connection.py",  # a service or peer that fails ends its connection
         "wire/net/listener.py",
     }
     for path in CODE:
@@ -370,7 +378,7 @@ def test_only_the_command_prints() -> None:
     allowed = {
         "embedlog/runtime/lock_order.py",  # a check for tests; its error may never be looked at
         "embedlog/spark/pipeline/sinks/foreign.py",  # the sink that prints rows
-        "wire/logs.py",  # a warning, when `logging` itself cannot be loaded
+        "wire/logger.py",  # a warning, when `logging` itself cannot be loaded
     }
     printing = {"print", "print_exc", "print_exception", "print_stack"}
     found = [

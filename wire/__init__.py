@@ -2,15 +2,15 @@
 
     api_keys, error_codes     the protocol's two number spaces, as plain ints
     schemas/                  all messages, declared as data; `registry` finds them by API key
-    schema                    the language of those declarations
+    schema                    the language of the declarations
     layout, encoder, decoder  from a declaration to generated functions; `compiler` calls them
-    interpreter               the encoder of what is encoded a few times: it generates nothing
-    headers                   what precedes a message in a frame
+    interpreter               encodes rare messages without generating code
+    headers                   request and response headers, before the message in a frame
     framing, connection       bytes in, requests or responses out, for clients and servers
-    records/                  record batches, which are payload to the messages
+    records/                  record batches, which messages carry as payload
     net/                      sockets; nothing else here touches one
 
-A message is an object of one class for all versions; the version is named when it is encoded:
+One class represents a message in all versions; the caller names the version when encoding:
 
 >>> import wire
 >>> from wire.schemas.find_coordinator import FindCoordinatorRequest
@@ -25,68 +25,51 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.compiler import decode, decode_from, encode, encode_buffers, explain
-    from wire.errors import (
-        InvalidMessage,
-        MalformedMessage,
-        RemoteProtocolError,
-        UnknownApi,
-        UnknownVersion,
-        UnsupportedField,
+    from wire.compiler import (
+        decode as decode,
+        decode_from as decode_from,
+        encode as encode,
+        encode_buffers as encode_buffers,
+        explain as explain,
     )
-    from wire.registry import LATEST, request_class, response_class, schema_module, valid_versions
-    from wire.schema import Payload, declaration
+    from wire.errors import (
+        InvalidMessage as InvalidMessage,
+        MalformedMessage as MalformedMessage,
+        RemoteProtocolError as RemoteProtocolError,
+        UnknownApi as UnknownApi,
+        UnknownVersion as UnknownVersion,
+        UnsupportedField as UnsupportedField,
+    )
+    from wire.registry import (
+        LATEST as LATEST,
+        request_class as request_class,
+        response_class as response_class,
+        schema_module as schema_module,
+        valid_versions as valid_versions,
+    )
+    from wire.schema import Payload as Payload, declaration as declaration
 
-__all__ = [
-    "LATEST",
-    "InvalidMessage",
-    "MalformedMessage",
-    "Payload",
-    "RemoteProtocolError",
-    "UnknownApi",
-    "UnknownVersion",
-    "UnsupportedField",
-    "declaration",
-    "decode",
-    "decode_from",
-    "encode",
-    "encode_buffers",
-    "explain",
-    "request_class",
-    "response_class",
-    "schema_module",
-    "valid_versions",
-]
-
-_HOMES = {
-    "InvalidMessage": "wire.errors",
-    "LATEST": "wire.registry",
-    "MalformedMessage": "wire.errors",
-    "Payload": "wire.schema",
-    "RemoteProtocolError": "wire.errors",
-    "UnknownApi": "wire.errors",
-    "UnknownVersion": "wire.errors",
-    "UnsupportedField": "wire.errors",
-    "declaration": "wire.schema",
-    "decode": "wire.compiler",
-    "decode_from": "wire.compiler",
-    "encode": "wire.compiler",
-    "encode_buffers": "wire.compiler",
-    "explain": "wire.compiler",
-    "request_class": "wire.registry",
-    "response_class": "wire.registry",
-    "schema_module": "wire.registry",
-    "valid_versions": "wire.registry",
+_PUBLIC = {
+    "compiler": "decode decode_from encode encode_buffers explain",
+    "errors": (
+        "InvalidMessage MalformedMessage RemoteProtocolError UnknownApi UnknownVersion "
+        "UnsupportedField"
+    ),
+    "registry": "LATEST request_class response_class schema_module valid_versions",
+    "schema": "Payload declaration",
 }
-"""Where each name lives. A program in one process sends objects and never loads the codecs."""
+"""The public names by module. A program of one process sends objects and never loads the codecs."""
+
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = __import__(home, fromlist=[name])
-    value = globals()[name] = getattr(module, name)
+    module = __import__(f"{__name__}.{_HOMES[name]}", fromlist=(name,))
+    value: object = getattr(module, name)
+    globals()[name] = value
     return value
 
 

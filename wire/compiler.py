@@ -1,8 +1,8 @@
-"""From (message class, version) to a pair of functions, generated once, on first use.
+"""Encode and decode messages with functions generated per (message class, version) on first use.
 
-Generating and compiling takes about half a millisecond; a program pays it for the versions it
-speaks, not for all that are declared. Tracebacks through generated code show its lines, and
-`explain` prints them.
+Generating and compiling takes about half a millisecond; a program pays for the versions that it
+uses, not for all declared ones. Tracebacks show the lines of the generated code, and `explain`
+prints them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def encode(message: Any, version: int) -> bytes:
 
 
 def encode_buffers(message: Any, version: int) -> list[Payload]:
-    """Return a message as buffers to be written one after the other.
+    """Return a message as buffers to write one after the other.
 
-    Record batches of 1 KiB or more are the caller's own objects, not copies; what lies between
-    them is joined. Raises as `encode` does.
+    Record batches of 1 KiB or more are the caller's own objects, not copies; the bytes between
+    them are joined. Raises as `encode` does.
     """
     out: list[Payload] = []
     buffers: list[Payload] = []
@@ -57,8 +57,8 @@ def encode_into(
 ) -> None:
     """Append the pieces of a message to `out`; large payloads end up in `buffers`, if given.
 
-    Whatever `out` held when a large payload comes is moved, joined, into `buffers` before it, so
-    the bytes of the message are those of `buffers`, then those of `out`.
+    Before a large payload the pieces in `out` are joined and moved to `buffers`. So the message
+    consists of the bytes of `buffers` and then the bytes of `out`.
     """
     try:
         function = message.__encoders__[version]
@@ -76,7 +76,7 @@ def decode(cls: type[T], version: int, buffer: Payload, position: int = 0) -> T:
     Strings and bytes are copies, records are slices of `buffer`.
 
     Raises:
-        MalformedMessage: the bytes are no such message.
+        MalformedMessage: the bytes are not a message of this class and version.
         UnknownVersion: the message class has no such version.
     """
     return decode_from(cls, version, buffer, position)[0]
@@ -87,8 +87,8 @@ def decode_from(
 ) -> tuple[T, int]:
     """Return (message, position after it); raises as `decode` does.
 
-    `elements_max` is what a request may have of elements, in all of its arrays together; None for
-    `wire.decoder.REQUEST_ELEMENTS_MAX`. Requires: None for what is no request.
+    `elements_max` limits the elements of a request, in all of its arrays together; None means
+    `wire.decoder.REQUEST_ELEMENTS_MAX`. Requires: None unless `cls` is a request.
     """
     try:
         function = cls.__decoders__[version]  # type: ignore[attr-defined]
@@ -116,8 +116,8 @@ def explain(cls: type[Any], version: int) -> str:
     return f"{_encoder_source(cls, version).text()}\n\n{_decoder_source(cls, version).text()}"
 
 
-# The generators are imported by the first message that is encoded or decoded: a program that only
-# passes message objects around never needs them.
+# The first encoded or decoded message imports the generators: a program that only passes message
+# objects around never needs them.
 
 
 def _encoder_source(cls: type[Any], version: int) -> Source:
@@ -168,10 +168,9 @@ def _why_invalid(message: Any, version: int) -> str | None:
 
 
 class _Text:
-    """A loader, as `linecache` looks for one in a module, that holds the source itself.
+    """The `__loader__` of a generated function: gives `linecache` the source for tracebacks.
 
-    `linecache` finds it through the globals of a generated function when it prints a traceback:
-    registering with it beforehand would import it, and with it `tokenize` and `re`.
+    Registering the source with `linecache` would import it, and with it `tokenize` and `re`.
     """
 
     __slots__ = ("_text",)

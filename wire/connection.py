@@ -1,7 +1,7 @@
-"""Both ends of a connection, without the connection: frames in, messages out, and back.
+"""Both ends of a Kafka connection, without I/O: frames in, messages out, and back.
 
-Neither end touches a socket, waits or keeps time; what carries the frames is the caller's affair.
-Requests are answered in the order they came, which the server must see to.
+Neither end touches a socket, waits or keeps time: the caller carries the frames. The server must
+answer requests in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ CORRELATION_ID_MAX = 2**31 - 1
 
 
 class UnexpectedResponse(RemoteProtocolError):
-    """A response that answers no request in flight, or not the oldest one."""
+    """A response that does not answer the oldest request in flight."""
 
 
 class ClientConnection:
-    """Sends requests and understands what comes back.
+    """Encodes requests and decodes their responses, which must come in the order of the requests.
 
-    Correlation ids count up from 0, `next_correlation_id` comes next; responses have to come in
-    the order of the requests.
+    Correlation ids count up from 0; `next_correlation_id` is the id of the next request.
     """
 
     __slots__ = ("_in_flight", "_last_correlation_id", "client_id", "next_correlation_id")
@@ -56,15 +55,15 @@ class ClientConnection:
 
     @property
     def last_correlation_id(self) -> int:
-        """The id of the request sent last; -1 before the first."""
+        """The id of the last request sent; -1 before the first."""
         return self._last_correlation_id
 
     def send(self, request: Any, version: int, *, expect_response: bool = True) -> list[Payload]:
         """Return the frame of a request; large payloads are the request's own objects.
 
-        A produce request with acks 0 is never answered: say `expect_response=False`.
+        A Produce request with acks=0 gets no answer: pass `expect_response=False`.
 
-        Raises as `wire.encode` does; nothing was sent then.
+        Raises as `wire.encode` does; the request then does not count as sent.
         """
         api_key = declaration(type(request)).api
         assert api_key is not None, request
@@ -86,8 +85,8 @@ class ClientConnection:
         """Return (correlation id, response) of a frame.
 
         Raises:
-            UnexpectedResponse: it does not answer the oldest request in flight.
-            MalformedMessage: it is no such response.
+            UnexpectedResponse: the frame does not answer the oldest request in flight.
+            MalformedMessage: the frame does not hold the expected response.
         """
         correlation_id = decode_correlation_id(frame)
         oldest = next(iter(self._in_flight), None)
@@ -101,21 +100,21 @@ class ClientConnection:
 
 
 def _is_version_refused(frame: Payload, position: int) -> bool:
-    # A broker that does not know the ApiVersions version asked for answers in the form of v0.
+    # A broker that does not know the requested version of ApiVersions answers in v0.
     code = int.from_bytes(frame[position : position + 2], "big")
     return code == ErrorCode.UNSUPPORTED_VERSION
 
 
 class ServerConnection:
-    """Understands requests and frames their responses; it has no state of its own."""
+    """Parses requests and frames responses. Stateless."""
 
     __slots__ = ()
 
     def parse(self, frame: Payload) -> RequestFrame:
         """Read the header of a request.
 
-        The key and version may be any number: whether they are served is for the caller to say,
-        before it has the body decoded.
+        The API key and version may be any numbers: the caller must check them before it decodes
+        the body.
 
         Raises:
             MalformedMessage: the frame ends inside the header.
@@ -134,7 +133,7 @@ class ServerConnection:
         """Return the frame of a response; large payloads are the response's own objects.
 
         Raises:
-            MessageTooLarge: it has more than `size_max` bytes, if that is given.
+            MessageTooLarge: the response has more than `size_max` bytes.
             InvalidMessage, UnknownVersion: as `wire.encode`.
         """
         head = encode_response_header(
@@ -146,7 +145,7 @@ class ServerConnection:
 
 
 class RequestFrame:
-    """One request: the values of its header; the body, from `position` on, is still bytes."""
+    """A request whose header is decoded; the encoded body starts at `position` of `frame`."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "frame", "position")
 
@@ -170,14 +169,14 @@ class RequestFrame:
         Raises:
             UnknownApi: there are no messages for the API key.
             UnknownVersion: the API has no such version.
-            MalformedMessage: the body is no such request.
+            MalformedMessage: the body is malformed.
         """
         cls = request_class(self.api_key)
         return decode_from(cls, self.api_version, self.frame, self.position)[0]
 
 
 def _framed_within(size_max: int, head: bytes, message: Any, version: int) -> list[Payload]:
-    # Not at the top: the generators are imported when the first message is encoded.
+    # Imported here: the first encoded message loads the generators.
     from wire.encoder import LimitedPieces
 
     out = LimitedPieces(size_max)

@@ -1,8 +1,8 @@
 """Generates the decoder of one message class at one version.
 
-The function is flat, as the encoder is. Neighbouring fixed-size fields are read by one
-`unpack_from`, straight into the slots of the message, and the first byte of a compact length or
-of the tagged section is the last value of that call. For two ints and a string:
+The function is flat, like the encoder. One `unpack_from` reads neighbouring fixed-size fields
+straight into the slots of the message; its last value is the first byte of the compact length or
+tagged section that follows. For two ints and a string:
 
     def decode(buf, pos, end):
         m = new(Example)
@@ -16,12 +16,12 @@ of the tagged section is the last value of that call. For two ints and a string:
         m.unknown_tags = NO_TAGS
         return m, pos
 
-No count is believed: before a list is made, count times the least size of an element must fit
-into the bytes that are left. A request may have `limit` elements in all of its arrays together,
-`REQUEST_ELEMENTS_MAX` unless the caller says: one of a byte becomes an object of hundreds. Reading
-past the end raises IndexError or struct.error, which the caller turns into MalformedMessage.
-Tolerated, as Kafka does: bytes after the message, tags that are repeated or out of order, strings
-that are not UTF-8 (U+FFFD takes the place of bad bytes).
+The decoder does not trust counts: before it makes a list, count times the minimum size of an
+element must fit into the remaining bytes. A request may have `limit` elements in all of its arrays
+together, `REQUEST_ELEMENTS_MAX` by default: an element of one byte becomes an object of hundreds.
+Reading past the end raises IndexError or struct.error; the caller turns them into MalformedMessage.
+Like Kafka, the decoder accepts bytes after the message, repeated or unordered tags, and strings
+that are not UTF-8 (U+FFFD replaces bad bytes).
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 COPY_SIZE_MAX = 16 * 1024
 """Messages without records are copied out of a memoryview up to this size: bytes are faster."""
 
-
 REQUEST_ELEMENTS_MAX = 50_000
-"""Elements, and unknown tagged fields, of one request: 40 MB with its answer."""
+"""Elements and unknown tagged fields of one request; with its answer they take 40 MB."""
 TAGS_MAX = 100
 """Tagged fields of one section."""
 
@@ -53,12 +52,12 @@ def generate_decoder(
 ) -> Source:
     """Return the source of `decode(buf, pos, end) -> (message, position after it)`.
 
-    That of a request takes `limit` as well, the elements that it may have.
+    The decoder of a request has a fourth parameter, `limit`: the elements that it may have.
     """
     limit = f", limit={REQUEST_ELEMENTS_MAX}" if is_request else ""
     source = Source(f"def decode(buf, pos, end{limit}):", f"bytes -> {name} v{version}.")
     source.constant("new", object.__new__)
-    # Records are slices of the buffer, which then must not be a copy.
+    # Records are slices of the buffer, so it must not be copied.
     if has_records(layout):
         source.line("view = memoryview(buf)")
     else:
@@ -81,7 +80,7 @@ class _Decoder:
     # -- structs -----------------------------------------------------------------------------
 
     def read_struct(self, layout: Layout, target: str) -> None:
-        """Read a struct into the new variable `target`; nothing is left waiting in the run."""
+        """Read a struct into the new variable `target`, and flush the run."""
         source = self.source
         cls = source.constant(layout.cls.__name__, layout.cls)
         source.line(f"{target} = new({cls})")
@@ -187,7 +186,7 @@ class _Decoder:
         source.line("pos = stop")
 
     def read_length(self, slot: Slot) -> str:
-        """Read a length or count into a new variable; compact ones are one more than it."""
+        """Read a length or count into a new variable; a compact one holds the length plus 1."""
         source = self.source
         length = source.name("n")
         self.run.add("B" if slot.compact else "h" if slot.kind == "string" else "i", length)
@@ -196,7 +195,7 @@ class _Decoder:
             return length
         with source.block(f"if {length} > 127:"):
             if slot.kind == "records_":
-                # Batches of 127 to 16382 bytes are what brokers move all day: no call for them.
+                # Most batches have 127 to 16382 bytes: they are worth saving a call.
                 with source.block("if buf[pos] < 128:"):
                     source.line(f"{length} += (buf[pos] << 7) - 128")
                     source.line("pos += 1")
@@ -246,7 +245,7 @@ class _Decoder:
             return
         items = source.name("a")
         source.line(f"{items} = []")
-        # Not over a range: most arrays have one element or none, and making it costs ten of these.
+        # Not over a range: most arrays have one element or none, and a range costs ten iterations.
         with source.block(f"while {count}:"):
             source.line(f"{count} -= 1")
             item = source.name("e")
@@ -256,7 +255,7 @@ class _Decoder:
         source.line(f"{target} = {items}")
 
     def count_elements(self, path: str, count: str) -> None:
-        """Take `count` from what a request may still have."""
+        """Subtract `count` from the elements that the request may still have."""
         if not self.is_request:
             return
         self.source.line(f"left -= {count}")
@@ -272,7 +271,7 @@ class _Decoder:
             self.read_struct(slot.layout, nested)
         else:
             present = source.name("n")
-            # Kafka writes the null of a tagged struct as a varint 0, of any other as an int8 -1.
+            # Kafka writes a null tagged struct as a varint 0, any other null struct as an int8 -1.
             self.run.add("b", present)
             self.flush()
             with source.block(f"if {present} {'< 0' if slot.tag is None else '== 0'}:"):
@@ -305,13 +304,13 @@ class _Decoder:
 _ZERO_UUID = bytes(16)
 
 
-# What the generated functions call.
+# Called by the generated functions.
 
 
 def read_unknown_tags(
     buffer: Any, position: int, end: int, count: int
 ) -> tuple[dict[int, bytes], int]:
-    """Return ({tag: data}, position after them) of a section that starts with the byte `count`."""
+    """Read `count` unknown tagged fields; return ({tag: data}, position after them)."""
     if count > TAGS_MAX:
         raise _too_many("tags", TAGS_MAX)
     tags = {}

@@ -1,7 +1,6 @@
-"""Why a message has no encoding: which field, and what is wrong with its value.
+"""Find the field that keeps a message from being encoded, and the fault of its value.
 
-Only looked into after the generated encoder failed, so that the encoder need not check anything
-that `struct` checks for it.
+Runs only after the generated encoder failed: so the encoder leaves all checks to `struct`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def find_invalid(part: Layout, message: Any) -> str | None:
-    """Return e.g. "topics[].name is null", or None if every value seems to fit."""
+    """Return for example "topics[].name is null", or None if every value seems to fit."""
     if not isinstance(message, Message) or message.__fields__ is not part.cls.__fields__:
         return f"{part.path or 'the message'} is {message!r}, not a {part.cls.__name__}"
     for slot in part.slots + part.tagged:

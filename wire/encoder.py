@@ -1,17 +1,17 @@
 """Generates the encoder of one message class at one version.
 
-The function is flat: nested structs are written in place and loops stand where arrays are. It
-appends pieces to `out`, joined in the end; neighbouring fixed-size values become one struct call,
-and a compact length below 128 or an empty tagged section rides along as one more byte of it. For
-a request of two ints and a string (see `wire.explain`):
+The function is flat: it writes nested structs in place, and arrays with loops. It appends pieces
+to `out`, for the caller to join. One struct call packs neighbouring fixed-size values, together
+with the compact length (below 128) or empty tagged section that follows. For a request of two ints
+and a string (see `wire.explain`):
 
     def encode(m, out, append, buffers):
         b1 = m.name.encode()
         append(pack_ihh(m.id, m.kind, len(b1)))
         append(b1)
 
-Record batches above 1 KiB are not copied when the caller gave `buffers`: see `spill`. Where arrays
-lie in arrays the pieces of long ones are joined on the way: see `fold`.
+Record batches of 1 KiB or more are not copied when the caller gave `buffers`: see `spill`. The
+pieces of long nested arrays are joined on the way: see `fold`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from wire.schema import DEFAULT, Field, Payload
 from wire.source import Run, Source
 
 BY_REFERENCE_SIZE_MIN = 1024
-"""Below this a copy costs less than one more buffer in a gather write."""
+"""A smaller payload is copied: that costs less than one more buffer in a gather write."""
 
 PIECES_MAX = 8_192
-"""Pieces that wait to be joined: a million of them, of 6 MB, took 90 MB."""
+"""Pieces that may wait for the join: a million of them, 6 MB in all, took 90 MB."""
 
 
 class LimitedPieces(list[Payload]):
-    """Pieces of a message that may have `size_max` bytes.
+    """Pieces of a message of at most `size_max` bytes.
 
-    Looked at whenever pieces are joined, so that little more than that is ever encoded.
+    `fold` checks the limit with each join, so little more than the limit is ever encoded.
     """
 
     __slots__ = ("_left", "size_max")
@@ -44,10 +44,10 @@ class LimitedPieces(list[Payload]):
         self._left = size_max
 
     def take(self, size: int) -> None:
-        """So many bytes have been joined.
+        """Count `size` joined bytes.
 
         Raises:
-            MessageTooLarge: that is too many.
+            MessageTooLarge: the joined bytes exceed the limit.
         """
         self._left -= size
         if self._left < 0:
@@ -75,7 +75,7 @@ class _Encoder:
         self.append = "append"
         self.run = Run()
         self.folds = has_arrays(layout) and not has_records(layout)
-        """May long arrays be folded? Fetch and Produce pay for no check: batches take the room."""
+        """Whether long arrays are folded. Not in Fetch and Produce: their batches are the bulk."""
 
     # -- structs -----------------------------------------------------------------------------
 
@@ -116,8 +116,8 @@ class _Encoder:
         any_tag = f"{value}.unknown_tags"
         known = "()"
         if layout.tagged:
-            # The values are packed before the tagged section is known to be empty, so whatever
-            # waits to be packed must not end up inside a tagged field's own bytes.
+            # Tagged values are packed before the section itself, so the values that still wait
+            # must not end up inside a tagged field's own bytes.
             waiting, self.run = self.run, Run()
             known = source.name("t")
             source.line(f"{known} = ()")
@@ -191,14 +191,14 @@ class _Encoder:
             source.line(f"{self.append}({blob})")
 
     def count_bytes(self, slot: Slot, blob: str) -> None:
-        """Make sure that `len` is the size in bytes: other views have a len of their own."""
+        """Make `len` the size in bytes: the `len` of some views counts larger items."""
         if slot.kind == "string":
             return
         with self.source.block(f"if type({blob}) is not bytes:"):
             self.source.line(f"{blob} = {self.source.constant('byte_view', _byte_view)}({blob})")
 
     def write_length(self, slot: Slot, length: str) -> None:
-        """Write a length or count; the variable holds one more than it when it is compact."""
+        """Write a length or count; the variable of a compact one holds the length plus 1."""
         if not slot.compact:
             self.run.add("h" if slot.kind == "string" else "i", length)
             return
@@ -210,7 +210,7 @@ class _Encoder:
             else:
                 source.line(f"{self.append}({source.constant('ONE_BYTE', ONE_BYTE)}[{length}])")
         if slot.kind == "records_" and codes:
-            # Batches of 127 to 16382 bytes are what brokers move all day: no call for them.
+            # Most batches have 127 to 16382 bytes: they are worth saving a call.
             with source.block(f"elif {length} < 16384:"):
                 self.pack(codes + "BB", [*values, f"{length} & 127 | 128", f"{length} >> 7"])
         with source.block("else:"):
@@ -248,9 +248,9 @@ class _Encoder:
                 self.write_fold(element)
 
     def write_fold(self, element: Slot) -> None:
-        """After an element of an array: join what waits, if that is much.
+        """After an element of an array: join the waiting pieces if there are many.
 
-        Only where elements hold arrays: the others are few enough, and cost less than the check.
+        Only if elements hold arrays: other arrays have few pieces, which cost less than the check.
         """
         inner = element.layout
         if not self.folds or self.append != "append" or inner is None or not has_arrays(inner):
@@ -270,7 +270,7 @@ class _Encoder:
         nested = self.source.name("s")
         self.source.line(f"{nested} = {value}")
         self.flush()
-        # Kafka writes the null of a tagged struct as a varint, of any other as an int8.
+        # Kafka writes a null tagged struct as a varint 0, any other null struct as an int8 -1.
         null = "\\xff" if slot.tag is None else "\\0"
         with self.source.block(f"if {nested} is None:"):
             self.source.line(f'{self.append}(b"{null}")')
@@ -294,11 +294,11 @@ class _Encoder:
         self.source.line(f"{self.append}({pack}({', '.join(values)}))")
 
 
-# What the generated functions call.
+# Called by the generated functions.
 
 
 def spill(buffers: list[Payload], out: list[Payload], payload: Payload) -> None:
-    """Move what is in `out`, joined, and then `payload` itself to `buffers`."""
+    """Move the joined pieces of `out`, then `payload` itself, to `buffers`."""
     if out:
         buffers.append(b"".join(out))
         out.clear()
@@ -306,9 +306,9 @@ def spill(buffers: list[Payload], out: list[Payload], payload: Payload) -> None:
 
 
 def fold(out: list[Payload], folded: int) -> int:
-    """Join the pieces of `out` but for the first `folded`; return how many there are then.
+    """Join all pieces of `out` after the first `folded`; return the new number of pieces.
 
-    Those that were joined before are left alone: no byte is copied twice on the way. Raises as
+    The first `folded` pieces are joined already, so no byte is copied twice. Raises as
     `LimitedPieces.take` does.
     """
     joined = b"".join(out[folded:])
@@ -341,7 +341,7 @@ def _byte_view(value: Payload) -> Payload:
 
 
 def _checked_uuid(value: bytes) -> bytes:
-    # The struct format "16s" would cut or fill any other length in silence.
+    # The struct format "16s" would silently cut or pad any other length.
     if len(value) != 16:
         raise struct.error(f"a uuid is 16 bytes, not {len(value)}: {value!r}")
     return value

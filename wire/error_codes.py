@@ -1,7 +1,8 @@
 """Kafka's error codes: one table, one int namespace.
 
-A code is an int16 in a response; 0 is success. "Retriable" is what Kafka's clients may send again
-unchanged; two sets say what they look up anew before they do.
+A code is an int16 in a response; 0 is success. After a retriable error Kafka's clients may send the
+request again unchanged. The two sets below name the errors after which a client first refreshes its
+metadata or looks up its coordinator.
 """
 
 
@@ -342,7 +343,7 @@ STALE_METADATA = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-"""Codes after which a client refreshes its metadata before it tries again."""
+"""Codes after which a client refreshes its metadata before a retry."""
 
 STALE_COORDINATOR = frozenset(
     {
@@ -350,4 +351,4 @@ STALE_COORDINATOR = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""Codes after which a client looks its coordinator up again before it tries again."""
+"""Codes after which a client looks up its coordinator before a retry."""

@@ -1,25 +1,24 @@
-"""What can go wrong between bytes and messages."""
+"""Errors of encoding and decoding messages."""
 
 from __future__ import annotations
 
 
 class RemoteProtocolError(ValueError):
-    """The other side of a connection broke the protocol; the connection cannot go on."""
+    """The peer broke the protocol: the connection must be closed."""
 
 
 class MalformedMessage(RemoteProtocolError):
-    """Bytes that are no message of the wanted class and version."""
+    """The bytes are not a message of the wanted class and version."""
 
 
 class InvalidMessage(ValueError):
-    """A message object that has no encoding: a number out of range, null where none is allowed."""
+    """A message that cannot be encoded, such as a number out of range or an illegal null."""
 
 
 class UnsupportedField(InvalidMessage):
-    """A field holds a value, and the version to encode has no place for it.
+    """A field has a value that the encoded version cannot carry.
 
-    Dropping the value could change what the message asks for, so only fields that Kafka calls
-    ignorable are dropped.
+    Only fields that Kafka calls ignorable are dropped: to drop another could change the request.
     """
 
     def __init__(self, message: str, field: str, version: int) -> None:
@@ -30,7 +29,7 @@ class UnsupportedField(InvalidMessage):
 
 
 class MessageTooLarge(ValueError):
-    """A message is longer than whoever encodes it allows."""
+    """A message exceeds the size limit of the caller."""
 
     def __init__(self, size_max: int) -> None:
         super().__init__(f"a message of more than the {size_max} bytes that are allowed")
@@ -38,11 +37,11 @@ class MessageTooLarge(ValueError):
 
 
 class UnknownVersion(ValueError):
-    """The message class does not exist in the wanted version."""
+    """The message class has no such version."""
 
 
 class UnknownApi(ValueError):
-    """The API key names no API that a client may use."""
+    """The API key does not name an API for clients."""
 
     def __init__(self, api_key: int) -> None:
         super().__init__(f"API key {api_key} has no messages here")

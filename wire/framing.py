@@ -1,15 +1,14 @@
 """Frames: each message on a connection is an int32 size, then that many bytes.
 
-`FrameReader` takes bytes as they come and gives whole frames. The socket reads straight into the
-reader's memory, and a frame is a view of it, so received record batches are never copied:
+`FrameReader` takes bytes as they arrive and returns whole frames. The socket reads straight into
+the reader's memory, and frames are views of it, so received record batches are never copied:
 
     reader = FrameReader(size_max=104857600)
     count = socket.recv_into(reader.free_space())
     for frame in reader.received(count):
         ...
 
-Memory that frames were given out of is not written again: a frame stays what it is for as long as
-somebody holds it.
+The reader never writes again into the memory of returned frames: callers may keep them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _TLS_MAJOR = 3
 
 
 class InvalidFrameSize(RemoteProtocolError):
-    """The size before a frame is negative or above the limit; the stream cannot be followed on."""
+    """The size before a frame is negative or above the limit: the connection must be closed."""
 
     def __init__(self, size: int, size_max: int) -> None:
         text = f"frame of {size} bytes; allowed are 0 to {size_max}"
@@ -47,7 +46,7 @@ class InvalidFrameSize(RemoteProtocolError):
 
 
 def _what_it_may_be(head: bytes) -> str:
-    """What says that the peer speaks something else than Kafka, if its first bytes do."""
+    """Return a hint if the first bytes look like another protocol, else an empty text."""
     if head[0] in _TLS_RECORDS and head[1] == _TLS_MAJOR:
         return ": these are bytes of TLS, from a peer that expects an encrypted connection"
     if head.isascii() and head.decode().isprintable():
@@ -58,9 +57,9 @@ def _what_it_may_be(head: bytes) -> str:
 class FrameReader:
     """Cuts a stream of bytes into frames.
 
-    Memory comes in chunks, small at first so that idle connections cost little. A frame that does
-    not fit into what is left of a chunk moves to a new one, which for a large frame is made to
-    measure: it is copied at most once, and only the part that had arrived.
+    Memory comes in chunks, small at first so that idle connections cost little. If a frame does not
+    fit into the rest of a chunk, its received part is copied, once, to a new chunk that has room
+    for the whole frame.
     """
 
     __slots__ = ("_chunk", "_chunk_size", "_end", "_start", "size_max")
@@ -74,19 +73,19 @@ class FrameReader:
 
     @property
     def pending_size(self) -> int:
-        """How many bytes of an unfinished frame, its size included, have arrived."""
+        """Received bytes of the unfinished frame, including its size field."""
         return self._end - self._start
 
     def free_space(self) -> memoryview:
-        """Return memory, at least one byte, for the next bytes of the stream."""
+        """Return memory of at least one byte for the next bytes of the stream."""
         return self._chunk[self._end :]
 
     def received(self, count: int) -> list[memoryview]:
         """Take `count` bytes, written to the start of `free_space`; return the finished frames.
 
         Raises:
-            InvalidFrameSize: at the first frame that must be refused; frames before it, received
-                by the same call, are lost with the connection.
+            InvalidFrameSize: the size of a frame is not allowed; frames before it, received by the
+                same call, are lost with the connection.
         """
         self._end += count
         frames = []
@@ -108,7 +107,7 @@ class FrameReader:
         return frames
 
     def feed(self, data: Payload) -> list[memoryview]:
-        """Take bytes that are somewhere else; return the finished frames, as `received` does."""
+        """Copy bytes into the reader; return the finished frames, as `received` does."""
         frames = []
         data = memoryview(data)
         while data:
@@ -120,7 +119,7 @@ class FrameReader:
         return frames
 
     def _move(self, size: int) -> None:
-        """Go on in a new chunk that has room for `size` bytes from the unfinished frame on."""
+        """Move the unfinished frame to a new chunk with room for its `size` bytes."""
         rest = self._chunk[self._start : self._end]
         self._chunk_size = min(self._chunk_size * 2, CHUNK_SIZE_MAX)
         self._chunk = memoryview(bytearray(max(self._chunk_size, size, len(rest) + 1)))
@@ -129,7 +128,7 @@ class FrameReader:
 
 
 def frame(buffers: Iterable[Payload]) -> list[Payload]:
-    """Put the size before a message given as buffers.
+    """Return the buffers of a message with its size before them.
 
     >>> frame([b"abc", b"de"])
     [b'\\x00\\x00\\x00\\x05', b'abc', b'de']
@@ -139,18 +138,18 @@ def frame(buffers: Iterable[Payload]) -> list[Payload]:
 
 
 def frame_pieces(out: list[Payload], buffers: list[Payload]) -> list[Payload]:
-    """Return the frame of what `encode_into` left in `buffers` and `out`.
+    """Return the frame of the message that `encode_into` left in `buffers` and `out`.
 
     A message without large payloads becomes one buffer.
     """
     if len(out) > _FEW and not buffers:
-        # It may be long: joined once, with its size, it is there twice and not three times.
+        # A long message is joined together with its size: two copies exist instead of three.
         return [b"".join((_pack_size(sum(map(len, out))), *out))]
     if not buffers:
         body = b"".join(out)
         return [_pack_size(len(body)) + body]
     if out:
         buffers.append(b"".join(out))
-    # What comes before the first payload is small, so the size is joined to it.
+    # The bytes before the first payload are few, so the size is joined to them.
     buffers[0] = _SIZE.pack(sum(map(len, buffers))) + bytes(buffers[0])
     return buffers

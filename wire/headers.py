@@ -1,4 +1,4 @@
-"""Request and response headers: which version goes with which API, and how to read and write them.
+"""Request and response headers: their version for each API, and how to read and write them.
 
     request v1    api key int16, api version int16, correlation id int32, client id string
     request v2    the same (the client id keeps its int16 length), then tagged fields
@@ -6,8 +6,8 @@
     response v1   correlation id int32, then tagged fields
 
 Flexible API versions have request v2 and response v1. ApiVersions responses have v0 at every
-version: the client that sent a version unknown to the broker must be able to read the answer.
-Request v0, without client id, belonged to ControlledShutdown v0 alone, which left with Kafka 4.0.
+version: a client that sent a version unknown to the broker must be able to read the answer.
+Only ControlledShutdown v0, removed in Kafka 4.0, had request v0, which lacks the client id.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _pack_response = _RESPONSE.pack
 _pack_tagged = struct.Struct(">ix").pack
 
 _FIRST_TAGGED_RESPONSE = {**FIRST_FLEXIBLE, ApiKey.API_VERSIONS: 1 << 15}
-"""API key -> the first version with response v1; 1 << 15 is above all."""
+"""API key -> the first version with response v1; 1 << 15 is above all versions."""
 
 
 def request_header_version(api_key: int, version: int) -> int:
@@ -65,7 +65,7 @@ def _is_flexible(api_key: int, version: int) -> bool:
 def encode_request_header(
     *, api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """Return the header that goes before the body of such a request."""
+    """Return the header of a request."""
     if client_id is None:
         head = _REQUEST.pack(api_key, api_version, correlation_id, -1)
     else:
@@ -77,10 +77,8 @@ def encode_request_header(
 def decode_request_header(frame: Payload) -> tuple[int, int, int, str | None, int]:
     """Return (API key, API version, correlation id, client id, position of the body).
 
-    Tagged fields are skipped.
-
-    A client id of any negative length is null, as Kafka reads it. An unknown API key is not an
-    error here: the caller may want to log who asked for it.
+    Tagged fields are skipped. A client id of any negative length is null, as in Kafka. An unknown
+    API key is not an error here: the caller may want to log the client id.
 
     Raises:
         MalformedMessage: the frame ends inside the header.
@@ -105,7 +103,7 @@ def decode_request_header(frame: Payload) -> tuple[int, int, int, str | None, in
 
 
 def encode_response_header(*, api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """Return the header that goes before the body of such a response."""
+    """Return the header of a response."""
     try:
         is_tagged = api_version >= _FIRST_TAGGED_RESPONSE[api_key]
     except KeyError:
@@ -117,7 +115,7 @@ def decode_correlation_id(frame: Payload) -> int:
     """Return the correlation id of a response.
 
     Raises:
-        MalformedMessage: the frame is shorter than that.
+        MalformedMessage: the frame is too short.
     """
     if len(frame) < _RESPONSE.size:
         raise MalformedMessage(f"response of {len(frame)} bytes has no correlation id")

@@ -1,8 +1,8 @@
-"""Encodes a message by walking its layout: nothing is generated, nothing compiled.
+"""Encodes a message by walking its layout, without generating code.
 
-For messages that a process encodes a few times, such as the records of its metadata log: the
-first one costs a fiftieth of a generated encoder, each one about ten times more than with it.
-The bytes are the same.
+For messages that a process encodes a few times, such as the records of its metadata log. The first
+message costs a fiftieth of making a generated encoder; each message costs about ten times as much
+as with one. The bytes are the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def interpret(message: Any, version: int) -> bytes:
-    """Return the bytes of a message, as `wire.encode` does. Requires: it has that version.
+    """Return the bytes of a message, as `wire.encode` does. Requires: the version exists.
 
     Raises:
         UnsupportedField: a field that is not ignorable has a value this version cannot carry.
@@ -46,7 +46,7 @@ def _struct(part: Layout, value: Any, version: int) -> bytes:
 
 
 def _tags(part: Layout, value: Any, version: int) -> bytes:
-    """The tagged section: how many, then tag, size and data of each, ascending."""
+    """Return the tagged section: the count, then tag, size and data of each field, ascending."""
     tags = dict(value.unknown_tags)
     for slot in part.tagged:
         known = getattr(value, slot.name)
@@ -69,7 +69,7 @@ def _value(slot: Slot, value: Any, version: int) -> bytes:
         if not slot.nullable:
             return _struct(slot.layout, value, version)
         if value is None:
-            # Kafka writes the null of a tagged struct as a varint, of any other as an int8.
+            # Kafka writes a null tagged struct as a varint 0, any other null struct as an int8 -1.
             return b"\xff" if slot.tag is None else b"\0"
         return b"\x01" + _struct(slot.layout, value, version)
     if value is None and slot.nullable:
@@ -84,7 +84,7 @@ def _value(slot: Slot, value: Any, version: int) -> bytes:
 
 
 def _length(slot: Slot, length: int) -> bytes:
-    """What stands before strings, bytes and arrays; -1 is null."""
+    """Return the length field of a string, bytes or array; -1 means null."""
     if slot.kind == "string" and length > STRING_SIZE_MAX:
         raise struct.error(f"string of {length} bytes; the most is {STRING_SIZE_MAX}")
     if slot.compact:

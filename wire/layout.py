@@ -1,7 +1,7 @@
-"""A message at one version: which fields it has, in which form, in which order.
+"""A message at one version: its fields, their form and order.
 
-The declarations of `wire.schema` cover all versions; a `Layout` is what is left of one class at
-one version. The encoder and the decoder are both generated from it.
+The declarations of `wire.schema` cover all versions; a `Layout` describes one class at one version.
+The encoder and the decoder are generated from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMATS = {
     "boolean": "?",
     "uuid": "16s",
 }
-"""The `struct` formats of the kinds that have one size, to be read big-endian."""
+"""The `struct` formats of the fixed-size kinds, to be read big-endian."""
 
 SIZES = {kind: struct.calcsize(">" + code) for kind, code in FORMATS.items()}
 
@@ -33,8 +33,8 @@ SIZES = {kind: struct.calcsize(">" + code) for kind, code in FORMATS.items()}
 class Slot:
     """One field of a layout.
 
-    `compact` lengths are unsigned varints of length + 1, others int16 or int32. `path` names the
-    field in error messages. `size_min` is the least number of bytes it takes.
+    A `compact` length is an unsigned varint of the length plus 1, others are int16 or int32. `path`
+    names the field in error messages. `size_min` is the minimum size of the encoded field.
     """
 
     __slots__ = (
@@ -103,12 +103,12 @@ class Layout:
 
 
 def layout(cls: type[Any], version: int) -> Layout:
-    """Return the layout of a message class at a version that it declares."""
+    """Return the layout of a message class at a declared version."""
     return Layout(cls, version, flexible=declaration(cls).is_flexible(version), path="")
 
 
 def has_records(layout: Layout) -> bool:
-    """Are there record batches in the message, or in a struct of it, however deep?"""
+    """Return whether the message or a nested struct has a field of record batches."""
     return any(
         slot.kind == "records_" or (inner is not None and has_records(inner))
         for slot, inner in _with_structs(layout)
@@ -116,7 +116,7 @@ def has_records(layout: Layout) -> bool:
 
 
 def has_arrays(layout: Layout) -> bool:
-    """Are there arrays in the message, or in a struct of it, however deep?"""
+    """Return whether the message or a nested struct has an array."""
     return any(
         slot.kind == "array" or (inner is not None and has_arrays(inner))
         for slot, inner in _with_structs(layout)
@@ -124,7 +124,7 @@ def has_arrays(layout: Layout) -> bool:
 
 
 def _with_structs(layout: Layout) -> list[tuple[Slot, Layout | None]]:
-    """Every field, with the struct that it, or each of its elements, is."""
+    """Return each field with its own struct, or its elements' struct, or None."""
     return [
         (slot, slot.layout or (slot.element.layout if slot.element else None))
         for slot in layout.slots + layout.tagged

@@ -1,9 +1,9 @@
-"""The variable-length integers that lengths, counts and tags are made of.
+"""Unsigned varints, which encode compact lengths, counts and tags.
 
     unsigned varint   7 bits per byte, least significant group first, at most 5 bytes
 
-The signed ones of records are in `wire.records.varint`. Fixed-size types are `struct`
-formats (`wire.layout.FORMATS`); strings, bytes and arrays are a length and its content.
+`wire.records.varint` has the signed varints of records. Fixed-size types are `struct` formats
+(`wire.layout.FORMATS`); strings, bytes and arrays are a length and the content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
 STRING_SIZE_MAX = 32767
-"""Bytes of a string, which an int16 had to count; compact strings kept the limit."""
+"""Bytes of a string: the maximum of its int16 length, kept for compact strings."""
 
 UVARINT_SIZE_MAX = 5
 
@@ -64,7 +64,7 @@ def read_uvarint(buffer: Payload, position: int) -> tuple[int, int]:
 
 
 def continue_uvarint(buffer: Payload, position: int, first: int) -> tuple[int, int]:
-    """Read the rest of an unsigned varint whose first byte, >= 128, was read already.
+    """Read the rest of an unsigned varint after its first byte, which is 128 or more.
 
     Raises:
         MalformedMessage: the number does not end within 5 bytes.

@@ -1,7 +1,7 @@
-"""From an API key to its messages, imported on first use.
+"""The messages of each API key, imported on first use.
 
-The table repeats four numbers of every declaration, so that versions can be negotiated and headers
-read without importing 79 schema modules; a test compares it with the declarations.
+The table repeats four numbers of every declaration, to negotiate versions and read headers without
+importing 79 schema modules; a test compares it with the declarations.
 """
 
 from __future__ import annotations
@@ -98,22 +98,21 @@ _VERSIONS: dict[int, tuple[int, int, int, int | None]] = {
 }
 
 API_KEYS: tuple[int, ...] = tuple(_VERSIONS)
-"""The keys of all APIs that have messages here: what a client may ask of a broker."""
+"""The keys of all APIs for clients."""
 
 LATEST: dict[int, int] = {key: versions[2] for key, versions in _VERSIONS.items()}
 """API key -> the newest version that Kafka 4.4 does not call unstable."""
 
 _NEVER = 1 << 15
-"""Above every version, which are 16-bit numbers."""
+"""Above every version: versions are 16-bit numbers."""
 
 FIRST_FLEXIBLE: dict[int, int] = {
     key: _NEVER if versions[3] is None else versions[3] for key, versions in _VERSIONS.items()
 }
-"""API key -> the version from which lengths are compact and fields tagged; none where there is no
-such version."""
+"""API key -> the first version with compact lengths and tagged fields, or `_NEVER`."""
 
 
-# A broker asks for each request it reads: building the module's name each time cost 4 us.
+# A broker looks up the class for each request: building the module's name each time cost 4 us.
 _requests: dict[int, type[Any]] = {}
 _responses: dict[int, type[Any]] = {}
 
@@ -128,7 +127,7 @@ def valid_versions(api_key: int) -> tuple[int, int]:
 
 
 def stable_versions(api_key: int) -> tuple[int, int]:
-    """Return (first, last) version of those that Kafka 4.4 does not call unstable.
+    """Return (first, last) version that Kafka 4.4 does not call unstable.
 
     >>> stable_versions(ApiKey.INIT_PRODUCER_ID), valid_versions(ApiKey.INIT_PRODUCER_ID)
     ((0, 5), (0, 6))
@@ -137,10 +136,10 @@ def stable_versions(api_key: int) -> tuple[int, int]:
 
 
 def request_class(api_key: int) -> type[Any]:
-    """Return e.g. `ProduceRequest`.
+    """Return the request's class, for example `ProduceRequest`.
 
     Raises:
-        UnknownApi: there is no such API, or only brokers and controllers use it.
+        UnknownApi: the API does not exist, or only brokers and controllers use it.
     """
     found = _requests.get(api_key)
     if found is None:
@@ -149,7 +148,7 @@ def request_class(api_key: int) -> type[Any]:
 
 
 def response_class(api_key: int) -> type[Any]:
-    """Return e.g. `ProduceResponse`; raises as `request_class` does."""
+    """Return the response's class; raises as `request_class` does."""
     found = _responses.get(api_key)
     if found is None:
         found = _responses[api_key] = getattr(schema_module(api_key), NAMES[api_key] + "Response")
@@ -170,7 +169,7 @@ def schema_module(api_key: int) -> ModuleType:
 
 
 def module_name(api_key: int) -> str:
-    """Return the API's name as its file has it: "list_offsets"."""
+    """Return the API's name in the form of its file name, for example "list_offsets"."""
     letters = ["_" + c.lower() if c.isupper() else c for c in NAMES[api_key]]
     return "".join(letters)[1:]
 
@@ -179,7 +178,7 @@ def _row(api_key: int) -> tuple[int, int, int, int | None]:
     try:
         return _VERSIONS[api_key]
     except KeyError:
-        # The errors are loaded by whoever may meet one; the first record needs the table alone.
+        # Imported here: the first record needs only the table.
         from wire.errors import UnknownApi
 
         raise UnknownApi(api_key) from None

@@ -1,4 +1,4 @@
-"""The client's side of SASL: bytes of the server in, bytes for the server out. No socket, no clock.
+"""The client's side of SASL: server's bytes in, bytes for the server out. No socket, no clock.
 
     mechanism = ScramClient("SCRAM-SHA-256", "alice", "secret", nonce=24 random bytes as text)
     send(mechanism.begin())
@@ -7,8 +7,8 @@
         if answer is not None:
             send(answer)
 
-PLAIN (RFC 4616) is one message. SCRAM (RFC 5802, 7677) is two, and proves to each side that the
-other knows the password, without sending it:
+PLAIN (RFC 4616) sends one message. SCRAM (RFC 5802, 7677) sends two, and proves to each side that
+the other knows the password, without sending it:
 
     C: n,,n=user,r=<client nonce>              the part after "n,," is the first message, bare
     S: r=<client nonce + server nonce>,s=<salt>,i=<iterations>
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class SaslClient(Protocol):
-        """One exchange of one mechanism."""
+        """One exchange: `PlainClient` or `ScramClient`."""
 
         mechanism: str
         is_complete: bool
-        """Has the server said all that it must?"""
+        """Whether the exchange has succeeded."""
 
         def begin(self) -> bytes:
-            """The first message."""
+            """Return the first message."""
 
         def respond(self, challenge: bytes) -> bytes | None:
-            """Take the server's message; the answer, or None when there is nothing more to say.
+            """Take the server's message; return the answer, or None after the last message.
 
             Raises:
-                SaslError: the server is not to be trusted, or refuses.
+                SaslError: the server refuses, or its proof is wrong.
             """
 
 
 ITERATIONS_MIN = 4_096
-"""RFC 7677: fewer make a stolen proof cheap to try passwords against."""
+"""RFC 7677: with fewer iterations a stolen proof lets an attacker try passwords cheaply."""
 
 ITERATIONS_MAX = 1_000_000
-"""About a second of work. Kafka stores at most 16,384; a server must not keep its clients busy."""
+"""About a second of work: a server must not keep its clients busy. Kafka stores at most 16,384."""
 
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _WITHOUT_CHANNEL_BINDING = "n,,"
 
 
 class SaslError(Exception):
-    """The exchange cannot go on: the server refuses, or does not prove that it may be trusted."""
+    """The exchange has failed: the server refuses, or does not prove that it knows the password."""
 
 
 class PlainClient:
-    """PLAIN: the user and the password as they are. Only for connections nobody can listen to."""
+    """PLAIN: the user and the password in clear text. Use it only over encrypted connections."""
 
     mechanism = "PLAIN"
 
@@ -67,7 +67,7 @@ class PlainClient:
         self.is_complete = False
 
     def begin(self) -> bytes:
-        """`NUL user NUL password`; the user to act for, before the first NUL, is left out."""
+        """Return `NUL user NUL password`; the authorization id, before the first NUL, is empty."""
         return self._message
 
     def respond(self, challenge: bytes) -> bytes | None:
@@ -79,10 +79,10 @@ class PlainClient:
 
 
 class ScramClient:
-    """SCRAM-SHA-256 or SCRAM-SHA-512. `nonce` is text without commas that nobody can foresee.
+    """SCRAM-SHA-256 or SCRAM-SHA-512. `nonce` is an unpredictable text without commas.
 
-    Names are taken as they are, as Kafka does: no SASLprep. `extensions` follow the first message,
-    as in Kafka's `tokenauth=true` for delegation tokens.
+    Names are not normalised with SASLprep, as in Kafka. `extensions` end the first message, such as
+    Kafka's `tokenauth=true` for delegation tokens.
     """
 
     def __init__(
@@ -110,14 +110,14 @@ class ScramClient:
         extra = "".join(f",{name}={value}" for name, value in (extensions or {}).items())
         self._first_bare = f"n={escaped},r={nonce}{extra}"
         self._signature = b""
-        """What the server's last message has to hold; empty before the first challenge."""
+        """The signature expected in the server's last message; empty before the first challenge."""
 
     def begin(self) -> bytes:
-        """The user's name and our nonce."""
+        """Return the user's name and our nonce."""
         return (_WITHOUT_CHANNEL_BINDING + self._first_bare).encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Take the salt and prove the password; then check the server's own proof."""
+        """Answer the salt with the proof of the password; then check the server's own proof."""
         if self.is_complete:
             raise SaslError(f"{self.mechanism}: the server goes on after the end")
         if self._signature:
@@ -142,7 +142,11 @@ class ScramClient:
         return f"{final},p={_to_base64(proof)}".encode()
 
     def _parameters(self, said: dict[str, str]) -> tuple[str, bytes, int]:
-        """(nonce of both, salt, iterations), if they are such as may be worked with."""
+        """Return (both nonces, salt, iterations) of the first challenge.
+
+        Raises:
+            SaslError: the nonce does not continue ours, or the salt or iterations are not allowed.
+        """
         nonce = said.get("r", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise SaslError(f"{self.mechanism}: the server's nonce does not continue ours")
@@ -169,7 +173,7 @@ class ScramClient:
 
 
 def _attributes(mechanism: str, message: bytes) -> dict[str, str]:
-    """The values of `a=value,b=value`, by their letters."""
+    """Return the values of `a=value,b=value` by their letters."""
     try:
         parts = [part.partition("=") for part in message.decode().split(",")]
     except UnicodeDecodeError:

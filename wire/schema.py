@@ -1,4 +1,4 @@
-"""The schema language: a Kafka message, in all its versions, is one class that is plain data.
+"""The schema language: one plain class declares a Kafka message in all its versions.
 
     @struct
     class EndpointRecord:
@@ -10,17 +10,17 @@
         throttle_time_ms: int = int32("1+", ignorable=True)
         endpoints: list[EndpointRecord] = array(EndpointRecord, "0-2", nullable="1+")
 
-Each field is made by a function named as its type. Its arguments are Kafka's words:
+A function with the name of the type makes each field. Its arguments are Kafka's words:
 
     versions   where the field exists: "0+", "3", "1-4"
     nullable   where it may be None
-    default    the value of a field that is absent or was not given
-    tag        number of a tagged field; `tagged` says where it is tagged, if not everywhere
-    ignorable  a value that the version cannot carry is dropped, and is no `UnsupportedField`
+    default    the value of a field that is absent or not given
+    tag        number of a tagged field; `tagged` names its tagged versions, if not all are
+    ignorable  drop a value that the version cannot carry, instead of raising `UnsupportedField`
 
 The decorators replace the class by one with `__slots__`, keyword arguments, `repr` and equality.
-Declaring stays cheap, as an import pays for it: version ranges are read, and `__init__` is
-generated, when first needed.
+Declarations cost little, because each import pays for them: version ranges are parsed, and
+`__init__` is generated, on first use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     R = TypeVar("R")
-    """What a `Request` is answered by, where one passes."""
+    """The response class of a `Request` parameter."""
     R_co = TypeVar("R_co", covariant=True)
 else:
 
@@ -41,7 +41,7 @@ else:
 
 
 Payload = bytes | bytearray | memoryview
-"""Record batches inside a message: decoding makes a memoryview, encoding takes any of these."""
+"""Record batches in a message: decoding returns a memoryview, encoding takes any of these types."""
 
 VERSION_MAX = 32767
 NO_VERSIONS = (0, -1)
@@ -58,7 +58,7 @@ def version_range(text: str | None) -> tuple[int, int]:
 
 
 class Field:
-    """One declared field; `kind` is the name of its maker, e.g. "int32" or "array"."""
+    """One declared field; `kind` is the name of its function, such as "int32" or "array"."""
 
     __slots__ = (
         "default",
@@ -131,63 +131,43 @@ class _Default:
 DEFAULT = _Default()
 
 
-def int8(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of one byte."""
-    return Field("int8", versions, default=default, **options)
+def _fixed_size(kind: str, default: object = 0) -> Callable[..., Any]:
+    """Return the function of a fixed-size type."""
+
+    def make(versions: str = "0+", *, default: object = default, **options: Any) -> Any:
+        return Field(kind, versions, default=default, **options)
+
+    return make
 
 
-def int16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of two bytes."""
-    return Field("int16", versions, default=default, **options)
-
-
-def int32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of four bytes."""
-    return Field("int32", versions, default=default, **options)
-
-
-def int64(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """A signed integer of eight bytes."""
-    return Field("int64", versions, default=default, **options)
-
-
-def uint16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """An unsigned integer of two bytes."""
-    return Field("uint16", versions, default=default, **options)
-
-
-def uint32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
-    """An unsigned integer of four bytes."""
-    return Field("uint32", versions, default=default, **options)
-
-
-def float64(versions: str = "0+", *, default: float = 0.0, **options: Any) -> Any:
-    """An IEEE 754 number of eight bytes."""
-    return Field("float64", versions, default=default, **options)
-
-
-def boolean(versions: str = "0+", *, default: bool = False, **options: Any) -> Any:
-    """One byte; any but 0 reads as True."""
-    return Field("boolean", versions, default=default, **options)
+int8 = _fixed_size("int8")
+int16 = _fixed_size("int16")
+int32 = _fixed_size("int32")
+int64 = _fixed_size("int64")
+uint16 = _fixed_size("uint16")
+uint32 = _fixed_size("uint32")
+float64 = _fixed_size("float64", 0.0)
+boolean = _fixed_size("boolean", default=False)
+"""One byte; any value but 0 is True."""
 
 
 def uuid(versions: str = "0+", **options: Any) -> Any:
-    """16 plain bytes; Kafka's "no id" is all zero."""
+    """16 bytes; Kafka's "no id" is all zeros."""
     return Field("uuid", versions, default=bytes(16), **options)
 
 
 def string(versions: str = "0+", *, default: str | None = "", **options: Any) -> Any:
-    """`old_form=True` keeps the int16 length in flexible versions too: the header's client id."""
+    """A UTF-8 string. `old_form=True` keeps its int16 length in flexible versions (client id)."""
     return Field("string", versions, default=default, **options)
 
 
 def bytes_(versions: str = "0+", *, default: bytes | None = b"", **options: Any) -> Any:
-    """Bytes, which decoding copies."""
+    """Bytes; decoding copies them."""
     return Field("bytes_", versions, default=default, **options)
 
 
 def records_(versions: str = "0+", *, default: bytes | None = None, **options: Any) -> Any:
-    """Record batches, which pass by reference: see `Payload`."""
+    """Record batches, passed by reference: see `Payload`."""
     return Field("records_", versions, default=default, **options)
 
 
@@ -203,12 +183,12 @@ def array(element: Any, versions: str = "0+", *, default: object = DEFAULT, **op
 def struct_(
     struct: type[Any], versions: str = "0+", *, default: object = DEFAULT, **options: Any
 ) -> Any:
-    """One struct; None where it is nullable and absent."""
+    """One struct; None if it is nullable and absent."""
     return Field("struct_", versions, default=default, struct=struct, **options)
 
 
 class NoTags(dict[int, bytes]):
-    """The one empty dict that all messages without unknown tags share; assign, never fill it."""
+    """The empty dict of all messages without unknown tags. Never fill it: assign a new one."""
 
     __slots__ = ()
 
@@ -224,9 +204,10 @@ _instances_left: dict[type[Message], int] = {}
 
 
 class Message:
-    """What every declared class becomes: slots, keyword arguments, repr, equality.
+    """Base of every declared class: keyword arguments, repr and equality.
 
-    `unknown_tags` holds the tagged fields of a newer peer as {tag: bytes}; they are written back.
+    `unknown_tags` holds the unknown tagged fields of a newer peer as {tag: bytes}; encoding writes
+    them back.
     """
 
     __slots__ = ("unknown_tags",)
@@ -240,9 +221,9 @@ class Message:
     unknown_tags: dict[int, bytes]
 
     def __init__(self, **values: Any) -> None:
-        """Set every field, those not given to their default."""
-        # The first instances of a class come here; then it gets a generated __init__, which is
-        # five times faster but takes 0.15 ms to make (and the first compile() of a process 1.3).
+        """Set every field, by default to its default value."""
+        # After some instances the class gets a generated __init__, which is five times faster but
+        # takes 0.15 ms to make (the first compile() of a process takes 1.3 ms).
         cls = type(self)
         left = _instances_left[cls] = _instances_left.get(cls, INTERPRETED_INSTANCES) - 1
         if left <= 0:
@@ -255,7 +236,7 @@ class Message:
             raise TypeError(f"{cls.__name__} has no field {', '.join(sorted(values))}")
 
     def __repr__(self) -> str:
-        """Show the fields that are not at their default."""
+        """Show the fields that differ from their default."""
         shown = []
         for field in self.__fields__:
             value = getattr(self, field.name)
@@ -277,12 +258,12 @@ class Message:
 if TYPE_CHECKING:
 
     class Request(Message, Generic[R_co]):
-        """A message that is answered by an `R_co`: `FetchRequest` is a `Request[FetchResponse]`."""
+        """A message answered with `R_co`: `FetchRequest` is a `Request[FetchResponse]`."""
 
 else:
 
     class Request:
-        """For type checkers alone: `message` puts `Message` in its place."""
+        """Exists for type checkers: the `message` decorator replaces this base by `Message`."""
 
         __slots__ = ()
 
@@ -291,7 +272,7 @@ else:
 
 
 def bare(cls: type[T]) -> T:
-    """A message of which no field is set yet, for who sets each: keywords take twice as long."""
+    """Return a message without fields, for a caller that sets them all: keywords cost double."""
     message: Any = _new(cls)
     message.unknown_tags = NO_TAGS
     return message  # type: ignore[no-any-return]
@@ -319,8 +300,8 @@ def _generate_init(cls: type[Message]) -> Any:
             scope[f"d{number}"] = field.default_value()
             parameters.append(f"{name}=d{number}")
         body.append(f"    self.{name} = {value}\n")
-    # All are keywords, but not declared so: the interpreter looks the default of a parameter that
-    # is nothing else up in a dict, 100 instructions each. What is given by place is refused.
+    # The parameters are not declared keyword-only: CPython looks up the default of a keyword-only
+    # parameter in a dict, 100 instructions each. `by_place` rejects positional arguments.
     signature = ", ".join(["self", "by_place=DEFAULT", "/", *parameters])
     source = (
         f"def __init__({signature}):\n"
@@ -340,7 +321,7 @@ def _refuse(self: Message, name: str, value: object = None) -> None:
 
 
 def _reduce_shared(self: Message) -> tuple[Any, ...]:
-    # Copies and pickles of the shared default are the shared default.
+    # Copying or unpickling the shared default returns the shared default.
     return shared_default, (type(self).__base__,)
 
 
@@ -348,9 +329,9 @@ _shared_defaults: dict[type[Message], Message] = {}
 
 
 def shared_default(cls: type[Message]) -> Message:
-    """Return the one read-only instance of a struct that has every field at its default.
+    """Return the shared read-only instance of a struct with default values.
 
-    A fetch response of nine partitions holds 27 such structs, nearly always untouched: sharing
+    A fetch response of nine partitions holds 27 such structs, nearly always unchanged: sharing
     them saves 4 us per message, and the encoder recognises them by identity.
     """
     default = _shared_defaults.get(cls)
@@ -368,7 +349,7 @@ def shared_default(cls: type[Message]) -> Message:
 
 
 class Declaration:
-    """What `@message` was told: the message's name, key and versions."""
+    """The arguments of `@message`: name, API key and versions of a message."""
 
     __slots__ = ("api", "first_version", "flexible", "kind", "last_version", "name", "record_type")
 
@@ -390,7 +371,7 @@ class Declaration:
         self.flexible = flexible
 
     def is_flexible(self, version: int) -> bool:
-        """Say whether the version has compact lengths and tagged fields (KIP-482)."""
+        """Return whether the version has compact lengths and tagged fields (KIP-482)."""
         first, last = version_range(self.flexible)
         return first <= version <= last
 
@@ -417,10 +398,10 @@ def message(
     api: int | None = None,
     record_type: int | None = None,
 ) -> Callable[[type[T]], type[T]]:
-    """Declare a message that stands alone.
+    """Declare a message.
 
     `kind` is "request", "response", "header" or "data". `api` is the API key of requests and
-    responses; `record_type` tells the records of one internal topic apart.
+    responses; `record_type` distinguishes the records of one internal topic.
     """
 
     def declare(cls: type[T]) -> type[T]:
@@ -444,7 +425,7 @@ def message(
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[T]) -> type[T]:
-    """Declare a part of messages; its versions are those of the message around it."""
+    """Declare a part of messages; it has the versions of the message around it."""
     made: type[T] = _rebuild(cls)
     return made
 

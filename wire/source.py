@@ -1,4 +1,4 @@
-"""Writing Python source line by line: what the encoder and decoder generators share."""
+"""A writer of Python source, line by line, for the encoder and decoder generators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """Lines of a function under construction, its indentation, its names and its constants."""
+    """A function under construction: its lines, indentation, names and constants."""
 
     def __init__(self, signature: str, summary: str) -> None:
         self.lines = [signature, f'    """{summary}"""']
@@ -23,7 +23,7 @@ class Source:
         self.lines.append("    " * self._depth + text)
 
     def block(self, head: str) -> Block:
-        """Write `head` and indent what is written inside the `with` statement."""
+        """Write `head`; lines written inside the `with` statement are indented."""
         self.line(head)
         return Block(self)
 
@@ -31,12 +31,12 @@ class Source:
         self._depth += by
 
     def name(self, prefix: str) -> str:
-        """Return a variable name that is not in use."""
+        """Return an unused variable name."""
         self._name_count += 1
         return f"{prefix}{self._name_count}"
 
     def constant(self, name: str, value: object) -> str:
-        """Make `value` known to the function; the same value under the same name only once."""
+        """Make `value` a global of the function; return its name, the same for the same value."""
         unique, number = name, 1
         while self.constants.setdefault(unique, value) is not value:
             number += 1
@@ -44,7 +44,7 @@ class Source:
         return unique
 
     def struct_method(self, method: str, codes: str) -> str:
-        """Make `pack` or `unpack_from` of the struct with these codes known; return its name."""
+        """Make `pack` or `unpack_from` of the struct with these codes a global; return its name."""
         name = f"{method}_{codes.replace('?', 't')}"
         if name not in self.constants:
             self.constants[name] = getattr(Struct(">" + codes), method)
@@ -55,7 +55,7 @@ class Source:
 
 
 class Block:
-    """What follows `with source.block(...)` stands one step further to the right."""
+    """The context manager that `Source.block` returns: it indents by one step."""
 
     __slots__ = ("_source",)
 
@@ -75,7 +75,7 @@ class Block:
 
 
 class Run:
-    """Neighbouring fixed-size values, gathered to be packed or unpacked by one struct call."""
+    """Neighbouring fixed-size values, gathered for one struct call."""
 
     __slots__ = ("codes", "values")
 
@@ -88,7 +88,7 @@ class Run:
         self.values.append(value)
 
     def take(self) -> tuple[str, list[str]]:
-        """Return (format, values) and start anew."""
+        """Return (format, values) and start a new run."""
         format_text = "".join(self.codes)
         values = self.values
         self.codes, self.values = [], []

@@ -10,22 +10,21 @@
         async for record in consumer:
             ...
 
-There is no second implementation: each client here has a synchronous one underneath, with the same
-settings, the same calls and the same errors, for a cluster of this process or an address. What
-differs is who waits:
+Each client here wraps a synchronous one, with the same settings, calls and errors, for a cluster of
+this process or an address. These threads do the waiting:
 
-    producer   Nobody: outcomes come by a callback. A record that finds its topic unknown or
-               buffer.memory full waits in a thread that ends with the wait, and so does, in
-               process, a record for the disk. Over the network the client's own thread sends.
-    consumer   One thread of its own, started by the first call that may wait, ended by `close`.
-               In process a poll without a group that finds records needs none.
-    admin      One thread of its own.
+    producer   none: outcomes arrive by callback. A record waits in a temporary thread if its topic
+               is unknown or buffer.memory is full; in process also if it must wait for the disk.
+               Over a network the client's own thread sends.
+    consumer   one thread, from the first call that may wait until `close`. In process and without
+               a group, a poll that finds records needs no thread.
+    admin      one thread
 
-Calls of one consumer or admin client are made one at a time, in the order in which they were asked
-for; many tasks may share one. A cancelled call has no effect that is not whole: a poll hands
-records to nobody and moves no position, a record that was sent stays sent.
+A consumer or admin client makes one call at a time, in the order of the requests; many tasks may
+share it. Cancelling leaves no half-done call: a cancelled poll returns no records and moves no
+position; a record that was sent stays sent.
 
-A client belongs to the event loop that used it first. Nothing else in embedlog imports asyncio.
+A client belongs to the event loop that used it first. No other part of embedlog imports asyncio.
 """
 
 from __future__ import annotations

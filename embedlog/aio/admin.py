@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Admin:
-    """The admin client: see `embedlog.Admin` for its calls, which are awaited here.
+    """The admin client: the calls of `embedlog.Admin`, to be awaited.
 
-    A cancelled call goes on in its thread until it has an answer or its time is over; the calls
-    after it wait for that.
+    A cancelled call continues in its thread until it has an answer or times out; later calls wait
+    for that.
 
     >>> import asyncio, embedlog, embedlog.aio
     >>> async def main(cluster):
@@ -89,7 +89,7 @@ class Admin:
     describe_log_dirs = awaited(blocking.Admin.describe_log_dirs)
 
     async def close(self) -> None:
-        """Give back what is held, once the call under way is over. Again is allowed."""
+        """Wait for the running call and free the resources. A second call does nothing more."""
         await self._calls.close(self.blocking.close)
 
     async def __aenter__(self) -> Admin:
@@ -105,11 +105,10 @@ class Admin:
 
 
 class _Admin(blocking.Admin):
-    """The synchronous client, and what only this module needs of it."""
+    """The synchronous client, with access to its transport for this module."""
 
     @property
     def in_process(self) -> bool:
-        """Is the cluster in this process?"""
         return self._transport.in_process
 
     @property
@@ -118,10 +117,10 @@ class _Admin(blocking.Admin):
 
 
 def _unseen(found: Any) -> None:
-    """A cancelled call's results: nobody could look at their errors."""
+    """Take the results of a cancelled call: nobody else can look at their errors."""
     if isinstance(found, ItemResults):
         found.keys()
 
 
 def _nothing() -> None:
-    """Its calls cannot be interrupted."""
+    """Do nothing: admin calls cannot be interrupted."""

@@ -1,8 +1,8 @@
-"""The calls of one client: one at a time, in the order asked for, by coroutines or by a thread.
+"""`Calls`: makes the calls of one client one at a time and in order, here or in a thread.
 
-The event loop keeps the order, so the thread never has more than one call. Whoever has the turn
-keeps it until the call is over and its result has been taken, or undone: a call that follows never
-sees the half of one before.
+The event loop keeps the order, so the thread never has more than one call. A caller holds the turn
+until its call has ended and its result has been taken or undone: a later call never sees a call
+that is half done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JOIN_MAX_MS = 1_000
 
 
 class _Call:
-    """One call that the thread makes."""
+    """One call for the thread."""
 
     __slots__ = ("function", "is_last", "is_patient", "loop", "outcome", "result", "undo")
 
@@ -62,9 +62,9 @@ class Calls:
         begin: Callable[[], None],
         undo: Callable[[Any], None] | None = None,
     ) -> None:
-        """`interrupt` ends the call under way early, with an exception; `begin` comes before each
-        call and takes back an interrupt that came too late for the one before. `undo(result)` is
-        called for a cancelled call that succeeds all the same, unless it says what else.
+        """`interrupt` makes the running call raise. `begin` precedes each call and cancels an
+        interrupt that came too late for the call before. `undo(result)` is called when a cancelled
+        call succeeds nevertheless, unless the call has its own `undo`.
         """
         self._scheduler = scheduler
         self._name = name
@@ -74,16 +74,16 @@ class Calls:
         self._turn = asyncio.Lock()
         self._running: _Call | None = None
         self._given: Pending[Any] = Pending()
-        """Where the thread finds its next call."""
+        """Holds the next call for the thread."""
         self._thread: Thread | None = None
         self.waiting_count = 0
-        """Calls that wait for their turn; a patient one had better be short then."""
+        """Number of calls that wait for the turn. A patient call should then be short."""
         self._closing: asyncio.Future[None] | None = None
 
     async def here(
         self, function: Callable[[], T], *, prepare: Callable[[], None] | None = None
     ) -> T:
-        """Make a call that never waits in this thread, when it is its turn; first `prepare()`.
+        """Get the turn, then make a call that never waits in this thread, after `prepare()`.
 
         Raises:
             ClosedError: the client is closed.
@@ -104,10 +104,10 @@ class Calls:
         undo: Callable[[T], None] | None = None,
         is_patient: bool = False,
     ) -> T:
-        """Make a call that may wait in the thread, when it is its turn; first `prepare()` in this.
+        """Get the turn, call `prepare()` here, then make a call that may wait in the thread.
 
-        A cancelled call is interrupted; should it succeed all the same, `undo(result)` is called
-        in this thread. `is_patient`: it is interrupted too when another call is asked for.
+        A cancelled call is interrupted. If it succeeds nevertheless, `undo(result)` is called in
+        this thread. A call that `is_patient` is also interrupted when another call is requested.
 
         Raises:
             ClosedError: the client is closed.
@@ -121,10 +121,10 @@ class Calls:
     async def close(
         self, function: Callable[[], None], *, prepare: Callable[[], None] | None = None
     ) -> None:
-        """Make the last call, and end the thread; those that wait for their turn are refused.
+        """Make the last call and end the thread; calls that wait for the turn are refused.
 
-        It is made to the end though the task that asked for it be cancelled. Again is allowed,
-        and waits for the first.
+        The call is completed even if the task that requested it is cancelled. A second `close`
+        waits for the first.
         """
         if self._closing is not None:
             await asyncio.wait([self._closing])
@@ -142,7 +142,6 @@ class Calls:
 
     @property
     def is_closing(self) -> bool:
-        """Has the end begun?"""
         return self._closing is not None
 
     # The turn
@@ -172,7 +171,7 @@ class Calls:
     # The thread
 
     async def _make(self, call: _Call, prepare: Callable[[], None] | None) -> Any:
-        """Have the thread make `call`. Requires: the turn, which is given back."""
+        """Let the thread make `call`. Requires: the turn, which is released."""
         if prepare is not None:
             try:
                 prepare()
@@ -187,7 +186,7 @@ class Calls:
             result = await call.outcome
         except asyncio.CancelledError:
             if call.outcome.cancelled():
-                self._interrupt()  # the thread is still at it: `_finished` sees to the rest
+                self._interrupt()  # the call still runs: `_finished` will disown it
                 raise
             self._disown(call, call.outcome.exception())
             raise
@@ -205,7 +204,7 @@ class Calls:
             settle(call.outcome, result, error)
 
     def _disown(self, call: _Call, error: BaseException | None) -> None:
-        """It is over, and nobody will see what came of it."""
+        """Undo a finished call whose caller was cancelled, and release the turn."""
         try:
             if error is None and call.undo is not None:
                 call.undo(call.result)
@@ -227,14 +226,14 @@ class Calls:
                 if call.loop.is_closed():
                     return
         except BaseException:
-            # Waiting drives the cluster's duties; one of them raised. The process hears of it,
-            # and the client goes on.
+            # Waiting drives the cluster's duties; one of them raised. Report it as this thread's
+            # error; a new thread serves the client.
             self._thread = self._scheduler.start_thread(self._serve, f"embedlog-aio-{self._name}")
             raise
 
 
 class Served(Protocol):
-    """A client whose calls `Calls` makes; `blocking` is the synchronous one."""
+    """A client with `Calls`: `Consumer` or `Admin`. `blocking` is the synchronous client."""
 
     _calls: Calls
     blocking: Any
@@ -243,7 +242,7 @@ class Served(Protocol):
 def awaited(
     method: Callable[Concatenate[C, P], T],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method of the synchronous client that may wait, as a coroutine."""
+    """Turn a method of the synchronous client that may wait into a coroutine."""
 
     @wraps(method)
     async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -255,7 +254,7 @@ def awaited(
 def awaited_here(
     method: Callable[Concatenate[C, P], T],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method of the synchronous client that never waits, as a coroutine."""
+    """Turn a method of the synchronous client that never waits into a coroutine."""
 
     @wraps(method)
     async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -10,10 +10,12 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from embedlog.aio.calls import Calls, awaited, awaited_here
-from embedlog.aio.shared_consumer import SharedConsumer, first_offsets
 from embedlog.client import arguments
 from embedlog.client.consumer import consumer as blocking
-from embedlog.client.consumer.subscription_calls import LISTENER_METHODS
+from embedlog.client.consumer.group.auto_commit import consumed_offsets
+from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
+from embedlog.client.consumer.rebalance_listener import LISTENER_METHODS
+from embedlog.client.consumer.record import ConsumerRecords, PolledColumns
 from embedlog.client.errors import WakeupError
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError
@@ -21,19 +23,14 @@ from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from re import Pattern
     from types import TracebackType
 
     from embedlog.client.connect import Target
-    from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
-    from embedlog.client.consumer.group_calls import GivenOffsets
+    from embedlog.client.consumer.group.group_offsets import GivenOffsets
     from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
-    from embedlog.client.consumer.record import (
-        ConsumerRecord,
-        ConsumerRecords,
-        PolledBatch,
-        PolledColumns,
-    )
-    from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
+    from embedlog.client.consumer.record import ConsumerRecord, PolledBatch
+    from embedlog.client.consumer.subscription_state import SubscriptionPattern
 
     T = TypeVar("T")
 
@@ -43,15 +40,14 @@ _ITERATION_WAIT_MS = 3_600_000
 
 
 class Consumer:
-    """Reads records by assignment, or by subscription as a member of a group.
+    """Reads records of assigned partitions, or of subscribed topics as a member of a group.
 
-    See `embedlog.Consumer` for the settings and for what each call does; all are awaited here.
-    Many tasks may use one consumer. A call does not wait for a poll that waits: it goes first, and
-    then the poll goes on.
+    It has the settings and calls of `embedlog.Consumer`; here the calls are awaited. Many tasks
+    may use one consumer. Another call interrupts a waiting poll, which continues afterwards.
 
-    Rebalance listeners are plain functions, called in the consumer's thread; there they use
-    `blocking`, the synchronous consumer underneath. Deserializers and interceptors run in that
-    thread too, or, in process and without a group, in the event loop's.
+    Rebalance listeners are plain functions, called in the consumer's thread, where they must use
+    `blocking`, the synchronous consumer. Deserializers and interceptors run in that thread as well;
+    in process and without a group they run in the event loop's thread.
 
     >>> import asyncio, embedlog, embedlog.aio
     >>> async def main(cluster):
@@ -68,9 +64,9 @@ class Consumer:
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self._shared = SharedConsumer(target, config, settings)
+        self._shared = _SharedConsumer(target, config, settings)
         self.blocking = self._shared.sync
-        """The synchronous consumer underneath: for rebalance listeners, and for nobody else."""
+        """The synchronous consumer, for rebalance listeners only."""
         self._calls = Calls(
             self._shared.scheduler,
             "consumer",
@@ -78,25 +74,25 @@ class Consumer:
             begin=self._shared.forget_wakeup,
         )
         self._ahead: deque[ConsumerRecord] = deque()
-        """Polled by the iteration, and not handed out yet."""
+        """Records that the iteration has polled but not handed out."""
         self._filling = asyncio.Lock()
-        """Held by the task that polls, of those that iterate."""
+        """Held by the one iterating task that polls."""
         if self._shared.in_process:
             stays_in_parent(self)
 
-    # What to read
+    # Subscription
 
     async def subscribe(
         self,
-        topics: Iterable[str] | Pattern | SubscriptionPattern | None = None,
+        topics: Iterable[str] | Pattern[str] | SubscriptionPattern | None = None,
         *,
-        pattern: str | Pattern | None = None,
+        pattern: str | Pattern[str] | None = None,
         listener: ConsumerRebalanceListener | None = None,
     ) -> None:
         """Read these topics together with the other members of the group.
 
         Raises:
-            TypeError: the listener has coroutines: nobody could await them in a rebalance.
+            TypeError: the listener has coroutine functions, which a rebalance cannot await.
             Exception: as `embedlog.Consumer.subscribe`.
         """
         for name in LISTENER_METHODS:
@@ -124,10 +120,10 @@ class Consumer:
     # Reading
 
     async def poll(self, timeout_ms: int = 0, *, max_records: int | None = None) -> ConsumerRecords:
-        """Records that have arrived, waiting at most `timeout_ms` for the first; maybe none.
+        """Return records, maybe none, after waiting at most `timeout_ms` for the first.
 
-        Cancelled, it has taken no records. Raises what `embedlog.Consumer.poll` raises, and
-        ClosedError when the consumer is closed meanwhile.
+        A cancelled poll takes no records. Raises the errors of `embedlog.Consumer.poll`, and
+        ClosedError if the consumer is closed meanwhile.
         """
         return await self._poll(
             timeout_ms, lambda wait_ms: self.blocking.poll(wait_ms, max_records=max_records)
@@ -136,7 +132,7 @@ class Consumer:
     async def poll_batches(
         self, timeout_ms: int = 0, *, max_records: int | None = None
     ) -> list[PolledBatch]:
-        """As `poll`, but plain tuples, together as they were written."""
+        """Like `poll`, but return plain tuples, grouped by record batch."""
         return await self._poll(
             timeout_ms, lambda wait_ms: self.blocking.poll_batches(wait_ms, max_records=max_records)
         )
@@ -144,7 +140,7 @@ class Consumer:
     async def poll_columns(
         self, timeout_ms: int = 0, *, max_records: int | None = None
     ) -> list[PolledColumns]:
-        """As `poll`, but whole record batches as numpy columns over the bytes as they are."""
+        """Like `poll`, but return whole record batches as numpy columns over the stored bytes."""
         return await self._poll(
             timeout_ms, lambda wait_ms: self.blocking.poll_columns(wait_ms, max_records=max_records)
         )
@@ -153,10 +149,10 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        """The next record, waiting for it for ever; the end is when the consumer is closed.
+        """Return the next record, however long it takes; the iteration ends with `close`.
 
-        A record that was handed out counts as read when the next is asked for or something is
-        committed; one that was not does not, though it may have been fetched.
+        Requesting the next record or committing marks the records handed out so far as read.
+        Fetched records that were not handed out are not read.
         """
         ahead = self._ahead
         if not ahead:
@@ -173,15 +169,15 @@ class Consumer:
     # Positions
 
     async def seek(self, partition: Partition, offset: int | OffsetAndMetadata) -> None:
-        """Go on at `offset` of an assigned partition."""
+        """Continue at `offset` of an assigned partition."""
         await self._moving_here(partial(self.blocking.seek, partition, offset))
 
     async def seek_to_beginning(self, *partitions: Partition) -> None:
-        """Go on at the first record, of all assigned partitions when none is named."""
+        """Continue at the first record of the partitions, by default of all assigned ones."""
         await self._moving_here(partial(self.blocking.seek_to_beginning, *partitions))
 
     async def seek_to_end(self, *partitions: Partition) -> None:
-        """Go on at the end (with read_committed: before open transactions)."""
+        """Continue at the end; with read_committed, before the first open transaction."""
         await self._moving_here(partial(self.blocking.seek_to_end, *partitions))
 
     async def pause(self, *partitions: Partition) -> None:
@@ -189,11 +185,11 @@ class Consumer:
         await self._moving_here(partial(self.blocking.pause, *partitions))
 
     async def position(self, partition: Partition, timeout_ms: int | None = None) -> int:
-        """The offset of the next record to read, looked up if there is none yet."""
+        """Return the offset of the next record to read; look it up if it is not known yet."""
         return await self._moving(partial(self.blocking.position, partition, timeout_ms))
 
     async def current_lag(self, partition: Partition) -> int | None:
-        """Records between the position and the end as of the last fetch; None if not known."""
+        """Return the records between the position and the end as of the last fetch, or None."""
         return await self._moving_here(partial(self.blocking.current_lag, partition))
 
     resume = awaited_here(blocking.Consumer.resume)
@@ -204,10 +200,10 @@ class Consumer:
     async def commit(
         self, offsets: GivenOffsets | None = None, timeout_ms: int | None = None
     ) -> None:
-        """Store offsets for the group, by default the positions; returns when they are stored.
+        """Store offsets for the group, by default the positions, and wait until they are stored.
 
-        Of an iteration every record that it handed out counts as read. Raises what
-        `embedlog.Consumer.commit` raises; cancelled, it may have stored the offsets or not.
+        The positions of an iteration cover every record that it handed out. Raises the errors of
+        `embedlog.Consumer.commit`. A cancelled commit may or may not have stored the offsets.
         """
         unread: dict[TopicPartition, ConsumerRecord] = {}
         await self._calls.in_thread(
@@ -220,7 +216,7 @@ class Consumer:
     group_metadata = awaited_here(blocking.Consumer.group_metadata)
     enforce_rebalance = awaited_here(blocking.Consumer.enforce_rebalance)
 
-    # Looking around
+    # Topics and offsets
 
     beginning_offsets = awaited(blocking.Consumer.beginning_offsets)
     end_offsets = awaited(blocking.Consumer.end_offsets)
@@ -229,12 +225,12 @@ class Consumer:
     list_topics = awaited(blocking.Consumer.list_topics)
     metrics = awaited_here(blocking.Consumer.metrics)
 
-    # Life
+    # Closing
 
     async def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
-        """End what waits, commit if that is automatic, leave the group. Again is allowed.
+        """Close as `embedlog.Consumer.close` does. A second call waits for the first.
 
-        A poll that waits raises ClosedError, an iteration ends. See `embedlog.Consumer.close`.
+        Waiting polls raise ClosedError, and iterations end.
         """
         await self._calls.close(
             partial(self.blocking.close, timeout, membership=membership), prepare=self._give_back
@@ -254,7 +250,7 @@ class Consumer:
     # Inside
 
     async def _poll(self, timeout_ms: int, poll: Callable[[int], T]) -> T:
-        """Poll until there is something, first here if it cannot wait, then in the thread."""
+        """Poll until there are records: first here if that cannot wait, then in the thread."""
         timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -269,7 +265,7 @@ class Consumer:
             return poll(0 if self._calls.waiting_count else left_ms)
 
         while True:
-            with suppress(WakeupError):  # another call goes first
+            with suppress(WakeupError):  # another call interrupted the poll
                 found = await self._calls.in_thread(
                     poll_briefly_if_others_wait,
                     prepare=self._give_back,
@@ -280,26 +276,82 @@ class Consumer:
                     return found
 
     async def _moving(self, call: Callable[[], T]) -> T:
-        """A call that looks at positions, or changes them."""
+        """Make a call that reads or changes positions."""
         return await self._calls.in_thread(call, prepare=self._give_back)
 
     async def _moving_here(self, call: Callable[[], T]) -> T:
         return await self._calls.here(call, prepare=self._give_back)
 
     def _unread(self) -> dict[TopicPartition, ConsumerRecord]:
-        """The first record of each partition that the iteration has not handed out."""
+        """Return each partition's first record that the iteration has not handed out."""
         unread: dict[TopicPartition, ConsumerRecord] = {}
         for record in self._ahead:
             unread.setdefault(TopicPartition(record.topic, record.partition), record)
         return unread
 
     def _give_back(self) -> None:
-        """Forget what the iteration has not handed out: it is polled again. Requires: the turn."""
+        """Seek back to the records that the iteration has not handed out. Requires: the turn."""
         if self._ahead:
             unread = self._unread()
             self._ahead.clear()
             self._shared.give_back({key: record.offset for key, record in unread.items()})
 
     def _undo(self, found: Any) -> None:
-        """A poll whose task was cancelled has not happened. Requires: the turn."""
-        self._shared.give_back(first_offsets(found))
+        """Seek back to the records of a cancelled poll. Requires: the turn."""
+        self._shared.give_back(_first_offsets(found))
+
+
+class _SharedConsumer:
+    """The synchronous consumer with extra calls. Used by one thread at a time, in turn."""
+
+    def __init__(
+        self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
+    ) -> None:
+        self.sync, parts, driver = blocking.shared(target, config, settings)
+        """The synchronous consumer."""
+        self._subscription = parts.subscription
+        self._guard = driver.guard
+        self.forget_wakeup = driver.forget_wakeup
+        self.scheduler = parts.transport.runtime.scheduler
+        self.in_process = parts.transport.in_process
+        self.never_calls_back = self.in_process and driver.coordinator is None
+        """True if poll(0) neither waits nor calls rebalance listeners."""
+
+    def give_back(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Seek back to these offsets, in the partitions that are still assigned."""
+        with self._guard:
+            for key, offset in offsets.items():
+                if key in self._subscription.partitions:
+                    self.sync.seek(key, offset)
+
+    def commit_read(
+        self,
+        unread: Mapping[TopicPartition, ConsumerRecord],
+        offsets: GivenOffsets | None,
+        timeout_ms: int | None,
+    ) -> None:
+        """Commit `offsets`, by default the positions; but for `unread`, the record's own offset."""
+        if offsets is None and unread:
+            with self._guard:
+                read = consumed_offsets(self._subscription)
+            for key, record in unread.items():
+                if key in read:
+                    read[key] = OffsetAndMetadata(record.offset, "", record.leader_epoch)
+            offsets = read
+        self.sync.commit(offsets, timeout_ms)
+
+
+def _first_offsets(found: Any) -> dict[TopicPartition, int]:
+    """Return the first offset of each partition in the result of a poll of any kind."""
+    offsets: dict[TopicPartition, int] = {}
+    if isinstance(found, ConsumerRecords):
+        for key, records in found.items():
+            offsets[key] = records[0].offset
+        return offsets
+    for part in found:
+        if part.topic_partition not in offsets:
+            is_columns = isinstance(part, PolledColumns)
+            offsets[part.topic_partition] = int(
+                part.offsets[0] if is_columns else part.records[0][0]
+            )
+    return offsets

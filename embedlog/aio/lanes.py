@@ -1,14 +1,14 @@
-"""Records that would have to wait, for metadata or for room in buffer.memory.
+"""`Lanes`: records that must wait for metadata or for room in buffer.memory.
 
-An event loop must not wait with them. The first record of a topic waits in a thread, inside the
-synchronous `send`, with its limit and its errors; the next ones of that topic queue up behind it,
-and go the ordinary way once it is through. Other topics are not held up.
+The event loop must not wait. The first such record of a topic waits in a thread, inside the
+synchronous `send`, with the time limit and errors of that call. Later records of the topic queue up
+behind it and are sent as usual afterwards. Other topics are not delayed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.aio.threads import attempt
 from embedlog.errors import ClosedError, TimedOut
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
     Send = Callable[[], Sent]
 
-    class InThread(Protocol):
-        """Makes a call that waits in a thread."""
-
-        def __call__(self, name: str, call: Send) -> asyncio.Future[Sent]: ...
-
 
 _THREAD_NAME = "embedlog-aio-send"
 
@@ -38,22 +33,23 @@ class Lanes:
         self,
         client: SharedProducer,
         outcomes: Outcomes,
-        in_thread: InThread,
+        in_thread: Callable[[str, Send], asyncio.Future[Sent]],
         sent: Callable[[], None],
     ) -> None:
-        """`sent` is called after records have got through."""
+        """`in_thread(name, call)` makes a call in a new thread. `sent` is called after a lane has
+        sent records.
+        """
         self._client = client
         self._outcomes = outcomes
         self._in_thread = in_thread
         self._sent = sent
         self._lanes: dict[str, deque[_Waiting]] = {}
         self.topics = self._lanes.keys()
-        """Of which a record waits, so that the next one waits too."""
+        """The topics whose records wait: later records of them must wait as well."""
 
     def add(
         self, send: Send, topic: str, partition: int | None, given: Columns, *, is_bulk: bool
     ) -> asyncio.Future[Any]:
-        """Queue a call up; its future."""
         waiting = _Waiting(send, topic, partition, given, is_bulk, self._outcomes.new())
         lane = self._lanes.get(topic)
         if lane is None:
@@ -64,18 +60,18 @@ class Lanes:
         return waiting.future
 
     def _wait(self, first: _Waiting) -> None:
-        """Let the first record of a lane wait in a thread."""
+        """Send the first record of a lane in a thread."""
         sent = self._in_thread(_THREAD_NAME, first.send)
         sent.add_done_callback(lambda done: self._move(first, done))
 
     def _move(self, first: _Waiting, sent: asyncio.Future[Sent]) -> None:
-        """The first of a lane is through, or never will be; so are those behind it that may."""
+        """The first record of a lane was sent or has failed: go on with the records behind it."""
         lane = self._lanes[first.topic]
         lane.popleft()
         error = sent.exception() or _refusal(sent.result())
         self._take(first, sent.result)
         if isinstance(error, TimedOut | ClosedError) or (error and self._client.lacks(first.topic)):
-            # What is behind it has waited for the same thing.
+            # The records behind it have waited for the same thing: they fail with it.
             while lane:
                 self._outcomes.settle(lane.popleft().future, None, error)
         while lane and not self._would_wait(lane[0]):
@@ -100,28 +96,17 @@ class Lanes:
         )
 
 
-class _Waiting:
+class _Waiting(NamedTuple):
     """One call of `send` or `send_batch`."""
 
-    __slots__ = ("future", "given", "is_bulk", "partition", "send", "topic")
-
-    def __init__(  # noqa: PLR0917  its fields
-        self,
-        send: Send,
-        topic: str,
-        partition: int | None,
-        given: Columns,
-        is_bulk: bool,
-        future: asyncio.Future[Any],
-    ) -> None:
-        self.send = send
-        self.topic = topic
-        self.partition = partition
-        self.given = given
-        self.is_bulk = is_bulk
-        self.future = future
+    send: Send
+    topic: str
+    partition: int | None
+    given: Columns
+    is_bulk: bool
+    future: asyncio.Future[Any]
 
 
 def _refusal(sent: Sent) -> Exception | None:
-    """The error that the client gave a record at once, without sending it."""
+    """Return the error of a record that the client has refused at once."""
     return sent.exception() if sent.done() else None

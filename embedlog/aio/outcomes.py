@@ -1,7 +1,7 @@
-"""From batches that are done, in whichever thread, to futures of the event loop.
+"""`Outcomes`: from batches that any thread completes to futures of the event loop.
 
-The client tells of whole batches, and the loop is woken once for all that are done meanwhile: a
-word for each record would cost more than the record.
+The client reports whole batches, and one wake-up of the loop covers all batches done by then: a
+callback for each record would cost more than the record.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 
 class Outcomes:
-    """The futures of one producer. Used in the event loop's thread, but for `_batch_is_done`."""
+    """The futures of one producer. Used in the event loop's thread, except `_batch_is_done`."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._create: Callable[[], asyncio.Future[Any]]
         self._serial = 0
-        """Numbers given so far."""
+        """The last number given to a future or batch."""
         self._open: dict[asyncio.Future[Any] | ProducerBatch, int] = {}
-        """What has no outcome, and its number, in order: futures of `new`, and batches of which
-        single records are watched."""
+        """Futures of `new`, and batches whose records are watched, without an outcome. The values
+        are their numbers, in order."""
         self._records: dict[ProducerBatch, list[tuple[asyncio.Future[Any], int]]] = {}
-        """For such a batch: the futures of its records, and which each is."""
+        """The futures of each such batch, with the indexes of their records."""
         self._waiting: dict[ProducerBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
-        """Who waits for which batch."""
+        """The futures that wait for each batch."""
         self._done: deque[ProducerBatch] = deque()
-        """Batches with an outcome that the loop has not taken yet; filled by any thread."""
+        """Batches with an outcome that the loop has not taken yet. Any thread appends to it."""
         self._is_told = False
-        """Will the loop look at `_done`?"""
+        """True if the loop will call `take_done` anyway."""
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
-        """Flushes, and the number of the last future each waits for."""
+        """(number of the last future that the flush waits for, future of the flush)."""
 
     def new(self) -> asyncio.Future[Any]:
-        """A future that has no outcome yet; this thread's loop is the producer's from now on."""
+        """Return a new future. The first one binds the producer to this thread's event loop."""
         if self._loop is None:
             self._bind()
         future: asyncio.Future[Any] = self._create()
@@ -54,7 +54,7 @@ class Outcomes:
         return future
 
     def of_record(self, sent: DeliveryFuture) -> asyncio.Future[Any]:
-        """As `new` and `watch`, for a record that is in its batch."""
+        """Return the future of a record in a batch: `new` and `watch` in one, but cheaper."""
         batch = sent.batch
         watched = self._records.get(batch)
         if watched is None:
@@ -64,7 +64,7 @@ class Outcomes:
         return future
 
     def watch(self, future: asyncio.Future[Any], sent: Sent) -> None:
-        """The client has the records: settle the future when their batches have an outcome."""
+        """Settle the future when all batches of the sent records have an outcome."""
         batches = sent.batches if isinstance(sent, BatchFuture) else (sent.batch,)
         if not batches:
             self.settle(future, sent.result(), None)
@@ -76,12 +76,11 @@ class Outcomes:
             waiting.append((future, sent))
 
     def settle(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-        """Give a future of `new` its outcome."""
+        """Set the outcome of a future of `new`."""
         self._open.pop(future, None)
         settle(future, result, error)
 
     def take_done(self) -> None:
-        """Settle the futures of batches that are done."""
         self._is_told = False
         while self._done:
             batch = self._done.popleft()
@@ -96,14 +95,14 @@ class Outcomes:
             self._answer_flushes()
 
     def expect(self) -> None:
-        """The next call is `take_done`, whatever comes: batches done till then need not tell."""
+        """Promise a call of `take_done`: batches that complete before it need not wake the loop."""
         self._is_told = True
 
     async def until_settled(self, timeout: float | None) -> None:
-        """Wait, at most `timeout` seconds, until all futures there are have an outcome.
+        """Wait at most `timeout` seconds until all present futures have an outcome.
 
         Raises:
-            TimedOut: time is over.
+            TimedOut: some had none in time.
         """
         if not self._open:
             return
@@ -147,7 +146,7 @@ class Outcomes:
                 future.set_exception(error)
 
     def _hear_of(self, batch: ProducerBatch) -> None:
-        """Have the client tell when the batch is done."""
+        """Register for the end of the batch."""
         batch.on_done = self._batch_is_done
         if batch.is_done:
             self._batch_is_done(batch)
@@ -160,7 +159,6 @@ class Outcomes:
             tell(self._loop, self.take_done)
 
     def _answer_flushes(self) -> None:
-        """End the flushes that have nothing left to wait for."""
         oldest = next(iter(self._open.values()), self._serial + 1)
         for last, settled in self._flushes:
             if last < oldest:

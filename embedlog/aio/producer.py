@@ -11,17 +11,18 @@ from embedlog.aio.lanes import Lanes
 from embedlog.aio.outcomes import Outcomes
 from embedlog.aio.shared_producer import SharedProducer
 from embedlog.aio.threads import in_thread
-from embedlog.aio.transactions import Transaction
 from embedlog.client.arguments import timeout_s
+from embedlog.client.errors import IllegalState
 from embedlog.client.producer.passes import milliseconds
 from embedlog.client.producer.records import own_columns, unchanging
-from embedlog.errors import ClosedError, TimedOut
+from embedlog.errors import ClosedError, EmbedlogError, TimedOut
 from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
+    from embedlog.aio.consumer import Consumer
     from embedlog.client.connect import Target
     from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.metadata import PartitionInfo
@@ -41,13 +42,13 @@ _TRANSACTIONS = "embedlog-aio-transactions"
 class Producer:
     """Sends records. Many tasks may use one producer.
 
-    See `embedlog.Producer` for the settings and for what each call does. `send` and `send_batch`
-    return at once, with a future: await it, or gather many. Without linger.ms, what is sent in one
-    turn of the event loop travels together, at its end.
+    It has the settings and calls of `embedlog.Producer`. `send` and `send_batch` return a future
+    at once: await it, or gather many. Without linger.ms, all records of one turn of the event loop
+    are sent together at the end of the turn.
 
-    Serializers and `on_send` of interceptors run in the event loop's thread; for a record that
-    has to wait for metadata or room, in a thread that waits with it. `on_acknowledgement` runs in
-    the thread that sends: in process the loop's, over the network the client's own.
+    Serializers and the `on_send` of interceptors run in the event loop's thread; for a record that
+    must wait for metadata or room they run in the thread that waits. `on_acknowledgement` runs in
+    the sending thread: in process the event loop's, over a network the client's own.
 
     >>> import asyncio, embedlog, embedlog.aio
     >>> async def main(cluster):
@@ -67,14 +68,14 @@ class Producer:
         self._lanes = Lanes(self._client, self._outcomes, self._in_thread, self._lane_moved)
         self._held = self._lanes.topics
         self._threads: set[asyncio.Future[Any]] = set()
-        """What waits in a thread of its own."""
+        """The futures of calls in temporary threads."""
         self._will_push = False
         self._flush_count = 0
         self._is_draining = False
         self._closed: asyncio.Future[None] | None = None
-        """Done when `close` is; None until it was called."""
+        """Completes with `close`; None until `close` is called."""
         self._is_closed = False
-        """Is the client closed, so that nothing may be sent any more?"""
+        """True once the client is closed and must not be used."""
         if self._client.in_process:
             stays_in_parent(self)
 
@@ -90,15 +91,15 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Headers | None = None,
     ) -> asyncio.Future[RecordMetadata]:
-        """Hand over one record; the future is done when it is written, or fails with why not.
+        """Send one record. The future completes when it is written, or fails with the reason.
 
-        Records of a topic are written in the order of the calls. Whoever does not await the future
-        flushes now and then: nothing else holds him back when brokers are slow. Cancelling it does
-        not take the record back.
+        Records of a topic are written in the order of the calls. If you do not await the futures,
+        call `flush` now and then: nothing else slows you down when brokers are slow. Cancelling the
+        future does not take the record back.
 
         Raises:
-            ClosedError, SerializationError, TypeError, ValueError: as `embedlog.Producer.send`;
-                of a record that has to wait the future fails with it.
+            ClosedError, SerializationError, TypeError, ValueError: as `embedlog.Producer.send`. If
+                the record must wait, its future fails with the error instead.
         """
         if self._closed is not None:
             self._check_open()
@@ -137,10 +138,11 @@ class Producer:
         headers: Headers | None = None,
         timeout: float | None = None,
     ) -> RecordMetadata:
-        """Append one record, and return where it is: `await send(...)`, at most `timeout` seconds.
+        """Send one record and wait at most `timeout` seconds for its place in the log.
 
         Raises:
-            TimedOut: time is over; the record is still on its way. The others as `send`.
+            TimedOut: there was no outcome in time; the record may still be written.
+            Exception: as `send`.
         """
         sent = self.send(
             topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -160,7 +162,7 @@ class Producer:
         headers: Sequence[Headers] | None = None,
         partition: int | None = None,
     ) -> asyncio.Future[list[BatchMetadata]]:
-        """Send many records at once: the fast way; the rest is as with `send`."""
+        """Send many records in one call, which is faster; otherwise like `send`."""
         self._check_open()
         owned = own_columns(values, keys, timestamps, headers, wall_ms=self._client.wall_ms)
         send = partial(self._client.send_columns, topic, owned, partition)
@@ -174,21 +176,21 @@ class Producer:
         return future
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything now and wait, at most `timeout` seconds, until all of it is settled.
+        """Send all records now and wait at most `timeout` seconds for their outcomes.
 
-        What failed tells its future, not this call.
+        A failed record fails its own future, not this call.
 
         Raises:
-            TimedOut: time is over; the rest is still on its way.
+            TimedOut: some records had no outcome in time; they may still be written.
         """
         self._check_open()
         await self._flush(timeout)
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of `topic`, as the cluster last described them.
+        """Return the partitions of `topic` as of the last metadata.
 
         Raises:
-            TimedOut: the cluster did not tell within max.block.ms; KafkaError: it refused.
+            TimedOut: the cluster did not answer within max.block.ms; KafkaError: it refused.
         """
         self._check_open()
         look_up = partial(self._client.sync.partitions_for, topic)
@@ -199,61 +201,61 @@ class Producer:
     # Transactions
 
     async def init_transactions(self, *, keep_prepared: bool = False) -> None:
-        """Get this producer's epoch, once, before the first transaction: see
-        `embedlog.Producer.init_transactions`, also for what the others raise.
+        """Get this producer's epoch, once, before the first transaction.
+
+        See `embedlog.Producer` for the errors of all transactional calls.
         """
         init = partial(self._client.sync.init_transactions, keep_prepared=keep_prepared)
         await self._in_thread(_TRANSACTIONS, init)
 
     def transaction(self) -> Transaction:
-        """A transaction for `async with`: committed at its end, aborted when an exception leaves.
+        """Return a transaction for `async with`: committed at the end, aborted on an exception.
 
-            async with producer.transaction() as t:
-                t.send("out", b"value")
-                await t.send_offsets(consumer)
+        async with producer.transaction() as t:
+            t.send("out", b"value")
+            await t.send_offsets(consumer)
         """
-        self._client.sync.transaction()  # or why there is none
+        self._client.sync.transaction()  # raises if transactions are not possible
         return Transaction(self)
 
     async def begin_transaction(self) -> None:
-        """Open a transaction; what is sent from here on belongs to it."""
+        """Begin a transaction; the records sent from now on belong to it."""
         self._client.sync.begin_transaction()
 
     async def send_offsets_to_transaction(
         self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata
     ) -> None:
-        """Commit a group's offsets with the transaction: they count if and when it does."""
+        """Commit a group's offsets as part of the transaction."""
         send = partial(self._client.sync.send_offsets_to_transaction, offsets, group_metadata)
         await self._in_thread(_TRANSACTIONS, send)
 
     async def commit_transaction(self) -> None:
-        """Send what is left, wait for all of it, and commit. Cancelled, call it again."""
+        """Send and await all records, then commit. If it was cancelled, call it again."""
         await self._end(self._client.sync.commit_transaction)
 
     async def abort_transaction(self) -> None:
-        """Make nothing of what was sent; the futures of what was not written fail."""
+        """Abort the transaction. The futures of records that were not written fail."""
         await self._end(self._client.sync.abort_transaction)
 
     async def prepare_transaction(self) -> PreparedTransaction:
-        """Write what is left, and take no more: the first phase of a two-phase commit."""
+        """Write all records and accept no more: the first phase of a two-phase commit."""
         return await self._end(self._client.sync.prepare_transaction)
 
     async def complete_transaction(self, prepared: PreparedTransaction) -> None:
-        """Commit the prepared transaction if it is `prepared`, else abort it."""
+        """Commit the open prepared transaction if it equals `prepared`, else abort it."""
         await self._end(partial(self._client.sync.complete_transaction, prepared))
 
     def metrics(self) -> dict[str, float]:
-        """What was counted and measured so far, under Kafka's names."""
+        """Return the present metrics under Kafka's names."""
         return self._client.sync.metrics()
 
-    # Life
+    # Closing
 
     async def close(self, timeout: float | None = None) -> None:
-        """Send everything, wait for it at most `timeout` seconds, give back what is held.
+        """Send all records, wait at most `timeout` seconds for them, and free the resources.
 
-        What is not settled by then is given up: its futures fail with ClosedError. Cancelled, it
-        waits no more. Again is allowed, and waits for the first. A transaction that is open is
-        aborted, unless it is prepared.
+        Futures without an outcome by then fail with ClosedError. A cancelled `close` stops waiting.
+        A second `close` waits for the first. An open transaction is aborted unless it is prepared.
         """
         if self._closed is not None:
             await asyncio.wait([self._closed])
@@ -289,7 +291,7 @@ class Producer:
     # Inside
 
     async def _end(self, call: Callable[[], T]) -> T:
-        """Make a call that ends a transaction, after what waits in threads to belong to it."""
+        """Make a call that ends a transaction, after the records that wait in threads."""
         while self._lanes.topics and self._threads:
             await asyncio.wait([*self._threads])
         try:
@@ -298,7 +300,7 @@ class Producer:
             self._outcomes.take_done()
 
     async def _abort_open(self, timeout: float | None) -> None:
-        """End a transaction that nobody has ended, before the client is closed."""
+        """End an open transaction before the client is closed."""
         transactions = self._client.transactions
         if transactions is not None:
             timeout_ms = milliseconds(timeout, "close")
@@ -313,14 +315,14 @@ class Producer:
             self._flush_count -= 1
 
     def _lane_moved(self) -> None:
-        """Records have got through that had to wait."""
+        """Push records that had to wait and now are in their batches."""
         if self._flush_count:
             self._push()
         else:
             self._push_later()
 
     def _push_later(self) -> None:
-        """See that what was sent goes, as linger.ms says."""
+        """Schedule a push after linger.ms."""
         delay_ms = self._client.push_delay_ms
         if self._will_push or delay_ms is None:
             return
@@ -332,11 +334,11 @@ class Producer:
             loop.call_soon(self._push)
 
     def _push(self) -> None:
-        """Send what waits for company."""
+        """Send the batches that linger."""
         self._will_push = False
         if self._is_closed:
             return
-        self._outcomes.expect()  # in process most is done in this call
+        self._outcomes.expect()  # in process most batches complete in this call
         try:
             self._client.push()
         finally:
@@ -345,7 +347,7 @@ class Producer:
             self._drain()
 
     def _drain(self) -> None:
-        """In process: have a thread drive what waits for the disk, or for another attempt."""
+        """Start a thread that drives batches that wait for the disk or a retry, in process."""
         if self._client.has_unsettled and not self._is_draining and not self._is_closed:
             self._is_draining = True
             drained = self._in_thread(_DRAIN, self._client.sync.flush)
@@ -354,7 +356,7 @@ class Producer:
     def _is_drained(self, drained: asyncio.Future[None]) -> None:
         self._is_draining = False
         if drained.exception() is None:
-            self._drain()  # there may be more since
+            self._drain()  # there may be new batches
 
     def _in_thread(self, name: str, call: Callable[[], T]) -> asyncio.Future[T]:
         future = in_thread(self._client.scheduler, name, call)
@@ -365,3 +367,82 @@ class Producer:
     def _check_open(self) -> None:
         if self._closed is not None:
             raise ClosedError("the producer is closed")
+
+
+class Transaction:
+    """One transaction of a producer: the body of an `async with`."""
+
+    __slots__ = ("_is_open", "_producer")
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._is_open = False
+
+    def send(
+        self, topic: str, value: Any = None, key: Any = None, **more: Any
+    ) -> asyncio.Future[RecordMetadata]:
+        """Send one record like `Producer.send`; it becomes visible when the block has ended.
+
+        You need not await the future: the commit waits for it, and fails if the record does.
+        """
+        self._check_open("send")
+        return _seen(self._producer.send(topic, value, key, **more))
+
+    def send_batch(
+        self, topic: str, values: Sequence[Any], **more: Any
+    ) -> asyncio.Future[list[BatchMetadata]]:
+        """Send many records like `Producer.send_batch`."""
+        self._check_open("send_batch")
+        return _seen(self._producer.send_batch(topic, values, **more))
+
+    async def send_offsets(self, consumer: Consumer, offsets: Any = None) -> None:
+        """Commit the positions of `consumer`, or `offsets`, for its group with the transaction.
+
+        See `embedlog.Transaction.send_offsets`.
+        """
+        self._check_open("send_offsets")
+        if offsets is None:
+            offsets = await consumer.consumed_offsets()
+        metadata = await consumer.group_metadata()
+        await self._producer.send_offsets_to_transaction(offsets, metadata)
+
+    async def __aenter__(self) -> Self:
+        await self._producer.begin_transaction()
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        raised: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._is_open = False
+        if raised is not None:
+            await self._abort(raised)
+            return
+        try:
+            await self._producer.commit_transaction()
+        except EmbedlogError as error:
+            if error.remedy == "abort":
+                await self._abort(error)
+            raise
+
+    async def _abort(self, why: BaseException) -> None:
+        """Abort the transaction; an error of that becomes a note of `why`."""
+        try:
+            await self._producer.abort_transaction()
+        except EmbedlogError as error:
+            why.add_note(f"and the transaction could not be aborted: {error}")
+
+    def _check_open(self, call: str) -> None:
+        if not self._is_open:
+            raise IllegalState(
+                f"{call}: the transaction has ended, or was not entered with `async with`"
+            )
+
+
+def _seen(future: asyncio.Future[Any]) -> asyncio.Future[Any]:
+    """Mark the future's error as seen, because the commit raises it; asyncio must not warn."""
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return future

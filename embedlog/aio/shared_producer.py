@@ -1,4 +1,4 @@
-"""The synchronous producer, and what the one for asyncio needs of it beyond its calls."""
+"""`SharedProducer`: the synchronous producer with the extra calls that asyncio needs."""
 
 from __future__ import annotations
 
@@ -18,51 +18,50 @@ if TYPE_CHECKING:
     """Values, keys, headers."""
 
 _RECORD_OVERHEAD_MAX = 64
-"""More than surrounds a key and a value without headers."""
+"""Upper bound of the bytes around the key and value of a record without headers."""
 
 
 class SharedProducer:
-    """Used by the event loop's thread, which must not wait, and by threads that wait for it."""
+    """Used by the event loop's thread, which must not wait, and by threads that wait instead."""
 
     def __init__(
         self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
     ) -> None:
         self.sync, parts = attended(target, config, settings)
-        """The synchronous one."""
+        """The synchronous producer."""
         self._parts = parts
         self.send_columns = ColumnSends(parts).send
         self.transactions = parts.transactions
-        """The calls about them; None without a transactional.id."""
+        """The transactional calls; None without a transactional.id."""
         self.in_process = parts.transport.in_process
         self.wall_ms = parts.clock.wall_ms
         self.scheduler = parts.transport.runtime.scheduler
         given = one_of(PRODUCER, "linger.ms", config, settings)
         self.push_delay_ms: int | None = given or 0
-        """When after a record to push; None when the client's own thread sees to it."""
+        """Delay of a push after a record; None if the client's own thread sends."""
         if given is not None and not self.in_process:
             self.push_delay_ms = None
         self._pool = parts.accumulator.pool
         self._topics = parts.destinations.known
         self._batch_size: int = parts.settings["batch.size"]
         self._compresses: bool = parts.settings["compression.type"] != "none"
-        self._ample = self._pool.total + 1  # never so much
+        self._ample = self._pool.total + 1  # never available
         if not self._compresses:
             self._ample = max(self._batch_size, parts.limits.size_max)
 
     @property
     def has_unsettled(self) -> bool:
-        """Is there a batch without an outcome?"""
         return bool(self._parts.accumulator.incomplete)
 
     def lacks(self, topic: str, partition: int | None = None) -> bool:
-        """Would a look-up of the topic, or of that partition, wait for metadata?"""
+        """Whether a look-up of the topic or the partition would wait for metadata."""
         if self.in_process:
             return False
         info = self._parts.metadata.topics.get(topic)
         return info is None or (partition is not None and partition >= len(info.partitions))
 
     def surely_takes(self, topic: str, partition: int | None) -> bool:
-        """Is there room for any one record, and is its place known? A quick look."""
+        """Whether there is room for any record and its partition is known: a quick check."""
         pool = self._pool
         return (
             pool.available >= self._ample
@@ -73,9 +72,9 @@ class SharedProducer:
     def would_wait(
         self, topic: str, partition: int | None, given: Columns, *, is_bulk: bool
     ) -> bool:
-        """Might `send` (or `send_batch`: `is_bulk`) of these values, keys and headers wait?
+        """Whether `send` (or with `is_bulk`, `send_batch`) might wait with these columns.
 
-        What it finds holds for this thread's next call: others only give room back.
+        The result holds for the next call of this thread: other threads only free room.
         """
         if self.lacks(topic, partition):
             return True
@@ -84,7 +83,7 @@ class SharedProducer:
             return True
         least = self._batch_size
         if self._compresses and not is_bulk:
-            # A batch reserves what it holds before it is compressed.
+            # A batch reserves its uncompressed size.
             least = int(least / self._parts.destinations.topic(topic).compression_ratio)
         parts = self._parts
         serializes = parts.serialize_key is not None or parts.serialize_value is not None
@@ -94,11 +93,11 @@ class SharedProducer:
         return pool.available < min(max(least, size), pool.total)
 
     def push(self) -> None:
-        """Send everything that waits for company; never waits itself."""
+        """Send the batches that linger. Never waits."""
         if self.in_process:
             self._parts.accumulator.close_all()
         else:
-            # Records may still join until the connection takes the batch.
+            # Records may join a batch until the connection takes it.
             self._parts.accumulator.want_all()
         self._parts.passes.run()
 
@@ -106,7 +105,7 @@ class SharedProducer:
 def _size_bound(
     values: Sequence[Any], keys: Sequence[Any] | None, headers: Sequence[Any] | None
 ) -> int | None:
-    """More than such records take; None when that is not simple."""
+    """Return an upper bound of the records' size; None if it needs more than their lengths."""
     try:
         sizes = sum(map(len, values)) + sum(map(len, keys or ()))
     except TypeError:

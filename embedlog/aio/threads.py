@@ -1,4 +1,4 @@
-"""From a thread back to the event loop."""
+"""Passing results from a thread to the event loop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 def attempt(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-    """(result, None) or (None, error): for handing to the coroutine that waits, which raises it."""
+    """Return (result, None) or (None, error), for the waiting coroutine to return or raise."""
     try:
         return call(), None
     except StopIteration as error:
-        # A future refuses it, as it would end the coroutine quietly.
+        # A future refuses StopIteration, because it would end the coroutine silently.
         wrapped = RuntimeError("the call raised StopIteration")
         wrapped.__cause__ = error
         return None, wrapped
@@ -28,13 +28,13 @@ def attempt(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
 
 
 def tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *args: Any) -> None:
-    """Call `callback(*args)` in the loop's thread, soon; when the loop is closed nobody waits."""
+    """Let the loop's thread call `callback(*args)` soon; do nothing if the loop is closed."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(callback, *args)
 
 
 def settle(future: asyncio.Future[T], result: Any, error: BaseException | None) -> None:
-    """Give a future its outcome, unless its task was cancelled. Requires: the loop's thread."""
+    """Set a future's outcome unless its task was cancelled. Requires: the loop's thread."""
     if future.done():
         return
     if error is None:
@@ -44,7 +44,7 @@ def settle(future: asyncio.Future[T], result: Any, error: BaseException | None) 
 
 
 def in_thread(scheduler: Scheduler, name: str, call: Callable[[], T]) -> asyncio.Future[T]:
-    """Make a call that waits in a thread which ends with it."""
+    """Make a call in a new thread and return its future."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

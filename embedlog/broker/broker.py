@@ -3,8 +3,8 @@
     Broker.handle -> dispatch -> apis/* -> replica_manager -> storage
                                         -> controller -> metadata log
 
-The controller decides, the broker follows: `MetadataPublisher` turns each change into logs and
-partitions. The caller's thread does the work; the broker has no thread of its own.
+The controller decides and the broker follows: `MetadataPublisher` turns each change of the metadata
+into logs and partitions. The caller's thread does the work; the broker has no thread of its own.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from __future__ import annotations
 from errno import EIO
 
 from embedlog.broker import dispatch
-from embedlog.broker.coordinator_leaders import note_leaders, open_coordinators
-from embedlog.broker.late_parts import LateParts
 from embedlog.broker.metadata_publisher import MetadataPublisher
+from embedlog.broker.on_demand import OnDemandParts
 from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
 from embedlog.controller import features
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.broker.context import RequestContext
+    from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Peers
     from embedlog.common import TopicPartition
     from embedlog.config import BrokerConfig
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.replication.fetch_sessions import FetchSessions
-    from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
     from embedlog.storage.data_directories import DataDirectories
+    from embedlog.storage.degradation import Degradation
     from wire.schema import R, Request
     from wire.schemas.api_versions import ApiVersionsResponse
     from wire.schemas.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -52,8 +52,8 @@ _log = Logger("broker")
 class Broker:
     """One broker over opened logs and a replayed controller.
 
-    Whoever makes it lets it know of each change of the metadata (`changed`), and closes the log
-    manager and the controller after it; `close` ends what it began itself.
+    The owner reports each change of the metadata (`changed`), and closes the log manager and the
+    controller after the broker. `close` ends only the parts that the broker made.
     """
 
     def __init__(
@@ -71,24 +71,29 @@ class Broker:
         log_manager.cordoned = lambda: config.cordoned_log_dirs
         self.controller = controller
         self.image = controller.image
-        """The metadata as this broker was last told it; take the reference once."""
+        """The newest metadata that this broker knows. Use one reference throughout a request."""
         self.peers = peers
-        """The way to the other brokers; None where there are none."""
+        """The other brokers; None on the only one."""
         self.endpoints: list[tuple[str, str, int]] = []
         """(listener name, host, port) of every listener, as advertised."""
         self.replica_manager = ReplicaManager(runtime, node_id=self.node_id)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self.api_versions: dict[int, ApiVersionsResponse] = {}
-        """By version, what remote clients were told last; nobody changes it."""
+        """By version, the last answer to a remote client. Never modified."""
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
-        """Sees every request before its API does, also what producers of this process append; what
-        it returns is the answer, None lets the broker answer."""
-        self._late = LateParts(
-            runtime, config, log_manager, self.replica_manager, metadata=lambda: self.image
+        """Called with every request before its API, and with records that producers of this process
+        append. Its return value is the answer; None lets the broker answer."""
+        self._on_demand = OnDemandParts(
+            runtime,
+            config,
+            self.replica_manager,
+            log_manager,
+            metadata=lambda: self.image,
+            send_markers=self._send_markers,
         )
         self.parked = ParkedFetches()
-        """Those of connections, which may break."""
+        """The parked fetches of connections, which may break."""
         self.publisher = MetadataPublisher(
             config,
             log_manager,
@@ -96,7 +101,6 @@ class Broker:
             self._bump_leader_epochs,
             peers,
         )
-        """What it hosts, as the metadata says."""
         self.publisher.open(self.image)
         self.replica_manager.load = self.publisher.load
         if peers is None and not log_manager.was_clean:
@@ -104,11 +108,11 @@ class Broker:
         for each in log_manager.managers:
             runtime.scheduler.add(each.tasks)
         if peers is None and TRANSACTIONS_TOPIC in self.image.topics_by_name:
-            # What was decided is told without being asked for, and what is open takes time.
+            # Load now: decided transactions must be completed, and open ones must time out.
             self.transaction_coordinator.load()
 
     def _recover(self, load: Callable[[], None]) -> None:
-        """Load every log after an unclean shutdown: each is read and cut where it was torn."""
+        """Load every log after an unclean shutdown: read each one and cut its torn end."""
         clock, manager = self.runtime.clock, self.log_manager
         began_ms = clock.monotonic_ms()
         load()
@@ -121,11 +125,11 @@ class Broker:
         )
 
     def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-        """Answer a request: a response, a `Pending` of one, or None when there will be none.
+        """Answer a request: return a response, a `Pending` of one, or None if there is none.
 
-        Callable from any thread; never waits. The request is only read, also after the return: its
-        buffers may be in use until the answer is there. Requires: the API and version are among
-        the `dispatch.versions`.
+        Callable from any thread; never waits. The request is only read, but also after the return:
+        its buffers may be in use until the answer is complete. Requires: `dispatch.versions` has
+        the API and its version.
         """
         if self.interceptor is not None:
             instead: R | Pending[R] | None = self.interceptor(context, request)
@@ -137,115 +141,128 @@ class Broker:
         return answer
 
     def close(self, *, syncs: bool = True, makes_logs: bool = False) -> None:
-        """Answer what waits, and sync what waits for it. Requests after this find no partition.
+        """Sync, and answer all waiting requests. Later requests find no partition.
 
-        `makes_logs`: those of new topics that were not used yet are made first.
+        With `makes_logs`, first make the logs of new topics that nobody has used yet.
         """
         self.publisher.close(makes_logs=makes_logs)
         for each in self.log_manager.managers:
             self.runtime.scheduler.remove(each.tasks)
-        if self._late.group_coordinator is not None:
-            self._late.group_coordinator.close()
-        if self._late.transaction_coordinator is not None:
-            self._late.transaction_coordinator.close()
+        self._on_demand.close()
         self.replica_manager.close(syncs=syncs)
 
     # What the APIs share
 
     @property
     def node_id(self) -> int:
-        """Its number in the cluster."""
         return self.config.node_id
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's, as clients are told it."""
         return self.image.cluster_id
 
     @property
+    def serves_consumer_protocol(self) -> bool:
+        """May groups use the protocol of KIP-848? A feature and a setting must both allow it."""
+        is_on = self.image.feature_level(features.GROUP) > 0
+        return is_on and "consumer" in self.config.group_coordinator_rebalance_protocols
+
+    @property
     def fetch_sessions(self) -> FetchSessions:
-        """The cache of fetch sessions, made with the first fetch."""
-        sessions = self._late.fetch_sessions
-        return self._late.make_fetch_sessions() if sessions is None else sessions
+        """The cache of fetch sessions, made for the first fetch."""
+        made = self._on_demand.fetch_sessions
+        return self._on_demand.make_fetch_sessions() if made is None else made
 
     @property
     def group_coordinator(self) -> GroupCoordinator:
-        """The coordinator of groups, made with the first request that needs it."""
-        coordinator = self._late.group_coordinator
-        return self._late.make_group_coordinator() if coordinator is None else coordinator
+        """The group coordinator, made for the first request that needs it."""
+        made = self._on_demand.group_coordinator
+        return self._on_demand.make_group_coordinator() if made is None else made
 
     @property
     def transaction_coordinator(self) -> TransactionCoordinator:
-        """The coordinator of transactions, made with the first request that needs it."""
-        coordinator = self._late.transaction_coordinator
-        if coordinator is None:
-            coordinator = self._late.make_transaction_coordinator(
-                self._send_markers,
-                lambda: self.image.feature_level(features.TRANSACTION),
-            )
-        return coordinator
+        """The transaction coordinator, made for the first request that needs it."""
+        made = self._on_demand.transaction_coordinator
+        return self._on_demand.make_transaction_coordinator() if made is None else made
 
     def _send_markers(
         self, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
         from embedlog.broker.marker_routes import send_markers
 
-        return send_markers(self, request)
+        return send_markers(
+            request, image=self.image, node_id=self.node_id, peers=self.peers, handle=self.handle
+        )
 
     def changed(self, delta: MetadataDelta) -> None:
-        """Act on one change of the metadata. Called in the order of changes, one at a time."""
+        """Act on one change of the metadata. Changes come in order, one at a time."""
         self.image = delta.image
         if self.peers is not None and delta.broker_configs_changed:
             self._obey_settings()
         self.publisher.publish(delta)
         if delta.broker_configs_changed:
-            from embedlog.broker.directory_keeper import heed_cordons
-
-            heed_cordons(self)
+            self.report_cordons()
         if self.peers is not None:
-            note_leaders(self, delta)
-        if delta.deleted and (
-            self._late.group_coordinator is not None or OFFSETS_TOPIC in delta.image.topics_by_name
-        ):
-            # Groups may hold offsets of a deleted topic though nobody asked for them yet.
+            self._on_demand.note_leaders(delta)
+        is_made = self._on_demand.group_coordinator is not None
+        if delta.deleted and (is_made or OFFSETS_TOPIC in delta.image.topics_by_name):
+            # A deleted topic may have committed offsets even before the coordinator is made.
             self.group_coordinator.on_metadata(delta)
 
-    def join(self, membership: Membership, *, is_opening: bool) -> None:
-        """Begin to lead and follow as one broker of several; `membership` is its part in them.
+    def join(self, *, is_opening: bool) -> None:
+        """Begin to lead and follow as one broker of several.
 
         `is_opening`: the whole cluster is being opened.
         """
+        assert self.peers is not None, "there are no other brokers"
         self._obey_settings()
-        self.replica_manager.join(membership)
+        self.replica_manager.join(self.peers)
         if self.log_manager.was_clean:
             self.publisher.host_all(at_once=False)
         else:
             self._recover(lambda: self.publisher.host_all(at_once=True))
-        open_coordinators(self, self.image, is_opening=is_opening)
+        self._on_demand.open_coordinators(self.image, is_opening=is_opening)
         if self.config.cordoned_log_dirs:
-            from embedlog.broker.directory_keeper import heed_cordons
-
-            heed_cordons(self)
+            self.report_cordons()
         self.log_manager.report()
+
+    def keep_directories(self, keeper: DirectoryKeeper) -> None:
+        keeper.begin(
+            self.image,
+            config=self.config,
+            controller=self.controller,
+            log_manager=self.log_manager,
+            peers=self.peers,
+            replica_manager=self.replica_manager,
+        )
+
+    def report_cordons(self) -> None:
+        """Tell the controller which directories are cordoned, even if there is only one."""
+        manager = self.log_manager
+        if manager.keeper is None and self.config.cordoned_log_dirs:
+            from embedlog.broker.directory_keeper import DirectoryKeeper
+
+            manager.keeper = keeper = DirectoryKeeper(self.runtime)
+            self.keep_directories(keeper)
+        else:
+            manager.report()
 
     def _obey_settings(self) -> None:
         configs = self.image.broker_configs
         self.config.set_dynamic(configs.get("", {}), configs.get(str(self.node_id), {}))
 
     def topic_name(self, topic_id: bytes) -> str:
-        """The name of a topic id, "" when there is no such topic."""
+        """Return the name of a topic id, or "" if there is no such topic."""
         topic = self.image.topics_by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     def all_partitions(self) -> list[Partition]:
-        """Every partition of this broker that has a log; those not asked for yet are loaded."""
+        """Return every partition that has a log on this broker, loaded now if necessary."""
         self.publisher.load_all()
         return list(self.replica_manager.partitions.values())
 
     def disk_error(self, topic: str, partition: int) -> Exception | None:
-        """The damage that was found in the partition, or what the disk last refused a write to it
-        with; None when there was neither.
-        """
+        """Return the partition's damage, or the disk's last refusal of a write, or None."""
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
             state = self.image.partition(topic, partition)
@@ -259,8 +276,24 @@ class Broker:
             return log.failure
         return log.health.disk_error if log.health.damage is None else log.health.damage[1]
 
+    def health(self) -> list[Degradation]:
+        """Return every degradation of the data and of background work, by kind and subject."""
+        from embedlog.storage.degradation import OFFLINE, WORK_FAILING, Degradation
+
+        manager = self.log_manager
+        found = [each for owner in manager.managers for each in owner.health()]
+        for gone in manager.offline:
+            since_ms, reason = gone.since_ms, gone.reason
+            found.append(Degradation(OFFLINE, gone.path, since_ms=since_ms, reason=reason))
+        if manager.relocations is not None:
+            found += manager.relocations.health()
+        for duty, (since_ms, error) in list(self.runtime.scheduler.failing.items()):
+            subject, reason = type(duty).__name__, f"{type(error).__name__}: {error}"
+            found.append(Degradation(WORK_FAILING, subject, since_ms=since_ms, reason=reason))
+        return sorted(found)
+
     def expire_offsets(self) -> None:
-        """Delete committed offsets, and groups, that have outlived offsets.retention.minutes."""
+        """Delete committed offsets and groups older than offsets.retention.minutes."""
         if OFFSETS_TOPIC in self.image.topics_by_name:
             self.group_coordinator.expire_offsets()
 
@@ -271,16 +304,3 @@ class Broker:
         if self.peers is not None and not self.peers.reaches_controller():
             raise CoordinatorLoadInProgress()
         return self.controller.allocate_producer_ids(count)
-
-    def report(self, context: RequestContext, error: Exception) -> None:
-        """A defect showed itself while a peer was served: log what it had asked, and where."""
-        from wire.api_keys import NAMES
-
-        _log.error(
-            "%s version %d of client %r at %s failed",
-            NAMES[context.api_key],
-            context.api_version,
-            context.client_id,
-            context.client_host,
-            exc_info=error,
-        )

@@ -1,24 +1,18 @@
-"""Who sent a request, how, and through which door."""
+"""The context of a request: its sender, its version, and the listener that it came through."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Connection(Protocol):
-        """What a request may do to the connection it came through."""
-
-        def close(self) -> None:
-            """Close it, after what is queued was written. Callable from any thread."""
+    from wire.net.connection import Connection
 
 
 class RequestContext:
-    """Everything about a request but its body. Read-only for handlers, but for `fetch_first`.
+    """Everything about a request except its body. Handlers may only change `fetch_first`.
 
-    A transport may use one object for all requests of a connection, as there is one in flight at
-    a time: nothing else here is kept beyond the answer. `advertised_host` and `advertised_port` are
-    those of the listener that the request came through.
+    A transport may use one object for all requests of a connection, because only one is in flight
+    at a time: do not keep it beyond the answer. `advertised_host` and `advertised_port` belong to
+    the listener that the request came through.
     """
 
     __slots__ = (
@@ -69,6 +63,6 @@ class RequestContext:
         self.connection = connection
         """None in process."""
         self.in_process = in_process
-        """Is the request an object that the caller still holds? Otherwise its buffers are ours."""
+        """Does the caller still hold the request? Otherwise its buffers are the broker's."""
         self.fetch_first: tuple[str, int] | None = None
-        """The partition at which the connection's next fetch without a session begins to read."""
+        """Where the connection's next fetch without a session begins to read."""

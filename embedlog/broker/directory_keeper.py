@@ -1,16 +1,17 @@
-"""What becomes of a broker's data directories, where it has several or some are cordoned. A duty.
+"""The duty that looks after several data directories of a broker, or cordoned ones.
 
-    a log is made, or moved     the controller is told where it lies
-    a disk has failed           its directory is taken offline, and its replicas with it;
-                                the controller hears of it, and lets others lead; without its first
-                                directory one of several brokers ends, as when the controller cannot
-                                be told for log.dir.failure.timeout.ms
-    a move was cut short        it begins anew
-    directories are cordoned    the controller hears of it, and places nothing on a broker of which
-                                all are
+    a log is made or moved      tell the controller its directory
+    a disk fails                take its directory and replicas offline and tell the controller, so
+                                that others lead; one broker of several ends if this was its first
+                                directory, or if the controller has not been reached for
+                                log.dir.failure.timeout.ms
+    a move was cut short        begin it again
+    directories are cordoned    tell the controller, which places no replica on a broker without
+                                other directories
 
-The only broker of a cluster says so in the call that makes the log: a record in it is acknowledged
-only when it is known where the log lies. One of several says it soon, as Kafka does.
+The only broker of a cluster reports the directory in the call that makes the log, because records
+are acknowledged only when the place of their log is known. One of several reports it soon, as Kafka
+does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from embedlog.logger import Logger
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Protocol
 
     from embedlog.broker.peers import Peers
     from embedlog.common import TopicPartition
@@ -34,43 +34,18 @@ if TYPE_CHECKING:
     from embedlog.runtime.pending import Pending
     from embedlog.storage.data_directories import DataDirectories
 
-    class Broker(Protocol):
-        """The broker, as this file knows it."""
-
-        config: BrokerConfig
-        controller: Controller
-        image: MetadataImage
-        log_manager: DataDirectories
-        peers: Peers | None
-        replica_manager: ReplicaManager
-        runtime: Runtime
-
-        @property
-        def node_id(self) -> int: ...
-
-
 _log = Logger("broker")
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 NO_EPOCH = -1
-"""Of the only broker of a cluster, which does not register."""
+"""The broker epoch of the only broker of a cluster, which does not register."""
 _RETRY_MS = 50
 _REFUSED_MS = 1_000
-"""After which the disk is asked again that has refused the metadata log."""
-
-
-def heed_cordons(broker: Broker) -> None:
-    """Let the controller know of the directories that are cordoned; also of a broker with one."""
-    manager = broker.log_manager
-    if manager.keeper is None and broker.config.cordoned_log_dirs:
-        manager.keeper = keeper = DirectoryKeeper(broker.runtime)
-        keeper.begin(broker)
-    else:
-        manager.report()
+"""Delay after the disk has refused a write to the metadata log."""
 
 
 def move_rate(config: BrokerConfig) -> int | None:
-    """So many bytes a second may be moved between directories, None for as fast as can be."""
+    """Return the limit for moves between directories in bytes a second, or None."""
     for texts, _ in config.sources():
         if MOVE_RATE in texts:
             return int(texts[MOVE_RATE])
@@ -78,177 +53,180 @@ def move_rate(config: BrokerConfig) -> int | None:
 
 
 class DirectoryKeeper:
-    """Of one broker. Every method may be called from any thread."""
-
-    __slots__ = (
-        "_asked",
-        "_broker",
-        "_clock",
-        "_cut_short",
-        "_failed",
-        "_places",
-        "_retry_ms",
-        "_runtime",
-        "_scheduler",
-        "_told",
-        "_untold",
-    )
+    """Keeps the directories of one broker. Every method may be called from any thread."""
 
     def __init__(self, runtime: Runtime) -> None:
+        """Make a keeper that only notes failures until `begin`, as a disk may fail before that."""
         self._runtime = runtime
-        self._scheduler = runtime.scheduler
         self._clock = runtime.clock
-        self._broker: Broker | None = None
+        self._is_open = False
         self._failed: deque[tuple[str, OSError]] = deque()
         self._places: dict[TopicPartition, bytes] = {}
-        """What the controller was not told yet."""
+        """Directories of logs to report to the controller."""
         self._cut_short: dict[TopicPartition, str] = {}
-        """Moves that ended with an earlier process: where to."""
+        """Moves that an earlier process did not finish: the target directories."""
         self._asked: Pending[None] | None = None
-        """What it was asked last."""
+        """The last report to the controller."""
         self._told: object = None
-        """What it knows of the directories: see `_State.key`."""
+        """The state that the controller knows: see `_State.key`."""
         self._retry_ms = 0
         self._untold: dict[str, tuple[int, OSError]] = {}
-        """What has failed and the controller does not know of, in order: when, and why."""
+        """Failures to report to the controller, the oldest first: time and error."""
 
-    def begin(self, broker: Broker) -> None:
-        """Look after the directories of this broker from here on, until `close`."""
-        self._broker = broker
-        manager, node_id, image = broker.log_manager, broker.node_id, broker.image
-        for owner in () if manager.has_one else manager.managers:
+    def begin(
+        self,
+        image: MetadataImage,
+        *,
+        config: BrokerConfig,
+        controller: Controller,
+        log_manager: DataDirectories,
+        peers: Peers | None,
+        replica_manager: ReplicaManager,
+    ) -> None:
+        """Look after the directories of a broker from here on, until `close`."""
+        self._config = config
+        self._controller = controller
+        self._log_manager = log_manager
+        self._peers = peers
+        self._replica_manager = replica_manager
+        self._is_open = True
+        for owner in () if log_manager.has_one else log_manager.managers:
             for topic_partition in owner.partitions():
                 state = image.partition(*topic_partition)
-                if state is not None and state.directories.get(node_id) != owner.directory.id:
+                if (
+                    state is not None
+                    and state.directories.get(config.node_id) != owner.directory.id
+                ):
                     self._places[topic_partition] = owner.directory.id
-        if len(manager.managers) > 1:
+        if len(log_manager.managers) > 1:
             from embedlog.storage.relocation.relocations import Relocations
 
-            config = broker.config
-            manager.relocations = Relocations(self._runtime, manager, lambda: move_rate(config))
-            for topic_partition, owner in manager.relocations.take_cut_short().items():
+            relocations = Relocations(self._runtime, log_manager, lambda: move_rate(config))
+            log_manager.relocations = relocations
+            for topic_partition, owner in relocations.take_cut_short().items():
                 self._cut_short[topic_partition] = owner.directory.path
-        self._scheduler.add(self)
+        self._runtime.scheduler.add(self)
         self.report()
 
     def close(self) -> None:
-        """Look after them no longer."""
-        self._scheduler.remove(self)
-        if self._broker is not None and self._broker.log_manager.relocations is not None:
-            self._broker.log_manager.relocations.stop()
-        self._broker = None
+        self._runtime.scheduler.remove(self)
+        if self._is_open and self._log_manager.relocations is not None:
+            self._log_manager.relocations.stop()
+        self._is_open = False
 
     def note_failure(self, path: str, error: OSError) -> None:
-        """The disk of a directory has failed: it is dealt with soon. Callable with any lock."""
+        """Deal soon with a directory whose disk has failed. Callable with any lock held."""
         self._failed.append((path, error))
-        self._scheduler.notify(self)
+        self._runtime.scheduler.notify(self)
 
     def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
-        """The log of a partition lies in this directory; `report` follows. Callable with any lock
-        held.
-        """
+        """Note the directory of a log; `report` follows. Callable with any lock held."""
         self._places[topic_partition] = directory_id
 
     def report(self) -> None:
-        """Let the controller know what it does not know yet. Requires: no lock of a later rank
-        than the controller's.
+        """Tell the controller about changes.
+
+        Requires: no lock that ranks after the controller's.
         """
-        broker = self._broker
-        if broker is None:
+        if not self._is_open:
             return
-        if broker.peers is None:
-            self._tell(broker)
+        if self._peers is None:
+            self._tell()
         else:
-            self._scheduler.notify(self)
+            self._runtime.scheduler.notify(self)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Take offline what has failed; tell the controller of it, and of what is new."""
-        broker = self._broker
-        if broker is None:
+        """Take failed directories offline and tell the controller about changes."""
+        if not self._is_open:
             return None
         has_failed = bool(self._failed)
         while self._failed:
             path, error = self._failed.popleft()
-            if path == broker.log_manager.first.directory.path:
-                self._give_up(broker, path, error)
+            if path == self._log_manager.first.directory.path:
+                self._give_up(path, error)
                 return None
-            self._take_offline(broker, path, error)
+            self._take_offline(path, error)
             self._untold.setdefault(path, (now_ms, error))
-        if self._is_too_late(broker, now_ms):
+        if self._is_too_late(now_ms):
             return None
         if self._cut_short:
-            self._begin_anew(broker)
+            self._begin_anew()
         if self._retry_ms > now_ms:
             return self._retry_ms - now_ms
-        if broker.peers is not None:
-            return self._ask(broker)
+        if self._peers is not None:
+            return self._ask()
         if has_failed or self._retry_ms:
-            self._tell(broker)
+            self._tell()
         return max(0, self._retry_ms - now_ms) if self._retry_ms else None
 
-    def _take_offline(self, broker: Broker, path: str, error: OSError) -> None:
-        failed = broker.log_manager.take_offline(path, str(error), self._clock.wall_ms())
+    def _take_offline(self, path: str, error: OSError) -> None:
+        failed = self._log_manager.take_offline(path, str(error), self._clock.wall_ms())
         if failed is not None:
-            self._scheduler.remove(failed.tasks)
+            self._runtime.scheduler.remove(failed.tasks)
             for topic_partition in failed.partitions():
-                broker.replica_manager.retire(topic_partition, errors.KafkaStorageError)
+                self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
 
-    def _is_too_late(self, broker: Broker, now_ms: int) -> bool:
-        """End the broker if the controller could not be told for long: it would let it lead."""
-        if not self._untold or broker.peers is None:
+    def _is_too_late(self, now_ms: int) -> bool:
+        """End the broker after too long without the controller, which may still name it leader."""
+        if not self._untold or self._peers is None:
             return False
         path, (since_ms, error) = next(iter(self._untold.items()))
-        if now_ms - since_ms < broker.config.log_dir_failure_timeout_ms:
+        if now_ms - since_ms < self._config.log_dir_failure_timeout_ms:
             return False
-        self._give_up(broker, path, error)
+        self._give_up(path, error)
         return True
 
-    def _give_up(self, broker: Broker, path: str, error: OSError) -> None:
-        """End the broker, so that others take over. None of Kafka runs without its first directory,
-        nor while nobody knows what it lacks.
-        """
-        assert broker.peers is not None, path
-        _log.error("broker %d ends, its directory %s: %s", broker.node_id, path, error)
-        broker.peers.give_up()
+    def _give_up(self, path: str, error: OSError) -> None:
+        """End the broker, so that others take over.
 
-    def _begin_anew(self, broker: Broker) -> None:
-        """Go on with moves that an earlier process was asked for, once their replicas are here."""
-        if broker.peers is not None and broker.replica_manager.joined is None:
+        A Kafka broker does not run without its first directory, or while the controller does not
+        know its failed ones.
+        """
+        assert self._peers is not None, path
+        _log.error(
+            "broker %d stops because of its directory %s: %s", self._config.node_id, path, error
+        )
+        self._peers.give_up()
+
+    def _begin_anew(self) -> None:
+        """Begin the moves of an earlier process again once their replicas are hosted."""
+        if self._peers is not None and self._replica_manager.replication is None:
             return  # `join` notifies
-        relocations = broker.log_manager.relocations
+        relocations = self._log_manager.relocations
         while self._cut_short and relocations is not None:
             topic_partition, path = self._cut_short.popitem()
             try:
-                broker.replica_manager.partition(*topic_partition)
+                self._replica_manager.partition(*topic_partition)
                 relocations.start(topic_partition, path)
             except errors.KafkaError as error:
-                _log.info("%s moves no further: %s", topic_partition, error)
+                _log.info("the move of %s ends: %s", topic_partition, error)
 
-    # What the controller has to know
+    # Reports to the controller
 
-    def _tell(self, broker: Broker) -> None:
-        """Tell the controller of this broker, which may not be able to write it down: then again
-        a little later, as whoever makes a log cannot help it.
+    def _tell(self) -> None:
+        """Report to the controller of this broker, and repeat it later if the disk refuses.
+
+        The thread that makes a log cannot help a refused write to the metadata log.
         """
         places = self._places.copy()
         try:
-            _State(broker).tell(broker.controller, NO_EPOCH, places)
+            self._state().tell(self._controller, NO_EPOCH, places)
         except errors.KafkaError as error:
             if not self._retry_ms:
-                _log.warning("it cannot be noted where logs lie: %s", error)
+                _log.warning("the directories of logs cannot be recorded yet: %s", error)
             self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
-            self._scheduler.notify(self)
+            self._runtime.scheduler.notify(self)
             return
         self._retry_ms = 0
         self._told_of(places)
 
-    def _ask(self, broker: Broker) -> int | None:
-        """Tell the controller, which may be out of reach, what it does not know."""
-        peers = broker.peers
-        assert peers is not None, broker
+    def _ask(self) -> int | None:
+        """Report to the controller of a cluster of several, which may be out of reach."""
+        peers = self._peers
+        assert peers is not None, "there are no other brokers"
         if self._asked is not None and not self._asked.done():
             return None  # the answer notifies
-        state = _State(broker)
+        state = self._state()
         if not self._places and state.key == self._told:
             return None
         places, epoch, failed = self._places.copy(), peers.broker_epoch, list(self._untold)
@@ -264,26 +242,26 @@ class DirectoryKeeper:
                 self._told_of(places)
             else:
                 self._retry_ms = self._clock.monotonic_ms() + _RETRY_MS
-            self._scheduler.notify(self)
+            self._runtime.scheduler.notify(self)
 
         asked.add_callback(answered)
         return None
 
+    def _state(self) -> _State:
+        return _State(self._config.node_id, self._log_manager)
+
     def _told_of(self, places: Mapping[TopicPartition, bytes]) -> None:
-        """Forget what the controller knows. Not before: another thread, too, may wait for that."""
+        """Forget reported places. Not earlier, because another thread may wait for the report."""
         for topic_partition, directory_id in places.items():
             if self._places.get(topic_partition) == directory_id:
                 self._places.pop(topic_partition, None)
 
 
 class _State:
-    """Which directories a broker has at a moment."""
+    """The directories of a broker at one moment."""
 
-    __slots__ = ("cordoned", "node_id", "online")
-
-    def __init__(self, broker: Broker) -> None:
-        manager = broker.log_manager
-        self.node_id = broker.node_id
+    def __init__(self, node_id: int, manager: DataDirectories) -> None:
+        self.node_id = node_id
         self.online = manager.ids
         self.cordoned = tuple(
             each.directory.id
@@ -293,13 +271,12 @@ class _State:
 
     @property
     def key(self) -> object:
-        """Equal where nothing has changed."""
         return self.online, self.cordoned
 
     def tell(
         self, controller: Controller, epoch: int, places: Mapping[TopicPartition, bytes]
     ) -> None:
-        """Let the controller know of it, and where logs lie."""
+        """Report the directories, and the places of logs."""
         if places:
             controller.directories.assign(self.node_id, epoch, places)
         controller.directories.note(self.node_id, epoch, self.online, self.cordoned)

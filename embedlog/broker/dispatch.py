@@ -1,25 +1,26 @@
-"""From a request to its handler, and from an exception to an error code: both happen here only.
+"""From a request to its handler, and from an exception to an error code. Both happen only here.
 
-A handler module, named as the API's schema, answers one API:
+A handler module has the name of the API's schema and answers one API:
 
     def handle(broker, context, request) -> response | Pending[response] | None
     def refused(request, version, error) -> response      optional
 
-`refused` puts an error code everywhere the API's response has room for it; without it the code
-goes into the response's top-level `error_code`. Modules are imported when first asked for.
+`refused` puts an error code everywhere the response has room for it. Without it the error goes into
+the top-level `error_code` and `error_message`. Modules are imported for the first request.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from wire.api_keys import ApiKey
+from embedlog.logger import Logger
+from wire.api_keys import NAMES, ApiKey
 from wire.registry import module_name, stable_versions, valid_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Any, Protocol
+    from typing import Any
 
     from embedlog.broker.context import RequestContext
     from embedlog.config import BrokerConfig
@@ -28,12 +29,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[Any, RequestContext, Any], Any]
 
-    class Broker(Protocol):
-        """What is handed to the handlers, as this file knows it."""
-
-        def report(self, context: RequestContext, error: Exception) -> None:
-            """A defect showed itself."""
-
+_log = Logger("broker")
 
 VERSIONS: dict[int, tuple[int, int]] = {
     api_key: stable_versions(api_key)
@@ -85,19 +81,18 @@ VERSIONS: dict[int, tuple[int, int]] = {
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     )
 }
-"""API key -> first and last version that is answered: all that Kafka does not call unstable. What
-ApiVersions lists is what is served."""
+"""API key -> first and last served version: all versions that Kafka calls stable. ApiVersions lists
+exactly these."""
 
 UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
     api_key: valid_versions(api_key) for api_key in VERSIONS
 }
-"""The same with those that Kafka calls unstable: with `unstable.api.versions.enable`."""
-
+"""The same with unstable versions, for `unstable.api.versions.enable`."""
 
 
 def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
-    """What a broker of these settings serves."""
-    # The value is asked only where it was set: the default costs the opening a table of settings.
+    """Return the versions that a broker with these settings serves."""
+    # Read the value only if it is set: the default would cost the opening a table of settings.
     name = "unstable.api.versions.enable"
     return UNSTABLE_VERSIONS if config.is_set(name) and config.value(name) else VERSIONS
 
@@ -105,8 +100,8 @@ def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
 _handlers: dict[int, Handler] = {}
 
 
-def call(broker: Broker, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-    """Let the API's handler answer. Requires: the broker serves its version."""
+def call(broker: object, context: RequestContext, request: Request[R]) -> R | Pending[R]:
+    """Hand `broker` to the API's handler. Requires: the broker serves the version."""
     handler = _handlers.get(context.api_key)
     if handler is None:
         handler = _load(context.api_key)
@@ -116,18 +111,25 @@ def call(broker: Broker, context: RequestContext, request: Request[R]) -> R | Pe
     except errors.EmbedlogError as error:
         return error_response(request, context, error)
     except Exception as error:
-        # A caller in this process shall see where it went wrong. A peer gets the code that Kafka
-        # has for it: without an answer it would wait for its time-out.
+        # A caller in this process gets the traceback. A peer gets Kafka's code for a defect;
+        # without an answer it would wait until its timeout.
         if context.in_process:
             raise
-        broker.report(context, error)
+        _log.error(
+            "%s version %d of client %r at %s failed",
+            NAMES[context.api_key],
+            context.api_version,
+            context.client_id,
+            context.client_host,
+            exc_info=error,
+        )
         return error_response(request, context, errors.UnknownServerError())
 
 
 def error_response(request: Request[R], context: RequestContext, error: Exception) -> R:
-    """The answer to a request whose handler raised `error`: the code wherever Kafka puts it.
+    """Return the answer to a failed request, with the code wherever Kafka puts it.
 
-    None where there is no response at all (acks 0): then the connection is closed.
+    It is None for requests without a response (acks 0); then the connection is closed.
     """
     kafka_error = as_kafka_error(error)
     module = _module(context.api_key)
@@ -139,9 +141,9 @@ def error_response(request: Request[R], context: RequestContext, error: Exceptio
 
 
 def settle(context: RequestContext, request: Request[R], pending: Pending[R]) -> R | Pending[R]:
-    """The response in `pending`, or a pending of it; a failure becomes the API's error response.
+    """Return the response in `pending`, or a pending of it; failures become error responses.
 
-    For requests that may wait and then fail: whoever waits shall get a response, not an exception.
+    For requests that may wait and then fail: their clients must get a response, not an exception.
     """
     from embedlog.coordinator.answers import answered
 
@@ -149,17 +151,20 @@ def settle(context: RequestContext, request: Request[R], pending: Pending[R]) ->
 
 
 def _refused_at_the_top(request: Request[Any], _version: int, error: errors.KafkaError) -> Any:
+    from embedlog.broker.error_texts import message_of
     from wire.registry import response_class
     from wire.schema import declaration
 
     api_key = declaration(type(request)).api
     assert api_key is not None, request
     made: Any = response_class(api_key)
+    if "error_message" in made.__slots__:
+        return made(error_code=error.code, error_message=message_of(error))
     return made(error_code=error.code) if "error_code" in made.__slots__ else None
 
 
 def as_kafka_error(error: Exception) -> errors.KafkaError:
-    """`error`, or the wire error that says as much to a client."""
+    """Return `error`, or the Kafka error that tells a client the same."""
     if isinstance(error, errors.KafkaError):
         return error
     if isinstance(error, errors.StorageFailed | errors.CorruptRecord | errors.ClosedError):
@@ -171,7 +176,7 @@ def as_kafka_error(error: Exception) -> errors.KafkaError:
 
 def _module(api_key: int) -> ModuleType:
     name = module_name(api_key)
-    # Not importlib: it would be the only one to need `importlib` and `warnings`.
+    # Not importlib: nothing else needs `importlib` and `warnings`.
     module: ModuleType = __import__(f"embedlog.broker.apis.{name}", fromlist=(name,))
     return module
 

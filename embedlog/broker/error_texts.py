@@ -1,6 +1,6 @@
-"""What Kafka sends as the error message of a code when nothing more is said.
+"""Kafka's default messages of error codes.
 
-Only the codes whose message a client sees in some answer; programs print them and tests compare.
+Only of codes whose message some answer shows. Programs print the messages and tests compare them.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ DEFAULT_TEXTS = {
 
 
 def message_of(error: KafkaError) -> str | None:
-    """The message of an error, or what Kafka says for its code."""
+    """Return the message of an error, or Kafka's default for its code."""
     return error.message if error.message is not None else DEFAULT_TEXTS.get(error.code)

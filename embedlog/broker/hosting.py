@@ -1,6 +1,6 @@
-"""`Hosting`: this broker takes a partition in, or gives it up, as an image of the metadata says.
+"""`Hosting`: take partitions in, or give them up, as an image of the metadata says.
 
-Every method requires the publisher's lock: the image is the newest that this broker was told.
+Every method requires the publisher's lock: the image is the newest that this broker knows.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.config import topic_config
 from embedlog.logger import Logger
-from embedlog.replication.partition_state import PartitionState
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.storage.log_config import LogConfig
 
 TYPE_CHECKING = False
@@ -25,9 +25,7 @@ _log = Logger("broker")
 
 
 class Hosting:
-    """`replica_manager` gets the partitions, `log_manager` has their logs."""
-
-    __slots__ = ("_config", "_log_manager", "_replica_manager")
+    """Gives partitions to `replica_manager`; their logs belong to `log_manager`."""
 
     def __init__(
         self, config: BrokerConfig, log_manager: DataDirectories, replica_manager: ReplicaManager
@@ -44,13 +42,13 @@ class Hosting:
         is_new: bool = True,
         may_replace: bool = False,
     ) -> Partition:
-        """Take in a partition; its log is made if there is none. Requires: it is not hosted.
+        """Take in a partition, and make its log if there is none. Requires: it is not hosted.
 
-        `is_new`: see `DataDirectories.get_or_create`. `may_replace`: a log of an earlier topic of
-        that name is given up.
+        `is_new`: see `DataDirectories.get_or_create`. `may_replace`: delete the log of an earlier
+        topic of that name.
 
         Raises:
-            InconsistentTopicId: there is such a log, and it may not be replaced.
+            InconsistentTopicId: such a log exists and may not be replaced.
             KafkaStorageError: the disk refuses.
         """
         state = image.partition(*topic_partition)
@@ -66,7 +64,7 @@ class Hosting:
         except errors.InconsistentTopicId:
             if not may_replace:
                 raise
-            # A crash came between a topic's end in the metadata and that of its log.
+            # A crash came after a topic was deleted in the metadata, and before its log was.
             manager.delete(topic_partition)
             log = manager.get_or_create(topic_partition, topic_id=topic_id)
         return self._serve(image, topic_partition, log, topic_id)
@@ -78,16 +76,16 @@ class Hosting:
             topic_partition, log, self._state(image, topic_partition), topic_id=topic_id
         )
         if self._log_manager.is_offline(topic_partition):
-            # Its directory has failed meanwhile, and whoever took it offline was here before.
+            # The directory failed meanwhile, and its other partitions were retired before this.
             self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
         return partition
 
     def host_or_warn(
         self, image: MetadataImage, topic_partition: TopicPartition, *, is_new: bool = True
     ) -> None:
-        """The same for a change of the metadata, which has come about whatever the disk says.
+        """Host a partition after a change of the metadata, which holds whatever the disk says.
 
-        A partition that cannot be hosted is when it is asked for.
+        If that fails, the partition is hosted when somebody uses it.
         """
         try:
             self.host(image, topic_partition, is_new=is_new, may_replace=True)
@@ -98,7 +96,7 @@ class Hosting:
         """Let a hosted partition lead or follow as the image says.
 
         Raises:
-            KafkaStorageError: the disk refuses, and may be better tomorrow.
+            KafkaStorageError: the disk refuses for now.
         """
         topic_partition = hosted.topic_partition
         try:
@@ -106,12 +104,12 @@ class Hosting:
         except errors.KafkaStorageError as error:
             if hosted.log.failure is None:
                 raise
-            # The others shall hear of the change all the same, and one of them lead.
-            _log.warning("%s cannot be served any more: %s", topic_partition, error)
+            # Go on, so that the other brokers get the change and one of them leads.
+            _log.warning("%s can no longer be served: %s", topic_partition, error)
         self._replica_manager.changed(hosted)
 
     def configure(self, image: MetadataImage, topic: str) -> None:
-        """Let the logs and partitions of a topic, present and future, have its settings."""
+        """Apply the settings of a topic to its logs and partitions, present and future."""
         self.configure_logs(image, topic)
         min_insync_replicas = self._min_insync_replicas(image, topic)
         for number in range(len(image.topics_by_name[topic].partitions)):
@@ -121,27 +119,26 @@ class Hosting:
                 self._replica_manager.changed(partition)
 
     def configure_logs(self, image: MetadataImage, topic: str) -> None:
-        """The same for a topic of which no partition is hosted yet."""
+        """Apply the settings of a topic without hosted partitions."""
         texts = image.topic_configs.get(topic, {})
         log_config = LogConfig(**topic_config.log_settings(texts, self._config))
         self._log_manager.configure(topic, log_config)
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Give up a partition, hosted or not, and its log."""
+        """Give up a partition, hosted or not, and delete its log."""
         self._replica_manager.retire(topic_partition)
         try:
             self._log_manager.delete(topic_partition)
         except errors.KafkaStorageError as error:
-            # The topic is gone from the metadata. Its log goes when the directory is next opened,
-            # or when a topic of its name is made.
+            # The topic is gone from the metadata. Its log is deleted when the directory is next
+            # opened, or when a topic of the same name is made.
             _log.warning("the log of a deleted topic is still there: %s", error)
 
-    def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> PartitionState:
-        """What the controller decided about a partition that there is."""
+    def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> LeaderAndIsr:
         state = image.partition(*topic_partition)
         assert state is not None, topic_partition
-        places = state.directories  # of few clusters there are any
-        return PartitionState(
+        places = state.directories  # empty in most clusters
+        return LeaderAndIsr(
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             partition_epoch=state.partition_epoch,
@@ -149,7 +146,7 @@ class Hosting:
             isr=state.isr,
             min_insync_replicas=self._min_insync_replicas(image, topic_partition.topic),
             is_recovering=state.is_recovering,
-            lost=[each for each in places if image.is_lost(state, each)],
+            offline_replicas=tuple(each for each in places if image.is_lost(state, each)),
         )
 
     def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:

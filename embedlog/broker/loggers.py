@@ -1,7 +1,6 @@
-"""Log levels as a broker resource: kept for whoever asks, until the broker closes.
+"""Log levels as a broker resource, kept until the broker closes.
 
-There is one, the root. They are kept and not used: what is logged is for the logging of the
-application to say.
+There is only the root logger. The levels have no effect: the application configures its logging.
 """
 
 from __future__ import annotations

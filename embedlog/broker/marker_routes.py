@@ -1,6 +1,7 @@
 """The way of a transaction's markers: one request to each broker that leads some of its partitions.
 
-A partition whose leader is not known, or does not answer, is told again later: its answer says so.
+A partition gets an error code if its leader is unknown or does not answer; the coordinator sends
+its marker again later.
 """
 
 from __future__ import annotations
@@ -24,25 +25,12 @@ from wire.schemas.write_txn_markers import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Protocol
+    from collections.abc import Callable, Iterable
 
     from embedlog.broker.peers import Peers
     from embedlog.controller.metadata import MetadataImage
-    from wire.schema import R, Request
 
     Answer = WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]
-
-    class Broker(Protocol):
-        """The broker, as this file knows it."""
-
-        image: MetadataImage
-        peers: Peers | None
-
-        @property
-        def node_id(self) -> int: ...
-        def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-            """Its door."""
 
 
 NOBODY = -1
@@ -50,18 +38,27 @@ _TIMEOUT_MS = 30_000
 _, _VERSION = stable_versions(ApiKey.WRITE_TXN_MARKERS)
 
 
-def send_markers(broker: Broker, request: WriteTxnMarkersRequest) -> Answer:
-    """What all leaders answer, as one response."""
-    peers = broker.peers
+def send_markers(
+    request: WriteTxnMarkersRequest,
+    *,
+    image: MetadataImage,
+    node_id: int,
+    peers: Peers | None,
+    handle: Callable[[RequestContext, WriteTxnMarkersRequest], Answer],
+) -> Answer:
+    """Send the markers to all leaders; return their answers as one response.
+
+    `handle` is the door of this broker, whose number is `node_id`.
+    """
     if peers is None:
-        return broker.handle(RequestContext(ApiKey.WRITE_TXN_MARKERS, _VERSION), request)
+        return handle(RequestContext(ApiKey.WRITE_TXN_MARKERS, _VERSION), request)
     answers: list[Answer] = []
-    for leader, asked in _by_leader(broker.image, request).items():
+    for leader, asked in _by_leader(image, request).items():
         if leader == NOBODY:
             answers.append(all_refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        elif leader == broker.node_id:
+        elif leader == node_id:
             context = RequestContext(ApiKey.WRITE_TXN_MARKERS, _VERSION)
-            answers.append(broker.handle(context, asked))
+            answers.append(handle(context, asked))
         else:
             answers.append(_ask(peers, leader, asked))
     return combined(
@@ -75,7 +72,7 @@ def send_markers(broker: Broker, request: WriteTxnMarkersRequest) -> Answer:
 def _by_leader(
     image: MetadataImage, request: WriteTxnMarkersRequest
 ) -> dict[int, WriteTxnMarkersRequest]:
-    """The part of the request for each leader; `NOBODY` where there is none."""
+    """Return the part of the request for each leader, or for `NOBODY`."""
     parts: dict[int, WriteTxnMarkersRequest] = {}
     for marker in request.markers:
         places: dict[int, dict[str, list[int]]] = {}
@@ -90,17 +87,13 @@ def _by_leader(
     return parts
 
 
-def _of(
-    marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]
-) -> WritableTxnMarker:
-    """The marker for these partitions alone."""
+def _of(marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]) -> WritableTxnMarker:
     return WritableTxnMarker(
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
         transaction_result=marker.transaction_result,
         topics=[
-            WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
-            for name, indexes in topics
+            WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics
         ],
         coordinator_epoch=marker.coordinator_epoch,
         transaction_version=marker.transaction_version,
@@ -108,7 +101,7 @@ def _of(
 
 
 def _ask(peers: Peers, leader: int, asked: WriteTxnMarkersRequest) -> Answer:
-    """What one leader answers; that nobody answers is an answer too."""
+    """Ask one leader; a missing answer becomes an error code for each partition."""
     answer: Pending[WriteTxnMarkersResponse] = Pending()
 
     def answered(done: Pending[WriteTxnMarkersResponse]) -> None:
@@ -125,7 +118,7 @@ def _ask(peers: Peers, leader: int, asked: WriteTxnMarkersRequest) -> Answer:
 
 
 def all_refused(request: WriteTxnMarkersRequest, code: int) -> WriteTxnMarkersResponse:
-    """The same error for every partition."""
+    """Return the same error for every partition."""
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

@@ -1,16 +1,17 @@
-"""From what the controller decided to what this broker hosts: logs made, removed, reconfigured.
+"""From the controller's decisions to hosted partitions: logs made, removed, reconfigured.
 
     a change of the metadata      acted on at once: `publish`, one change at a time
-    a partition that was there    hosted when it is first asked for: `load`
-    when the broker opened        (after an unclean stop all of them, at once)
-    a coordinator's partition     has no log before it is first asked for: there are 50 of a topic,
-                                  and few are ever used
+    a partition of earlier        hosted when first used: `load`
+    at opening                    (after an unclean stop all of them at once)
+    a coordinator's partition     its log is made when first used: an internal topic has 50, and few
+                                  are ever used
 
-One of several brokers hosts every replica soon, as followers have to follow: see `ReplicasToHost`.
-Where it has several log directories, at once: which of them gets a log depends on those before it.
+One broker of several hosts every replica soon, because followers must follow: see `ReplicasToHost`.
+With several log directories it hosts them at once, because the directory of a log depends on the
+logs before it.
 
-Locks: controller, then this one, then partition. Nothing that waits is completed under them:
-whoever is answered may ask for the controller lock, and a completing operation holds its own.
+Locks: controller, then the publisher's, then partition. No operation that waits is completed under
+them: answered clients may need the controller lock, and a completing operation holds its own.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 class MetadataPublisher:
     """Keeps the replica manager and the logs in step with the controller's image.
 
-    `bump_leader_epochs` is the controller's: a log that lost records in a crash has begun an
-    epoch of its own, which the image then has to follow.
+    `bump_leader_epochs` belongs to the controller: a log that lost records in a crash begins a
+    leader epoch of its own, and the image must follow.
     """
 
     def __init__(
@@ -58,24 +59,23 @@ class MetadataPublisher:
         self._lock = ranked_rlock(Rank.PUBLISHER)
         self._image: MetadataImage | None = None
         self._peers = peers
-        """The other brokers, which lead and follow."""
         self._to_host: ReplicasToHost | None = None
-        """None where there are no others."""
+        """None on the only broker."""
         if peers is not None:
             from embedlog.broker.replicas_to_host import ReplicasToHost
 
             self._to_host = ReplicasToHost(replica_manager.runtime, self._host_waiting)
 
     def open(self, image: MetadataImage) -> None:
-        """Begin with the image of a broker that opens. Partitions wait until they are asked for."""
+        """Begin with the image of an opening broker. Partitions wait for their first use."""
         self._image = image
         for name in image.topics_by_name:
             self._hosting.configure_logs(image, name)
 
     def _throttle(self, image: MetadataImage, topics: Iterable[str]) -> None:
-        """Let the replicas that topics name be slowed down (KIP-73)."""
-        joined = self._replica_manager.joined
-        if joined is None:
+        """Throttle the replicas that the settings of topics name (KIP-73)."""
+        replication = self._replica_manager.replication
+        if replication is None:
             return
         for name in topics:
             texts = image.topic_configs.get(name, {})
@@ -87,13 +87,14 @@ class MetadataPublisher:
             )
             assert isinstance(leader, tuple), leader
             assert isinstance(follower, tuple), follower
-            joined.throttles.configure(name, leader_replicas=leader, follower_replicas=follower)
+            replication.throttles.configure(
+                name, leader_replicas=leader, follower_replicas=follower
+            )
 
     def host_all(self, *, at_once: bool) -> None:
-        """Host every replica that is this broker's; give up the logs of those that are not.
+        """Host every replica of this broker soon, or now if `at_once`; delete other logs.
 
-        What became of a replica while the broker was away is told by the image alone. They are
-        hosted soon, and in this call if `at_once`.
+        Only the image tells what happened to replicas while the broker was away.
         """
         assert self._image is not None, "open comes first"
         assert self._to_host is not None, "there are no other brokers"
@@ -114,7 +115,7 @@ class MetadataPublisher:
         self._to_host.begin()
 
     def close(self, *, makes_logs: bool) -> None:
-        """Host nothing more. `makes_logs`: those of replicas that wait and have none are made."""
+        """Stop hosting. With `makes_logs`, first make the missing logs of waiting replicas."""
         to_host = self._to_host
         if to_host is None:
             return
@@ -126,7 +127,7 @@ class MetadataPublisher:
             to_host.close()
 
     def _host_waiting(self, topic_partition: TopicPartition) -> None:
-        """It is the turn of a replica. Requires: no other lock."""
+        """Host a replica whose turn has come. Requires: no other lock."""
         assert self._image is not None, "open comes first"
         assert self._to_host is not None, "there are no other brokers"
         with self._lock:
@@ -136,14 +137,14 @@ class MetadataPublisher:
                 if topic_partition not in self._replica_manager.partitions:
                     self._hosting.host_or_warn(self._image, topic_partition)
             except Exception:
-                # A defect with one shall not keep the others waiting.
+                # A defect in one replica must not keep the others waiting.
                 self._to_host.forget(topic_partition)
                 raise
             self._to_host.forget(topic_partition)
         self._log_manager.report()
 
     def load_all(self) -> None:
-        """Host every partition that belongs here, those of coordinators only if they have a log."""
+        """Host every partition of this broker; coordinators' partitions only with a log."""
         assert self._image is not None, "open comes first"
         present = set(self._log_manager.partitions())
         for topic in self._image.topics_by_name.values():
@@ -156,13 +157,13 @@ class MetadataPublisher:
                         self.load(topic.name, number)
                     except (errors.KafkaStorageError, errors.NotLeaderOrFollower):
                         if not self._log_manager.offline:
-                            raise  # else it lies where nobody can look
+                            raise  # otherwise it lies in an offline directory
 
     def load(self, topic: str, number: int) -> Partition | None:
-        """The partition, hosted from here on; None when there is none. Requires: no other lock.
+        """Return the partition, hosted now if necessary, or None. Requires: no other lock.
 
         Raises:
-            NotLeaderOrFollower: all of its replicas are other brokers', or the one here was lost.
+            NotLeaderOrFollower: only other brokers have replicas, or the replica here was lost.
             KafkaStorageError: its log cannot be opened.
         """
         with self._lock:
@@ -193,12 +194,12 @@ class MetadataPublisher:
         return partition
 
     def want(self, topic_partition: TopicPartition) -> None:
-        """Another broker uses a partition: let its replica here follow, if it waits for that."""
+        """Host a waiting replica now, because another broker uses the partition."""
         if self._to_host is not None:
             self._to_host.want(topic_partition)
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Act on one change. They come in order, one at a time."""
+        """Act on one change. Changes come in order, one at a time."""
         with self._lock:
             former, image = self._image, delta.image
             self._image = image
@@ -206,8 +207,8 @@ class MetadataPublisher:
                 for partition in topic.partitions:
                     self._remove(TopicPartition(topic.name, partition.partition))
             added = [(topic, range(len(topic.partitions))) for topic in delta.created]
-            # All of them before the first log is made: a disk that refuses one topic's log shall
-            # not cost another its settings, nor the one its own when its log is made later.
+            # All settings before the first log: a disk that refuses the log of one topic must not
+            # cost another its settings, nor itself when its log is made later.
             for topic, _ in added:
                 self._hosting.configure_logs(image, topic.name)
             self._throttle(image, (topic.name for topic, _ in added))
@@ -232,7 +233,7 @@ class MetadataPublisher:
     ) -> None:
         """Make the logs of new partitions, or let them wait for their turn.
 
-        They are there already if they are not `is_new`, unless their topics never had records.
+        Unless `is_new`, the logs exist already, if their topics have ever had records.
         """
         to_host = self._to_host
         if topic.is_internal and to_host is None:
@@ -249,7 +250,7 @@ class MetadataPublisher:
     def _update(
         self, former: MetadataImage | None, image: MetadataImage, topic_partition: TopicPartition
     ) -> None:
-        """Let a partition that changed lead, follow, begin or end here."""
+        """Let a changed partition lead, follow, begin or end on this broker."""
         hosted = self._replica_manager.partitions.get(topic_partition)
         if not self._is_ours(image, topic_partition):
             if hosted is not None or self._waits(topic_partition):
@@ -273,7 +274,6 @@ class MetadataPublisher:
             self._hosting.configure(image, name)
 
     def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
-        """Is there such a partition, and has it a replica on this broker?"""
         state = image.partition(*topic_partition)
         return state is not None and self._replica_manager.node_id in state.replicas
 

@@ -1,12 +1,14 @@
-"""What a broker knows of the others: the way to them, and to the controller; for the type checker.
+"""The way from one broker to the others and to the controller; for the type checker.
 
-A broker that is alone has none of this. Nothing here waits: answers come as `Pending`s, and fail
-with `Network` or `RequestTimedOut` where nobody answers.
+The only broker of a cluster has no peers. No method waits: answers come as `Pending`s, and fail
+with `Network` or `RequestTimedOut` if nobody answers.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from embedlog.replication.membership import Membership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,34 +17,27 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.controller.controller import Controller
     from embedlog.runtime.pending import Pending
-    from wire.schema import R, Request
 
     T = TypeVar("T")
 
 
-class Peers(Protocol):
-    """The cluster around one broker."""
-
-    broker_epoch: int
-    """Of its present registration."""
-
-    def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
-        """Ask another broker, through its door, at the newest version."""
+class Peers(Membership, Protocol):
+    """The cluster around one broker. `embedlog.cluster`, the room above, implements it."""
 
     def ask_controller(self, call: Callable[[Controller], T]) -> Pending[T]:
-        """Run `call` where the controller is; the pending fails with what it raises."""
+        """Run `call` on the controller; the pending fails with the exception of `call`."""
 
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
-        """Where clients of the request's listener reach a broker; None when they cannot."""
+        """Return the address of a broker for clients of the request's listener, or None."""
 
     def has_just_left(self, node_id: int) -> bool:
-        """Was a broker stopped or killed only a moment ago?"""
+        """Was the broker stopped or killed only a moment ago?"""
 
     def let_follow(self, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """A partition is in use: let the others that have a replica host it now."""
+        """Let the other replicas of a used partition be hosted now."""
 
     def give_up(self) -> None:
-        """End this broker at once, as its first log directory has failed."""
+        """End this broker at once, because its first log directory has failed."""
 
     def reaches_controller(self) -> bool:
         """Would the controller hear of a call now?"""

@@ -1,4 +1,4 @@
-"""Producer ids, handed out from blocks: the controller remembers a block, not each id."""
+"""Producer ids, given out from blocks: the controller records a block, not each id."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ BLOCK_COUNT = 1000
 class ProducerIds:
     """`allocate(count)` makes a block durable and returns its ids.
 
-    What is left of a block when the broker stops is never used: an id is given once.
+    The rest of a block is never used after the broker stops: no id is given out twice.
     """
-
-    __slots__ = ("_allocate", "_block", "_lock")
 
     def __init__(self, allocate: Callable[[int], range]) -> None:
         self._allocate = allocate
@@ -25,7 +23,7 @@ class ProducerIds:
         self._block = range(0)
 
     def next(self) -> int:
-        """An id that nobody has had. Raises what the controller raises."""
+        """Return an unused id. Raises the controller's errors."""
         with self._lock:
             block = self._block or self._allocate(BLOCK_COUNT)
             self._block = block[1:]

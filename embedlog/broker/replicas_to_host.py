@@ -1,8 +1,8 @@
-"""Replicas that a broker of several is to host: soon, or as soon as somebody uses them. A duty.
+"""The duty that hosts the replicas of a broker of several: soon, or at once when used.
 
-A change of the metadata only says which they are, as it is told under the controller's lock, and
-Kafka's brokers make their logs after a topic was acknowledged, too. Who asks for one of them does
-not wait for its turn, nor do those that follow it: their brokers are told that it is wanted.
+A change of the metadata only names them, because it holds the controller's lock; Kafka's brokers
+also make their logs after they acknowledged a topic. A replica that is used does not wait for its
+turn, nor do its followers: their brokers host it at once.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
 
 _REST_MS = 20
-"""So long what nobody uses is left alone, from the first replica on that waits."""
+"""Rest before unused replicas are hosted, from the first waiting replica on."""
 _SLICE_MS = 5
-"""About how long other duties wait for this one."""
+"""How long the duty works before the other duties have their turn."""
 
 
 class ReplicasToHost:
-    """`host(topic_partition)`, called without any lock, hosts one that still waits and forgets it.
+    """`host(topic_partition)` hosts a waiting replica and forgets it. It is called without locks.
 
     Every method may be called from any thread, with any lock held.
     """
-
-    __slots__ = ("_begin_ms", "_clock", "_host", "_scheduler", "_waiting", "_wanted")
 
     def __init__(self, runtime: Runtime, host: Callable[[TopicPartition], None]) -> None:
         self._clock = runtime.clock
@@ -37,41 +35,36 @@ class ReplicasToHost:
         self._begin_ms = 0
 
     def begin(self) -> None:
-        """Host them from here on, until `close`."""
         self._scheduler.add(self)
 
     def close(self) -> None:
-        """Host none any more."""
         self._scheduler.remove(self)
         self._waiting.clear()
         self._wanted.clear()
 
     def add(self, topic_partition: TopicPartition) -> None:
-        """Host a replica when it is its turn."""
         if not self._waiting:
             self._begin_ms = self._clock.monotonic_ms() + _REST_MS
         self._waiting[topic_partition] = None
         self._scheduler.notify(self, _REST_MS)
 
     def want(self, topic_partition: TopicPartition) -> None:
-        """Somebody uses it: it is its turn, if it waits."""
+        """Host a waiting replica now, because somebody uses it."""
         if topic_partition in self._waiting:
             self._wanted[topic_partition] = None
             self._scheduler.notify(self)
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """It is hosted, or given up."""
         self._waiting.pop(topic_partition, None)
 
     def __contains__(self, topic_partition: object) -> bool:
         return topic_partition in self._waiting
 
     def all(self) -> list[TopicPartition]:
-        """Those that wait, the first one first."""
         return list(self._waiting)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Host those that are wanted; and some of the others, once they have rested."""
+        """Host the used replicas, and some of the others after their rest."""
         others = self.all() if now_ms >= self._begin_ms else []
         began_ms = self._clock.monotonic_ms()
         for topic_partition in (*self._wanted.copy(), *others):

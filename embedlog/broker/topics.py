@@ -1,4 +1,4 @@
-"""What several APIs must know of topics and nodes: addresses, automatic creation, operations."""
+"""Topics and brokers, for several APIs: endpoints, automatic creation, authorized operations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from embedlog.topic_names import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,34 +27,29 @@ if TYPE_CHECKING:
 
 OPERATIONS_NOT_ASKED_FOR = -(2**31)
 TOPIC_OPERATIONS = 3576
-"""Bits of every operation on a topic: without an authorizer all are allowed."""
+"""The bits of all operations on a topic: without an authorizer every client may do all."""
 CLUSTER_OPERATIONS = 8096
-"""The same for the cluster."""
 GROUP_OPERATIONS = 3400
-"""The same for a group."""
 
 
-class Node:
+class BrokerEndpoint(Value):
     """Where clients of the request's listener reach a broker."""
 
-    __slots__ = ("host", "node_id", "port", "rack")
-
-    def __init__(self, node_id: int, host: str, port: int, rack: str | None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
 
 
-def this_node(broker: Broker, context: RequestContext) -> Node:
-    """This broker, at the address that the request's listener advertises."""
+def this_node(broker: Broker, context: RequestContext) -> BrokerEndpoint:
+    """Return the endpoint of this broker, as the request's listener advertises it."""
     known = broker.image.brokers.get(broker.node_id)
     rack = None if known is None else known.rack
-    return Node(broker.node_id, context.advertised_host, context.advertised_port, rack)
+    return BrokerEndpoint(broker.node_id, context.advertised_host, context.advertised_port, rack)
 
 
-def node(broker: Broker, context: RequestContext, node_id: int) -> Node | None:
-    """A broker that clients can reach; None when there is none of that id, or it is fenced."""
+def node(broker: Broker, context: RequestContext, node_id: int) -> BrokerEndpoint | None:
+    """Return the endpoint of a live broker, or None if it is unknown or fenced."""
     if node_id == broker.node_id:
         return this_node(broker, context)
     known = broker.image.brokers.get(node_id)
@@ -62,26 +58,25 @@ def node(broker: Broker, context: RequestContext, node_id: int) -> Node | None:
     return _node_at(broker.peers, context, known)
 
 
-def _node_at(peers: Peers, context: RequestContext, known: BrokerImage) -> Node | None:
+def _node_at(peers: Peers, context: RequestContext, known: BrokerImage) -> BrokerEndpoint | None:
     address = peers.address(known.node_id, context)
-    return None if address is None else Node(known.node_id, *address, known.rack)
+    return None if address is None else BrokerEndpoint(known.node_id, *address, known.rack)
 
 
-def live_nodes(broker: Broker, context: RequestContext) -> list[Node]:
-    """Every broker that clients can reach, by number."""
+def live_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoint]:
+    """Return the endpoint of every live broker, by number."""
     if broker.peers is None:
         return [this_node(broker, context)]
     found = [node(broker, context, node_id) for node_id in sorted(broker.image.brokers)]
     return [each for each in found if each is not None]
 
 
-def departed_nodes(broker: Broker, context: RequestContext) -> list[Node]:
-    """Brokers that have left a moment ago, where clients reached them.
+def departed_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoint]:
+    """Return the endpoints of brokers that left a moment ago.
 
-    Kafka, too, names a broker for a while when others lead already: until it has shut down. Clients
-    of librdkafka depend on it. Where the answer that moves a partition to another leader no longer
-    names the former one, they may lose the leader they were just told, until they ask again after a
-    second.
+    Kafka also names a broker until it has shut down, even when others lead already, and clients of
+    librdkafka depend on it. If the answer that moves a partition no longer names its former leader,
+    they may lose the new leader again until they refresh after a second.
     """
     peers = broker.peers
     if peers is None:
@@ -95,10 +90,10 @@ def departed_nodes(broker: Broker, context: RequestContext) -> list[Node]:
 
 
 def check_node(broker: Broker, resource_type: int, resource_name: str) -> None:
-    """Refuse settings of another broker: each takes its own, and those of all.
+    """Refuse the settings of another broker: each broker takes its own and the cluster-wide ones.
 
     Raises:
-        InvalidRequest: the resource is a broker, and not this one.
+        InvalidRequest: the resource is another broker.
     """
     if resource_type != RESOURCE_BROKER or resource_name in ("", str(broker.node_id)):
         return
@@ -112,14 +107,14 @@ def check_node(broker: Broker, resource_type: int, resource_name: str) -> None:
 
 
 def leader_of(broker: Broker, topic: str, index: int) -> tuple[int, int]:
-    """(leader, its epoch) of a partition, as this broker knows it; (-1, -1) for none."""
+    """Return (leader, leader epoch) of a partition as this broker knows it, or (-1, -1)."""
     hosted = broker.replica_manager.partitions.get((topic, index))
     known = hosted or broker.image.partition(topic, index)
     return (-1, -1) if known is None else (known.leader, known.leader_epoch)
 
 
 def create_missing(broker: Broker, names: Iterable[str]) -> None:
-    """Make topics that somebody asked about. One that cannot be made is left out, silently."""
+    """Create topics that a client asked about. Skip a topic that cannot be created."""
     if broker.peers is not None and not broker.peers.reaches_controller():
         return
     existing = broker.image.topics_by_name
@@ -133,7 +128,7 @@ def create_missing(broker: Broker, names: Iterable[str]) -> None:
 
 
 def ensure_internal_topic(broker: Broker, name: str) -> bool:
-    """Make a coordinator's topic if it is missing; False when it cannot be made."""
+    """Create a coordinator's topic if it is missing; return False if that fails."""
     assert name in INTERNAL_TOPICS, name
     if name in broker.image.topics_by_name:
         return True
@@ -141,7 +136,7 @@ def ensure_internal_topic(broker: Broker, name: str) -> bool:
         return False
     topic = _automatic(name, broker.image, broker.config)
     made = broker.controller.create_topics([topic])[name]
-    # Another thread may have been faster: then it exists.
+    # Another thread may have created it meanwhile.
     return not isinstance(made, KafkaError) or name in broker.image.topics_by_name
 
 
@@ -162,7 +157,7 @@ def _automatic(name: str, image: MetadataImage, config: BrokerConfig) -> NewTopi
 def _internal_settings(
     name: str, config: BrokerConfig
 ) -> tuple[int, int, dict[str, str | None]] | None:
-    """Partitions, replicas and settings of an internal topic; None for any other."""
+    """Return partitions, replicas and settings of an internal topic, or None."""
     if name == OFFSETS_TOPIC:
         return (
             config.offsets_topic_num_partitions,

@@ -1,16 +1,16 @@
 """The `embedlog` command.
 
     embedlog serve [--data DIR] [--host HOST] [--port PORT] ...
-    embedlog dump PATH        what the files of a data directory hold
-    embedlog verify PATH      is anything damaged?
-    embedlog tail PATH TOPIC  the last records, and those to come
-    embedlog salvage PATH     takes damage out, and keeps every good batch
-    embedlog pipeline VERB    from topics to tables on Spark
+    embedlog dump PATH        show the content of the files of a data directory
+    embedlog verify PATH      find damage
+    embedlog tail PATH TOPIC  show the last records, and follow new ones
+    embedlog salvage PATH     remove damage, and keep every good batch
+    embedlog pipeline VERB    fill tables from topics on Spark
 
-Exit status: 0 when all was done as asked, 1 for damage that was found, 2 with one line on standard
-error for everything that cannot be done. A traceback is always a defect.
+Exit status: 0 on success, 1 if damage was found, 2 with one line on standard error if the command
+failed. A traceback is always a defect.
 
-`serve` answers before click would be loaded (28 ms), so it is parsed by argparse; see `serve`.
+argparse parses `serve`, because loading click would delay it by 28 ms; see `serve`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with `arguments` (None: those of the process); returns the exit status."""
+    """Run the command with `arguments` (None: `sys.argv`); return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if given[:1] == ["serve"]:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def describe(error: EmbedlogError | OSError) -> str:
-    """One line that says what is wrong and with what."""
+    """Return one line with the problem and its object."""
     if isinstance(error, OSError) and error.strerror:
         path = f"{error.filename}: " if error.filename else ""
         return f"{path}{error.strerror}"

@@ -1,6 +1,6 @@
 """`embedlog pipeline archive, restore, diff`: jobs on Spark between topics and Parquet.
 
-Exit status: 0 all is well; 1 `diff` found a difference; 2 it cannot be done.
+Exit status: 0 success; 1 `diff` found a difference; 2 the command failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READ_COMMITTED = click.Option(["--read-committed"], is_flag=True, help="leave a
 
 
 def commands() -> list[click.Command]:
-    """The verbs."""
+    """Return the verbs."""
     return [_archive(), _restore(), _diff()]
 
 
@@ -32,17 +32,17 @@ def _archive() -> click.Command:
     return click.Command(
         "archive",
         callback=archive,
-        help="Add what has come to topics since the last run to the Parquet TABLE, each record "
-        "once. In a data directory retention waits for it where the topic says so.",
+        help="Add new records of topics to the Parquet TABLE, each record once. In a data "
+        "directory, retention of topics with embedlog.retention.archived waits for the archive.",
         params=[
             _TABLE,
             _PATH,
             _SERVERS,
             _TOPICS,
             click.Option(["--commit-records"], type=click.IntRange(min=1), default=10_000_000,
-                         show_default=True, help="records of a commit, about"),
-            click.Option(["--allow-loss"], is_flag=True, help="go on where records have left the "
-                         "log before they were archived"),
+                         show_default=True, help="about this many records a commit"),
+            click.Option(["--allow-loss"], is_flag=True, help="continue although retention "
+                         "deleted records before they were archived"),
             _READ_COMMITTED,
             MASTER,
             JSON,
@@ -54,8 +54,8 @@ def _restore() -> click.Command:
     return click.Command(
         "restore",
         callback=restore,
-        help="Write records of the Parquet TABLE to topics, in their partitions and order. Twice "
-        "into a data directory is once.",
+        help="Write records of the Parquet TABLE to topics, in their partitions and order. A "
+        "second run into a data directory writes nothing twice.",
         params=[
             _TABLE,
             _PATH,

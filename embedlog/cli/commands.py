@@ -1,4 +1,4 @@
-"""The commands that are no service, on click: declared here, done in the file of the same name."""
+"""All commands but `serve`, declared with click. Each runs in the file of its name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PATH = click.Argument(["path"], metavar="PATH")
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command; return the exit status."""
     try:
         status = _group().main(arguments, prog_name="embedlog", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _lazily(name: str) -> Callable[..., int]:
-    """The function `run` of a command's own file, loaded when it is called."""
+    """Return a function that loads the command's file and calls its `run`."""
 
     def run(**arguments: Any) -> int:
         module = __import__(f"embedlog.cli.{name}", fromlist=("run",))
@@ -44,7 +44,7 @@ def _lazily(name: str) -> Callable[..., int]:
             status: int = module.run(**arguments)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read the output has seen enough.
+            # The reader of the output, such as `head`, closed it.
             sys.stdout = _Unheard(sys.stdout)
             return 0
         return status
@@ -53,13 +53,13 @@ def _lazily(name: str) -> Callable[..., int]:
 
 
 class _Unheard:
-    """Standard output that nobody reads: Python flushes it once more at its end."""
+    """Closed standard output: Python flushes it once more at its end."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream  # kept, as it would complain if it were dropped
+        self._stream = stream  # kept alive: its finalizer would fail
 
     def flush(self) -> None:
-        """Nothing is left to be written to anybody."""
+        """Do nothing."""
 
 
 def _group() -> click.Group:
@@ -95,7 +95,7 @@ def _version() -> click.Option:
 
 
 def _serve() -> click.Command:
-    """For the list of commands: what begins with it is not parsed here."""
+    """Return an entry for the list of commands; argparse parses `serve` itself."""
     return click.Command("serve", help="Serve a log to Kafka clients.")
 
 
@@ -103,16 +103,16 @@ def _dump() -> click.Command:
     return click.Command(
         "dump",
         callback=_lazily("dump"),
-        help="Show what the files of a data directory hold, batch by batch. Internal topics are "
-        "decoded. Exit status 1 when something is damaged.",
+        help="Show the files of a data directory, batch by batch. Records of internal topics are "
+        "decoded. Exit status 1 if a file is damaged.",
         params=[
             _PATH,
             _TOPIC,
             _PARTITION,
             click.Option(["--offset"], type=int, default=0, help="batches from this offset on"),
-            click.Option(["--records"], is_flag=True, help="the records of each batch, too"),
+            click.Option(["--records"], is_flag=True, help="also show the records of each batch"),
             click.Option(
-                ["--files"], is_flag=True, help="indexes, snapshots, checkpoints and epochs, too"
+                ["--files"], is_flag=True, help="also show indexes, snapshots, checkpoints, epochs"
             ),
             _JSON,
         ],
@@ -123,8 +123,8 @@ def _verify() -> click.Command:
     return click.Command(
         "verify",
         callback=_lazily("verify"),
-        help="Look at every checksum and rule of every file; change nothing. Exit status 0 when "
-        "all is sound, 1 when something is damaged (a line each), 2 when it cannot be looked at.",
+        help="Check every checksum and rule of every file; change nothing. Exit status 0 if all "
+        "files are sound, 1 with a line for each damage, 2 if the directory cannot be read.",
         params=[_PATH, _TOPIC, _PARTITION],
     )
 
@@ -133,16 +133,16 @@ def _tail() -> click.Command:
     return click.Command(
         "tail",
         callback=_lazily("tail"),
-        help="Show the last records of a topic, also while another process writes them.",
+        help="Show the last records of a topic, even while another process writes it.",
         params=[
             _PATH,
             click.Argument(["topic"], metavar="TOPIC"),
             _PARTITION,
             click.Option(["-n", "--records", "count"], type=int, default=10, show_default=True,
-                         help="so many of each partition"),
+                         help="records of each partition"),
             click.Option(["--from-beginning"], is_flag=True, help="all records"),
-            click.Option(["-f", "--follow"], is_flag=True, help="go on with those to come"),
-            click.Option(["--committed"], is_flag=True, help="as a read_committed consumer"),
+            click.Option(["-f", "--follow"], is_flag=True, help="wait for new records"),
+            click.Option(["--committed"], is_flag=True, help="show only committed records"),
             _JSON,
         ],
     )  # fmt: skip
@@ -152,8 +152,8 @@ def _salvage() -> click.Command:
     return click.Command(
         "salvage",
         callback=_lazily("salvage"),
-        help="Take damage out of logs: every good batch stays, at its offset. Nothing is deleted: "
-        "segments that are written anew are copied to quarantine files first. Nobody may have the "
+        help="Remove damage from logs: every good batch keeps its offset. Nothing is lost: a "
+        "segment is copied to a quarantine file before it is rewritten. No process may have the "
         "directory open.",
         params=[
             _PATH,
@@ -162,7 +162,7 @@ def _salvage() -> click.Command:
             click.Option(
                 ["--dry-run"],
                 is_flag=True,
-                help="only say what would be kept and lost; exit status 1 if anything is damaged",
+                help="only report the kept and lost offsets; exit status 1 if a log is damaged",
             ),
         ],
     )

@@ -1,4 +1,4 @@
-"""The data directory that a command is about, and the partitions of it."""
+"""The data directory of a command, and its chosen partitions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def data_directory(files: Files, path: str) -> str:
-    """The data directory at `path`; of a broker with several log directories one of them.
+    """Return the data directory at `path`, perhaps one of several of a broker.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: `path` is no data directory.
     """
     from embedlog.storage.directory.data_path import existing_directory
 
@@ -29,7 +29,7 @@ def data_directory(files: Files, path: str) -> str:
 
 
 def other_directories(files: Files, directory: str) -> list[str]:
-    """The other log directories that its broker has, as far as this one knows."""
+    """Return the broker's other log directories, as far as this directory names them."""
     if files.stat(f"{directory}/{paths.LOG_DIRS}") is None:
         return []
     from embedlog.storage.state_files.log_dirs import read_first, read_others
@@ -39,7 +39,7 @@ def other_directories(files: Files, directory: str) -> list[str]:
 
 
 def is_chosen(topic: str | None, partition: int | None) -> Callable[[TopicPartition], bool]:
-    """Which partitions the options name; None names all."""
+    """Return a predicate for the partitions of the options; None matches all."""
 
     def holds(which: TopicPartition) -> bool:
         return topic in (None, which.topic) and partition in (None, which.partition)

@@ -1,4 +1,4 @@
-"""`embedlog dump`: what the files hold, a line each, as Kafka's dump tool shows it."""
+"""`embedlog dump`: show files line by line, in the manner of Kafka's dump tool."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(
     files: bool,
     as_json: bool,
 ) -> int:
-    """Print everything; the exit status."""
+    """Print the chosen files; return the exit status."""
     system = real_runtime().files
     directory = data_directory(system, path)
     holds = is_chosen(topic, partition)

@@ -1,4 +1,4 @@
-"""The exit status of the command: what it means is in `embedlog.cli`."""
+"""Values of the exit status; `embedlog.cli` explains them."""
 
 from __future__ import annotations
 

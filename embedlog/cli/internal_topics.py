@@ -1,4 +1,4 @@
-"""The records of internal topics, decoded: what `dump` shows and `verify` tries."""
+"""Decode records of internal topics, for `dump` and `verify`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 INTERNAL = (METADATA_PARTITION.topic, OFFSETS_TOPIC)
 
 _KAFKAS_FRAME = b"\1"
-"""The first byte of the metadata records of a Kafka broker, which are others than ours."""
+"""First byte of the metadata records of Apache Kafka, which differ from ours."""
 
 _groups = RecordFormat(GROUP_RECORD_TYPES)
 
 
 def decode(topic: str, record: Record) -> object | None:
-    """What a record of an internal topic says; None for a type that is not known here.
+    """Return the decoded record of an internal topic; None for an unknown type.
 
     Raises:
-        ValueError: it is not what its topic holds.
+        ValueError: the record does not fit its topic.
     """
     if topic == METADATA_PARTITION.topic:
         if record.value is None:

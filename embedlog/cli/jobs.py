@@ -1,4 +1,4 @@
-"""What the verbs of jobs share: a Spark session, a bar, a report."""
+"""Common parts of the job verbs: a Spark session, a progress bar, a report."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from embedlog.spark.jobs.report import Report
 
 EXIT_FOUND = 1
-MASTER = click.Option(["--master"], help="of Spark, such as local[4]")
+MASTER = click.Option(["--master"], help="master of Spark, such as local[4]")
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
 
 
 def show(report: Report, as_json: bool) -> None:
-    """Print what a job says."""
+    """Print a job's report."""
     if as_json:
         click.echo(json.dumps(report.as_dict()))
         return
@@ -32,7 +32,7 @@ def show(report: Report, as_json: bool) -> None:
 
 @contextmanager
 def spark_session(name: str, master: str | None) -> Iterator[Any]:
-    """A Spark session; one that was there before is left open."""
+    """Yield a Spark session. A session that was open before stays open."""
     from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
 
     is_new = not is_open()
@@ -47,7 +47,7 @@ def spark_session(name: str, master: str | None) -> Iterator[Any]:
 
 @contextmanager
 def bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, and nothing elsewhere; told what is done and what there is."""
+    """Show a bar on a terminal only. Yield a function `(done, total)` that moves the bar."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

@@ -1,9 +1,9 @@
-"""What `serve` prints of its log, on standard error: which lines, and in which form.
+"""Log lines of `serve` on standard error: their level and format.
 
     text    2026-01-31 12:00:00,123 WARNING embedlog.storage: ...
     json    {"time": "2026-01-31T11:00:00.123+00:00", "level": "WARNING", "logger": ..., ...}
 
-`logging` takes 7 ms to load. Unless more than warnings are wanted, that is left to the first line.
+Loading `logging` takes 7 ms. Unless the user wants more than warnings, the first line loads it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _BY_VERBOSITY = ("warning", "info", "debug")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Describe the arguments that choose the lines."""
+    """Declare the arguments for level and format."""
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "-v",
         "--verbose",
         action="count",
         default=0,
-        help="log what happens to standard error, not only warnings; -vv: every step",
+        help="log more than warnings to standard error; -vv: every step",
     )
     chosen.add_argument(
-        "-q", "--quiet", action="store_true", help="log errors only, and say no warnings"
+        "-q", "--quiet", action="store_true", help="log errors only"
     )
     chosen.add_argument(
         "--log-level",
@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def level_of(arguments: Namespace) -> str:
-    """The level that was asked for, one of `LEVELS`."""
+    """Return the chosen level, one of `LEVELS`."""
     if arguments.log_level is not None:
         return str(arguments.log_level)
     if arguments.quiet:
@@ -58,7 +58,7 @@ def level_of(arguments: Namespace) -> str:
 
 
 def begin(arguments: Namespace) -> None:
-    """Print lines as asked for, from here on."""
+    """Print log lines from here on, as chosen."""
     level, is_json = level_of(arguments).upper(), arguments.log_format == "json"
 
     def configure() -> None:

@@ -1,7 +1,7 @@
 """`embedlog pipeline rewrite, scrub, profile, repartition, compact`: jobs on Spark.
 
-Exit status: 0 all is well; 1 something is damaged, was refused, or is left to do; 2 it cannot be
-done.
+Exit status: 0 success; 1 data is damaged, or the owner refused a part, or work is left; 2 the
+command failed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PATH = click.Argument(["path"], metavar="DIRECTORY")
-_TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come several times; all "
-                       "but internal ones without any")  # fmt: skip
+_TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come several times; "
+                       "default: all but internal topics")  # fmt: skip
 
 
 def commands() -> list[click.Command]:
-    """The verbs."""
+    """Return the verbs."""
     return [_rewrite(), _scrub(), _profile(), _repartition(), _compact()]
 
 
@@ -28,21 +28,21 @@ def _rewrite() -> click.Command:
     return click.Command(
         "rewrite",
         callback=rewrite,
-        help="Write the closed segments of a data directory anew, offsets kept: erase keys, keep "
-        "the last record of each key, change the compression, join small batches.",
+        help="Rewrite the closed segments of a data directory, at the same offsets: erase keys, "
+        "keep the last record of each key, change the compression, join small batches.",
         params=[
             _PATH,
             _TOPICS,
-            click.Option(["--key", "keys"], multiple=True, help="erase its records"),
+            click.Option(["--key", "keys"], multiple=True, help="erase the records of this key"),
             click.Option(["--keys-file"], type=click.File("rb"), help="keys to erase, one a line"),
             click.Option(["--last-of-key", "compact"], is_flag=True,
                          help="keep the last record of each key"),
             click.Option(["--compression"], help="none, gzip, snappy, lz4 or zstd"),
-            click.Option(["--level"], type=int, help="of the compression"),
+            click.Option(["--level"], type=int, help="level of the compression"),
             click.Option(["--batch-size"], type=click.IntRange(min=0), default=0,
-                         help="join smaller batches up to so many bytes"),
-            click.Option(["--roll"], is_flag=True, help="begin a segment first, so that all that "
-                         "is there is rewritten"),
+                         help="join smaller batches to batches of this many bytes"),
+            click.Option(["--roll"], is_flag=True, help="begin a new segment first, so that all "
+                         "present records are rewritten"),
             MASTER,
             JSON,
         ],
@@ -76,15 +76,15 @@ def _scrub() -> click.Command:
     return click.Command(
         "scrub",
         callback=scrub,
-        help="Look at every file of a data directory, in parallel: every checksum, every rule. "
-        "Nothing is changed. Exit status 1 when something is damaged.",
+        help="Check every file of a data directory, in parallel: every checksum, every rule. "
+        "Nothing is changed. Exit status 1 if a file is damaged.",
         params=[
             _PATH,
             _TOPICS,
-            click.Option(["--state"], help="a file that remembers sound segments: they are not "
-                         "read again for a while"),
+            click.Option(["--state"], help="a file that remembers sound segments, to skip them for "
+                         "a while"),
             click.Option(["--recheck-hours"], type=click.FloatRange(min=0), default=168.0,
-                         show_default=True, help="read them again after so long"),
+                         show_default=True, help="read sound segments again after this time"),
             MASTER,
             JSON,
         ],
@@ -119,7 +119,7 @@ def _profile() -> click.Command:
             _PATH,
             _TOPICS,
             click.Option(["--headers-only"], is_flag=True,
-                         help="decode no record: nothing is said of keys and values"),
+                         help="decode no records: no facts about keys and values"),
             MASTER,
             JSON,
         ],
@@ -142,20 +142,20 @@ def _repartition() -> click.Command:
     return click.Command(
         "repartition",
         callback=repartition,
-        help="Write topic SOURCE again as TARGET, with PARTITIONS partitions, exactly once: keys "
-        "go where Kafka's default partitioner sends them, and keep their order.",
+        help="Copy topic SOURCE to TARGET with PARTITIONS partitions, exactly once. Keys go where "
+        "Kafka's default partitioner sends them, and keep their order.",
         params=[
             _PATH,
             click.Argument(["source"]),
             click.Argument(["target"]),
             click.Argument(["partitions"], type=click.IntRange(min=1)),
             click.Option(["--key"], help="SQL over the columns of a record: the new key"),
-            click.Option(["--where"], help="SQL: the records that are written"),
+            click.Option(["--where"], help="SQL: copy only these records"),
             click.Option(["--version"], type=click.IntRange(min=0), default=1, show_default=True,
-                         help="of the write; a version is written once"),
+                         help="version of the copy; a version is written once"),
             click.Option(["--config", "settings"], multiple=True, metavar="NAME=VALUE",
-                         help="of a topic that is made, such as retention.ms=604800000; without "
-                         "it nothing goes by time"),
+                         help="setting of a new TARGET, such as retention.ms=604800000; by "
+                         "default it keeps records for ever"),
             click.Option(["--option", "options"], multiple=True, metavar="NAME=VALUE",
                          help="of format(\"embedlog\"), such as kafka.bootstrap.servers=..."),
             MASTER,
@@ -194,7 +194,7 @@ def _compact() -> click.Command:
         params=[
             click.Argument(["path"], metavar="TABLE"),
             click.Option(["--target-mb"], type=click.IntRange(min=1), default=256,
-                         show_default=True, help="bytes of a file; half of it is not small"),
+                         show_default=True, help="size of a new file; files of half of it stay"),
             click.Option(["--format"], type=click.Choice(["parquet", "delta", "iceberg"]),
                          default="parquet", show_default=True),
             MASTER,
@@ -214,7 +214,7 @@ def compact(path: str, target_mb: int, format: str, master: str | None, as_json:
 
 
 def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE texts as a dict."""
+    """Return NAME=VALUE texts as a dict."""
     for text in texts:
         if not text.partition("=")[1]:
             raise click.UsageError(f"{text!r}: expected NAME=VALUE")

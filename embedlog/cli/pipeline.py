@@ -1,8 +1,8 @@
 """`embedlog pipeline`: the verbs over a project file.
 
-Exit status: 0 all is well; 1 a rule of the action `fail` was broken, there are more dead letters
-than `dead_letters.limit` allows, or the lag is greater than `metrics.max_lag_records`; 2 it
-cannot be done; 3 the query failed for a reason of Spark's; 130 stopped by a second signal.
+Exit status: 0 success; 1 a rule with the action `fail` was broken, there are more dead letters than
+`dead_letters.limit`, or the lag is greater than `metrics.max_lag_records`; 2 the command failed;
+3 Spark's query failed; 130 stopped by a second signal.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ EXIT_QUERY = 3
 
 
 def command() -> click.Group:
-    """The group of verbs."""
+    """Return the group of verbs."""
     verbs = [
         _init(),
         _validate(),
         _dry_run(),
         _run(),
         _status(),
-        _replaying("replay", "Read records again, and replace what is in the tables of them."),
+        _replaying("replay", "Read records again, and replace their rows in the tables."),
         _replaying("backfill", "Fill tables from the past: from the topics, or from an archive."),
         _redrive(),
         *archiving.commands(),
@@ -53,7 +53,7 @@ def command() -> click.Group:
 
 
 _PROJECT = click.Argument(["project"], metavar="PROJECT", default=".")
-_MASTER = click.Option(["--master"], help="of Spark, such as local[4]")
+_MASTER = click.Option(["--master"], help="master of Spark, such as local[4]")
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
 
 
@@ -64,15 +64,15 @@ def _init() -> click.Command:
         help="Write a project to DIRECTORY, with a schema inferred from the last records.",
         params=[
             click.Argument(["directory"], metavar="DIRECTORY"),
-            click.Option(["--name"], help="of the pipeline; the first topic's by default"),
+            click.Option(["--name"], help="name of the pipeline; default: the first topic"),
             click.Option(["--path"], help="data directory of the log"),
             click.Option(["--bootstrap-servers"], help="or the address of a cluster"),
             click.Option(["--topic", "topics"], multiple=True, help="may come several times"),
             click.Option(["--envelope"], type=click.Choice(["none", "debezium"]), default="none"),
             click.Option(["--sample"], type=click.IntRange(min=1), default=1000,
-                         show_default=True, help="so many records"),
+                         show_default=True, help="infer from this many records"),
             click.Option(["--widen"], is_flag=True,
-                         help="let the schema of an existing project take new columns"),
+                         help="add new columns to the schema of an existing project"),
         ],
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ def _validate() -> click.Command:
         params=[
             _PROJECT,
             _MASTER,
-            click.Option(["--no-spark"], is_flag=True, help="leave the SQL out; takes no JVM"),
+            click.Option(["--no-spark"], is_flag=True, help="do not check the SQL; needs no JVM"),
         ],
     )
 
@@ -94,12 +94,12 @@ def _dry_run() -> click.Command:
     return click.Command(
         "dry-run",
         callback=dry_run,
-        help="Show what would become of the last records; nothing is written.",
+        help="Show the rows that the last records would give; nothing is written.",
         params=[
             _PROJECT,
             _MASTER,
             click.Option(["-n", "--records", "count"], type=click.IntRange(min=1), default=1000,
-                         show_default=True, help="so many records"),
+                         show_default=True, help="read this many records"),
         ],
     )  # fmt: skip
 
@@ -108,12 +108,14 @@ def _run() -> click.Command:
     return click.Command(
         "run",
         callback=run,
-        help="Run until all records that are there are written, or for ever: as its trigger says. "
-        "SIGINT and SIGTERM finish the batch under way; a second one ends at once.",
+        help="Run until all present records are written, or for ever, as the trigger of the "
+        "project says. SIGINT and SIGTERM finish the current batch; a second one ends at once.",
         params=[
             _PROJECT,
             _MASTER,
-            click.Option(["--once"], is_flag=True, help="whatever the trigger says: what is there"),
+            click.Option(
+                ["--once"], is_flag=True, help="ignore the trigger: write present records and end"
+            ),
             _JSON,
         ],
     )
@@ -123,7 +125,7 @@ def _status() -> click.Command:
     return click.Command(
         "status",
         callback=status,
-        help="Show totals, rules, dead letters and lag. Exit status 1 when a limit is passed.",
+        help="Show totals, rules, dead letters and lag. Exit status 1 if a limit is exceeded.",
         params=[_PROJECT, _JSON],
     )
 
@@ -132,18 +134,18 @@ def _replaying(name: str, text: str) -> click.Command:
     return click.Command(
         name,
         callback=replay,
-        help=text + " Doing it twice changes nothing. It goes no further than the stream has come; "
-        "topics are left alone.",
+        help=text + " A second run changes nothing. The range ends where the stream is; topics are "
+        "left alone.",
         params=[
             _PROJECT,
             _MASTER,
             click.Option(["--from-offsets"], help='such as {"orders":{"0":100}}; other partitions '
-                         "are left out"),
+                         "are skipped"),
             click.Option(["--to-offsets"], help="the same, exclusive"),
             click.Option(["--from-time"], help="ISO 8601, or milliseconds since 1970"),
             click.Option(["--to-time"], help="the same, exclusive"),
             click.Option(["--key", "keys"], multiple=True, help="records of these keys only"),
-            click.Option(["--archive"], help="a Parquet table of records, in place of the topics"),
+            click.Option(["--archive"], help="read this Parquet table and not the topics"),
             click.Option(["--into"], help="a directory for tables of a new version"),
         ],
     )  # fmt: skip
@@ -153,13 +155,14 @@ def _redrive() -> click.Command:
     return click.Command(
         "redrive",
         callback=redrive,
-        help="Try dead letters again. What fails again stays a dead letter, its attempt counted.",
+        help="Try dead letters again. A record that fails again stays a dead letter.",
         params=[
             _PROJECT,
             _MASTER,
             click.Option(["--where"], default="true", help="SQL over the columns of the letters, "
                          "such as \"error_stage = 'schema'\""),
-            click.Option(["--limit"], type=click.IntRange(min=1), help="so many, the oldest first"),
+            click.Option(["--limit"], type=click.IntRange(min=1),
+                         help="at most this many, the oldest first"),
         ],
     )  # fmt: skip
 
@@ -175,7 +178,7 @@ def init(
     sample: int,
     widen: bool,
 ) -> int:
-    """Write a project, or widen the schema of one."""
+    """Write a project, or widen its schema."""
     from embedlog.spark.pipeline import load, verbs
     from embedlog.spark.pipeline.project import Source
 
@@ -251,7 +254,7 @@ def _exit_status(project: Project, runner: Runner, *, once: bool, as_json: bool)
 
 
 def status(project: str, as_json: bool) -> int:
-    """Print what is known of a pipeline."""
+    """Print the state of a pipeline."""
     from embedlog.spark.pipeline import load, verbs
     from embedlog.spark.pipeline.report import Totals
 
@@ -301,7 +304,7 @@ def redrive(project: str, master: str | None, where: str, limit: int | None) -> 
 
 @contextmanager
 def _session(project: Project, master: str | None) -> Iterator[Any]:
-    """A Spark session; one that was there before is left open."""
+    """Yield a Spark session. A session that was open before stays open."""
     from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
 
     is_new = not is_open()
@@ -328,7 +331,7 @@ def _stop_on_signal(stop: Callable[[], None]) -> None:
 def _shown(
     as_json: bool,
 ) -> Iterator[tuple[Callable[[BatchReport], None], Callable[[Progress], None]]]:
-    """What shows batches and progress: JSON lines, a bar on a terminal, or nothing."""
+    """Yield callbacks that show batches and progress: as JSON lines, as a bar, or not at all."""
     if as_json:
         yield lambda batch: click.echo(json.dumps(batch.as_dict())), lambda progress: None
         return

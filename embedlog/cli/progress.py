@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and nothing elsewhere."""
+"""A progress bar, on a terminal only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(what: str, size: int) -> Iterator[Callable[[int], None]]:
-    """Show how many of `size` bytes are done; the function that it gives is told of more."""
+    """Show a bar of `size` bytes. Yield a function that advances it by a number of bytes."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return

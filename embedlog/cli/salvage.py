@@ -1,4 +1,4 @@
-"""`embedlog salvage`: takes damage out of the logs of a directory that nobody has open."""
+"""`embedlog salvage`: remove damage from the logs of a closed directory."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -> int:
-    """Say of each damaged log what is kept and lost, and do it; the exit status."""
+    """Report and repair each damaged log; return the exit status."""
     files = real_runtime().files
     directory = data_directory(files, path)
-    # Before the lock is taken, which says that all was written in this boot.
+    # Look before taking the lock, which marks all data as written in this boot.
     was_written_in_this_boot(files, directory)
     lock = files.lock(f"{directory}/{paths.LOCK}")
     try:
@@ -59,13 +59,13 @@ def _salvage(
         print(_summary(which, plan, "would keep" if is_dry else "kept"))
         if is_dry:
             continue
-        # The next open recovers all logs, and begins a leader epoch: offsets may be given anew.
+        # The next open recovers all logs and begins a leader epoch: lost offsets are used again.
         take_marker(files, directory, sync=True)
         checkpoints.note_salvage(which, plan.end_offset)
         for kept_aside in plan.apply():
-            print(f"{which}: what it was is in {kept_aside}")
+            print(f"{which}: the former content is in {kept_aside}")
     if not count:
-        print(f"{directory}: nothing to take out of {len(chosen)} partitions")
+        print(f"{directory}: no damage in {len(chosen)} partitions")
     return EXIT_DAMAGED if is_dry and count else 0
 
 
@@ -74,5 +74,5 @@ def _summary(which: TopicPartition, plan: SalvagePlan, verb: str) -> str:
     size = sum(each.bytes_lost for each in plan.segments)
     return (
         f"{which}: {verb} {plan.batch_count} batches up to offset {plan.end_offset}; "
-        f"lost offsets: {lost}; {size} bytes are no good batch"
+        f"lost offsets: {lost}; {size} damaged bytes"
     )

@@ -1,4 +1,4 @@
-"""`embedlog serve`: a broker for any Kafka client, until it is stopped."""
+"""`embedlog serve`: serve any Kafka client until a signal."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ PORT_MAX = 65535
 
 SURVIVES = {
     "memory": "nothing survives the end of this process",
-    "os": "what is acknowledged survives the end of this process, not a loss of power",
-    "fsync": "what is acknowledged survives a loss of power",
+    "os": "acknowledged records survive the end of this process, not a loss of power",
+    "fsync": "acknowledged records survive a loss of power",
 }
-"""What each durability level promises, in words."""
+"""The promise of each durability level, in words."""
 
 
 class CannotOpen(EmbedlogError):
@@ -40,7 +40,7 @@ class CannotListen(EmbedlogError):
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; `arguments` begin with its name."""
+    """Run the command. `arguments` begin with `serve`."""
     parser = ArgumentParser(prog="embedlog", formatter_class=help_formatter)
     add_command(parser.add_subparsers(metavar="COMMAND", required=True))
     run(parser.parse_args(arguments))
@@ -48,16 +48,16 @@ def main(arguments: list[str]) -> int:
 
 
 def help_formatter(prog: str) -> HelpFormatter:
-    """Lays help out for 80 columns.
+    """Return a formatter for 80 columns.
 
-    Every argument that is declared makes one of these. To ask for the terminal's width it would
-    load shutil, and with it three compressors: 4 ms and 1 MB before anything is served.
+    argparse makes one for each argument. By default it asks for the terminal's width, which loads
+    shutil and three compressors: 4 ms and 1 MB before the first request.
     """
     return HelpFormatter(prog, width=78)
 
 
 def add_command(commands: _SubParsersAction[Any]) -> None:
-    """Describe the command's arguments."""
+    """Declare the command's arguments."""
     parser = commands.add_parser(
         "serve",
         help="serve a log to Kafka clients",
@@ -67,24 +67,24 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="keep everything in DIR, or where log.dirs says (default: in memory only)",
+        help="keep all data in DIR (default: the setting log.dirs, else in memory)",
     )
     parser.add_argument(
         "--log-dirs",
         type=_names,
         default=(),
         metavar="DIR,...",
-        help="further directories on other disks, beside that of --data",
+        help="further directories on other disks, besides --data",
     )
-    parser.add_argument("--host", help="address to listen on (that of listeners, or 127.0.0.1)")
+    parser.add_argument("--host", help="address to listen on (default: listeners, else 127.0.0.1)")
     parser.add_argument(
-        "--port", type=_port, help=f"port to listen on, 0 for any (that of listeners, or {PORT})"
+        "--port", type=_port, help=f"port to listen on, 0 for any (default: listeners, else {PORT})"
     )
     parser.add_argument(
         "--brokers",
         type=_count,
         metavar="N",
-        help="how many brokers, at ports from --port on (default: as many as DIR is of, or 1)",
+        help="number of brokers, at ports from --port on (default: as in DIR, else 1)",
     )
     parser.add_argument(
         "--racks", type=_names, default=(), metavar="A,B,...", help="the rack of each broker"
@@ -92,8 +92,8 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--durability",
         choices=("os", "fsync"),
-        help="what an acknowledged record survives: the end of this process (os, the default), "
-        "or a loss of power as well (fsync); needs --data",
+        help="acknowledged records survive the end of this process (os, the default), or also a "
+        "loss of power (fsync); needs --data",
     )
     parser.add_argument(
         "--config",
@@ -106,18 +106,18 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--allow-remote-plaintext",
         action="store_true",
-        help="listen on an address that other machines can reach, although whoever reaches it "
-        "can read, write and delete everything, unasked and unencrypted",
+        help="listen on an address that other machines can reach; everybody there can then read, "
+        "write and delete all data, without a password and without encryption",
     )
     log_lines.add_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: Namespace) -> None:
-    """Serve until a signal says stop.
+    """Serve until a signal.
 
     Raises:
-        EmbedlogError, OSError: what was asked for cannot be done.
+        EmbedlogError, OSError: the cluster cannot be opened or served.
     """
     stopper = Stopper()
     log_lines.begin(arguments)
@@ -133,11 +133,11 @@ def run(arguments: Namespace) -> None:
 
 
 class Stopper:
-    """Turns SIGINT, SIGTERM, and SIGHUP of a terminal that closes, into a clean stop.
+    """Turns SIGINT, SIGTERM, and SIGHUP of a closing terminal, into a clean stop.
 
-    SIGHUP stays ignored where it was, as under nohup. Signals count from the making of this on:
-    one that comes while the log is opened stops the process as cleanly as a later one. A second
-    SIGINT or SIGTERM ends the process at once; a closing terminal may well say so twice.
+    An ignored SIGHUP, as under nohup, stays ignored. Signals count from the construction on: a
+    signal while the log is opened also stops the process cleanly. A second SIGINT or SIGTERM ends
+    the process at once; a second SIGHUP does not, because closing terminals may send two.
     """
 
     def __init__(self) -> None:
@@ -148,10 +148,10 @@ class Stopper:
             signal(number, self._on_signal)
 
     def will_stop(self, listener: BrokerListener | ClusterListener) -> bool:
-        """Let signals stop `listener`. False when one has come already, and it is closed."""
+        """Let signals stop `listener`. Return False if one came already; then it is closed."""
         self._listener = listener
         if hasattr(system, "SIGBREAK"):
-            # On Windows a signal does not end a wait for sockets by itself.
+            # On Windows a signal alone does not end a wait for sockets.
             system.set_wakeup_fd(listener.signal_fd, warn_on_full_buffer=False)
         if self._is_asked:
             listener.close()
@@ -168,14 +168,14 @@ class Stopper:
 
 
 def _closing_signals() -> list[Signals]:
-    """What a terminal that closes sends, where the system has it and it is not to be ignored."""
-    # SIGBREAK: a console of Windows.
+    """Return the signals of a closing terminal that exist and are not ignored."""
+    # A Windows console sends SIGBREAK.
     found = [getattr(system, name, None) for name in ("SIGHUP", "SIGBREAK")]
     return [each for each in found if each is not None and getsignal(each) is not SIG_IGN]
 
 
 def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
-    """What the user has to know: where it listens, what it promises, how to end it."""
+    """Return the lines for the user: the address, the durability, and how to stop."""
     place = "everything is kept in memory"
     if cluster.path:
         place = f"data in {', '.join((cluster.path, *cluster.log_dirs))}"
@@ -213,8 +213,9 @@ def _open(arguments: Namespace) -> Cluster:
 
 
 def _directories(arguments: Namespace) -> list[str | None]:
-    """Where logs are kept: `--data` and `--log-dirs`, or what Kafka's settings name, the first one
-    first; None in memory.
+    """Return the log directories, from `--data` and `--log-dirs` or from Kafka's settings.
+
+    The first entry is None for a cluster in memory.
     """
     from embedlog.storage.directory.data_path import data_directory
 
@@ -265,7 +266,7 @@ def _listen_all(cluster: Cluster, arguments: Namespace) -> BrokerListener | Clus
 
 
 def _warn(arguments: Namespace, message: str) -> None:
-    """Tell the user of what may not be meant."""
+    """Warn the user of a probable mistake."""
     if arguments.log_format == "json":
         from embedlog.logger import Logger
 
@@ -275,7 +276,7 @@ def _warn(arguments: Namespace, message: str) -> None:
 
 
 def _say(*lines: str) -> None:
-    """Print for whoever reads; nobody may be there."""
+    """Print lines; a closed standard output is no error."""
     try:
         stdout.write("".join(f"{line}\n" for line in lines))
         stdout.flush()

@@ -1,4 +1,4 @@
-"""`embedlog tail`: the last records of a topic, and those that another process writes meanwhile."""
+"""`embedlog tail`: show the last records of a topic, and follow new ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(
     committed: bool,
     as_json: bool,
 ) -> int:
-    """Print records until there are none, or for ever; the exit status."""
+    """Print the records, and with `follow` wait for more; return the exit status."""
     isolation_level = READ_COMMITTED if committed else READ_UNCOMMITTED
     with open_reader(path) as reader:
         tails = []
@@ -60,7 +60,7 @@ def _partitions(
 
 
 class _Tail:
-    """One partition, and how far it was shown."""
+    """One partition, and the next offset to show."""
 
     def __init__(
         self, part: PartitionReader, offset: int, isolation_level: str, as_json: bool
@@ -71,12 +71,12 @@ class _Tail:
         self._as_json = as_json
 
     def refresh(self) -> None:
-        """See what has come; go on at what is left when retention was faster."""
+        """Read the newest state; skip records that retention deleted."""
         self._part.refresh()
         self._offset = max(self._offset, self._part.log_start_offset)
 
     def show(self) -> None:
-        """Print what is there and was not shown."""
+        """Print the new records."""
         lines = []
         try:
             for record in self._part.records(self._offset, isolation_level=self._isolation_level):

@@ -1,4 +1,4 @@
-"""Bytes, times and messages as people and JSON can have them."""
+"""Show bytes and records as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def text_of(content: Buffer | None) -> str | None:
-    r"""Bytes as text, with `\x..` for what is none; None for null.
+    r"""Return bytes as text, with `\x..` for bytes that are no UTF-8; None for null.
 
     >>> text_of(b"caf\xc3\xa9 \xff")
     'café \\xff'
@@ -20,7 +20,7 @@ def text_of(content: Buffer | None) -> str | None:
 
 
 def fields_of(record: Record) -> dict[str, object]:
-    """A record for JSON."""
+    """Return the fields of a record, for JSON."""
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -31,12 +31,12 @@ def fields_of(record: Record) -> dict[str, object]:
 
 
 def line_of(fields: dict[str, object]) -> str:
-    """A dictionary as one line of text: `name: value`, as Kafka's dump tool has it."""
+    """Return a dictionary as one line, `name: value`, in the manner of Kafka's dump tool."""
     return printable(" ".join(f"{name}: {value}" for name, value in fields.items()))
 
 
 def printable(text: str) -> str:
-    """Text on one line that does nothing to a terminal: control characters are shown escaped."""
+    """Return the text with control characters escaped, safe for a terminal."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -1,4 +1,4 @@
-"""`embedlog verify`: is anything of a data directory damaged? Nothing is changed."""
+"""`embedlog verify`: find damage in a data directory; change nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MB = 1_000_000
 
 
 def run(path: str, topic: str | None, partition: int | None) -> int:
-    """Print a line for each finding and one for the whole; the exit status."""
+    """Print a line for each damage and a summary; return the exit status."""
     runtime = real_runtime()
     files = runtime.files
     directory = data_directory(files, path)
@@ -60,7 +60,7 @@ def _tell(finding: CorruptRecord) -> None:
 
 
 def _internal(files: Files, directory: str, verification: Verification) -> Iterator[CorruptRecord]:
-    """The records of internal topics that cannot be decoded. Their files are sound."""
+    """Yield the undecodable records of internal topics, in sound files."""
     for topic_partition in sorted(verification.ends):
         if topic_partition.topic in internal_topics.INTERNAL:
             yield from _decode(files, directory, topic_partition)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any, Self
 
+    from _typeshed import StrPath
+
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.new_topics import CreatedTopic
     from embedlog.client.consumer.consumer import Consumer
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
     from embedlog.runtime.background import BackgroundThread
     from embedlog.server.addresses import BrokerListener
     from embedlog.storage.degradation import Degradation
-    from embedlog.storage.directory.data_path import Path
     from embedlog.transport import InProcessTransport, Transport
     from wire.schema import R, Request
 
@@ -83,12 +84,12 @@ class Cluster:
 
     def __init__(
         self,
-        path: str | Path | None = None,
+        path: StrPath | None = None,
         config: Mapping[str, object] | None = None,
         *,
         brokers: int | None = None,
         racks: Sequence[str] = (),
-        log_dirs: Sequence[str | Path] = (),
+        log_dirs: Sequence[StrPath] = (),
         durability: str | None = None,
         cluster_id: str | None = None,
         background: bool = False,
@@ -430,9 +431,9 @@ class Cluster:
         """
         self._check_open()
         for broker in self._brokers.running():
-            if broker.commit_desk is not None:
-                work = broker.commit_desk.work
-                while work.work():
+            if broker.commit_inbox is not None:
+                worker = broker.commit_inbox.worker
+                while worker.commit_one():
                     pass
 
     # Life
@@ -507,11 +508,11 @@ class Cluster:
 
 
 def open(
-    path: str | Path | None = None,
+    path: StrPath | None = None,
     *,
     brokers: int | None = None,
     racks: Sequence[str] = (),
-    log_dirs: Sequence[str | Path] = (),
+    log_dirs: Sequence[StrPath] = (),
     config: Mapping[str, object] | None = None,
     durability: str | None = None,
     cluster_id: str | None = None,

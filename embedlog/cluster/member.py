@@ -109,7 +109,7 @@ class ClusterMember:
             try:
                 self._register(controller, running, is_opening=is_opening)
                 self.presence.running = running
-                running.core.join(self.neighbours, is_opening=is_opening)
+                running.core.join(is_opening=is_opening)
             except BaseException:
                 self.presence.running = None
                 running.abandon(loses_unsynced=False)

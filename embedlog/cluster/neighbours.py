@@ -8,7 +8,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker.context import RequestContext
 from embedlog.cluster.faults.network import CONTROLLER
-from embedlog.replication.partition_state import PartitionState
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from wire.api_keys import ApiKey
 from wire.registry import stable_versions
 
@@ -126,11 +126,11 @@ class Neighbours:
         partition_epoch: int,
         isr: Sequence[tuple[int, int]],
         is_recovering: bool,
-    ) -> Pending[PartitionState]:
+    ) -> Pending[LeaderAndIsr]:
         """See `Membership.alter_partition`."""
         node_id, epoch = self.node_id, self.broker_epoch
 
-        def call(controller: Controller) -> PartitionState:
+        def call(controller: Controller) -> LeaderAndIsr:
             changed = controller.partitions.alter(
                 node_id,
                 epoch,
@@ -141,7 +141,7 @@ class Neighbours:
                 isr=isr,
                 is_recovering=is_recovering,
             )
-            return PartitionState(
+            return LeaderAndIsr(
                 leader=changed.leader,
                 leader_epoch=changed.leader_epoch,
                 partition_epoch=changed.partition_epoch,

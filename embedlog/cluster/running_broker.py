@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.broker.commits.desk import CommitDesk
+    from embedlog.broker.commits.inbox import CommitInbox
     from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Peers
     from embedlog.config.broker_config import BrokerConfig
@@ -28,7 +28,7 @@ class RunningBroker:
     it. A broker of several gets the `controller` and its `peers`.
     """
 
-    __slots__ = ("_is_single", "_is_on_disk", "commit_desk", "controller", "core", "log_manager")
+    __slots__ = ("_is_single", "_is_on_disk", "commit_inbox", "controller", "core", "log_manager")
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class RunningBroker:
             if self._is_single:
                 controller.on_change = self.core.changed
             self._keep_directories(opener.keeper)
-            self.commit_desk = self._open_commit_desk() if on_disk else None
+            self.commit_inbox = self._open_commit_inbox() if on_disk else None
         except BaseException:
             self.log_manager.close()
             raise
@@ -93,20 +93,18 @@ class RunningBroker:
     def _keep_directories(self, keeper: DirectoryKeeper | None) -> None:
         """Start to watch the directories if there are several, or if some are cordoned."""
         if keeper is not None:
-            keeper.begin(self.core)
+            self.core.keep_directories(keeper)
         elif self.core.config.cordoned_log_dirs:
-            from embedlog.broker.directory_keeper import heed_cordons
+            self.core.report_cordons()
 
-            heed_cordons(self.core)
-
-    def _open_commit_desk(self) -> CommitDesk:
-        """Return the desk for files that other processes staged in the directory.
+    def _open_commit_inbox(self) -> CommitInbox:
+        """Open the inbox for files that other processes staged in the directory.
 
         It finishes a commit that a crash cut short, before any reader sees the logs.
         """
-        from embedlog.broker.commits.desk import CommitDesk
+        from embedlog.broker.commits.inbox import CommitInbox
 
-        return CommitDesk(self.core)
+        return CommitInbox(self.core)
 
     @property
     def is_held(self) -> bool:
@@ -115,9 +113,7 @@ class RunningBroker:
 
     def health(self) -> list[Degradation]:
         """See `Cluster.health`."""
-        from embedlog.broker.health import degradations
-
-        return degradations(self.log_manager, self.core.runtime.scheduler)
+        return self.core.health()
 
     def maintain(self) -> int:
         """See `Cluster.maintain`."""
@@ -135,8 +131,8 @@ class RunningBroker:
             self.controller.on_change = _ignore
         if self.log_manager.keeper is not None:
             self.log_manager.keeper.close()
-        if self.commit_desk is not None:
-            self.commit_desk.close()
+        if self.commit_inbox is not None:
+            self.commit_inbox.close()
         self.core.close(makes_logs=self._is_on_disk)
         self.core.runtime.scheduler.exclusively(self.log_manager.tasks.finish_before_close)
         self.log_manager.close()
@@ -148,8 +144,8 @@ class RunningBroker:
         """
         if self.log_manager.keeper is not None:
             self.log_manager.keeper.close()
-        if self.commit_desk is not None:
-            self.commit_desk.close()
+        if self.commit_inbox is not None:
+            self.commit_inbox.close()
         self.core.close(syncs=False)
         self.log_manager.abandon(loses_unsynced=loses_unsynced)
 

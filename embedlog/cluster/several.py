@@ -93,17 +93,20 @@ class Several:
             runtime, self.network, self.host, self._presences, on_disk, durability
         )
         try:
-            known = sorted(self.host.running().image.brokers)
-            for node_id in sorted({*known, *range(1, count + 1)}):
-                rack = racks[node_id - 1] if node_id <= len(racks) else None
-                self._let_in(self._make(node_id, rack))
-            for member in sorted(self.members.values(), key=_has_kept_all):
-                member.open(is_opening=True)
-            for member in self.members.values():
-                member.serve()
+            self._open(count, racks)
         except BaseException:
             self.close()
             raise
+
+    def _open(self, count: int, racks: Sequence[str]) -> None:
+        known = sorted(self.host.running().image.brokers)
+        for node_id in sorted({*known, *range(1, count + 1)}):
+            rack = racks[node_id - 1] if node_id <= len(racks) else None
+            self._let_in(self._make(node_id, rack))
+        for member in sorted(self.members.values(), key=_has_kept_all):
+            member.open(is_opening=True)
+        for member in self.members.values():
+            member.serve()
 
     def _let_in(self, member: ClusterMember) -> None:
         self.members[member.node_id] = member

@@ -99,7 +99,9 @@ class SeveralTransport(LocalTransport):
             core = member.running.core
             found = core.replica_manager.partitions.get((topic, partition))
             if found is not None and found.is_leader:
-                if found.others is not None and core.log_manager.is_offline(found.topic_partition):
+                if found.remote_replicas is not None and core.log_manager.is_offline(
+                    found.topic_partition
+                ):
                     return None  # another replica takes over
                 return core.disk_error(topic, partition)
         return None

@@ -1,14 +1,14 @@
-"""Settings under Kafka's own names: which exist, what they take, which are in force.
+"""Settings by Kafka's own names: their definitions, their values, their descriptions.
 
     definitions.py    the tables, read one row at a time
     types.py          text to value and back, the rules, Kafka's messages
     broker_config.py  `BrokerConfig`: defaults, start-up values and dynamic changes
     topic_config.py   settings of topics; their defaults are settings of the broker
     resources.py      settings of groups and of client metrics subscriptions
-    describe.py       what DescribeConfigs says about each
+    describe.py       the answers of DescribeConfigs
 
-Every setting that embedlog can act on acts; the rest is accepted, checked and described, because
-programs set and read them.
+Every setting that can have an effect in embedlog has it. The rest are accepted, checked and
+described, because programs set and read them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The settings of one broker: what it was started with, and what was changed while it ran.
+"""The settings of one broker: from its start, and changed while it runs.
 
-Kafka's own names and texts: `BrokerConfig({"num.partitions": 3})`. A setting is read as an
+They have Kafka's names and texts: `BrokerConfig({"num.partitions": 3})`. A setting is read as an
 attribute with underscores for dots, as a value of its type: `config.num_partitions`.
 
     per-broker change  >  cluster-wide change  >  started with  >  default
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
     Texts = Mapping[str, str]
 
@@ -27,15 +27,14 @@ SOURCE_STATIC = 4
 SOURCE_DEFAULT = 5
 
 _NODE_ID = 1
-"""Of a broker that was not told its number."""
 
 _UNSET_NODE_ID = "-1"
 
 _NODE_ID_NAMES = ("node.id", "broker.id")
-"""Two names of one setting: the second is the older one."""
+"""Two names of one setting; the second is the older one."""
 
 _DEDUPE_SIZE_MIN = 1 << 20
-"""Memory for the keys of logs under compaction that each thread needs more than."""
+"""Each compaction thread needs more memory for keys than this."""
 
 CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (
@@ -50,27 +49,27 @@ CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
         ("log.flush.scheduler.interval.ms", 1),
     ),
 }
-"""Settings that exist in several units: the first that is set counts, times its milliseconds."""
+"""Settings in several units; the first with a value counts, times its milliseconds."""
 
 
 class BrokerConfig:
-    """Reads are safe from any thread; `set_dynamic` replaces the changed layers at once."""
+    """Readable from any thread; `set_dynamic` replaces the changed layers at once."""
 
     __slots__ = ("_layers", "logger_levels", "node_id", "unknown")
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
-        """Settings by Kafka's names; values as text or as Python values.
+        """Take settings by Kafka's names, with values as text or as Python values.
 
-        A name that does not exist is kept in `unknown` and warned about, with a name that it may
-        have meant; it is not an error in Kafka either. A value other than the default of a setting
-        without effect is warned about too. The warnings name the user's line.
+        An unknown name is kept in `unknown`, and warned about with the name that the user may have
+        meant; it is no error in Kafka either. A setting without effect whose value is not the
+        default is warned about as well. The warnings name the user's line.
 
         Raises:
-            ConfigError: a value that its setting does not take.
+            ConfigError: a setting does not take its value.
         """
         self.unknown: dict[str, str] = {}
         self.logger_levels = {"root": "INFO"}
-        """Levels of loggers by name, which live as long as the broker does."""
+        """Levels of loggers by name, for as long as the broker runs."""
         static: dict[str, str] = {}
         for name, value in (values or {}).items():
             text = text_of(value)
@@ -95,8 +94,8 @@ class BrokerConfig:
             raise AttributeError(attribute)
         return self._layers.value(attribute.replace("_", "."))
 
-    def value(self, name: str) -> Value:
-        """The value of a setting by Kafka's name; None when it has none.
+    def value(self, name: str) -> SettingValue:
+        """Return the value of a setting by Kafka's name, or None without a value.
 
         Raises:
             AttributeError: there is no such setting.
@@ -104,7 +103,7 @@ class BrokerConfig:
         return self._layers.value(name)
 
     def chain_ms(self, name: str) -> int:
-        """Milliseconds of a setting that exists in several units; -1 for any negative value."""
+        """Return the milliseconds of a setting in several units; -1 for any negative value."""
         for member, unit_ms in CHAINS[name]:
             value = self._layers.value(member)
             if value is not None:
@@ -113,10 +112,10 @@ class BrokerConfig:
         raise AssertionError(name)
 
     def check_together(self) -> None:
-        """Hold settings against the rules that no single one can break.
+        """Check the rules that concern several settings.
 
         Raises:
-            ConfigError: one is broken.
+            ConfigError: a rule is broken.
         """
         names = self.set_names()
         if any(name.startswith(("log.retention.", "log.roll.")) for name in names):
@@ -136,37 +135,37 @@ class BrokerConfig:
                 )
 
     def set_dynamic(self, cluster: Texts, broker: Texts) -> None:
-        """Take over the changes made while running: cluster-wide ones, and this broker's own."""
+        """Take over all changes made while running: cluster-wide ones, and this broker's own."""
         self._layers = _Layers(broker, cluster, self._layers.static)
 
     def with_dynamic(self, cluster: Texts, broker: Texts) -> BrokerConfig:
-        """What the settings would be after such changes; these stay as they are."""
+        """Return the settings after such changes; this object keeps its own."""
         other = BrokerConfig({"node.id": self.node_id})
         other._layers = _Layers(broker, cluster, self._layers.static)
         return other
 
     def of_node(self, node_id: int) -> BrokerConfig:
-        """The same settings for another broker, but for what was changed while running."""
+        """Return the same settings for another broker, without its dynamic changes."""
         other = BrokerConfig({"node.id": node_id})
         other.unknown = self.unknown
         other._layers = _Layers({}, {}, {**self._layers.static, **_ids(node_id)})
         return other
 
     def set_static(self, name: str, text: str) -> None:
-        """Record what the start of the process decided, such as the directory or a listener."""
+        """Record a decision of the start-up, such as the directory or a listener."""
         layers = self._layers
         self._layers = _Layers(layers.broker, layers.cluster, {**layers.static, name: text})
 
     def is_set(self, name: str) -> bool:
-        """Is there any value beside the default?"""
+        """Has the setting a value beside the default?"""
         return any(name in texts for texts, _ in self._layers.sources())
 
     def set_names(self) -> set[str]:
-        """Every name with a value beside the default."""
+        """Return every name that has a value beside the default."""
         return {name for texts, _ in self._layers.sources() for name in texts}
 
     def sources(self) -> tuple[tuple[Texts, int], ...]:
-        """The layers as (texts by name, Kafka's number of the source), strongest first."""
+        """Return the layers as (texts by name, Kafka's number of the source), strongest first."""
         return self._layers.sources()
 
 
@@ -179,8 +178,8 @@ class _Layers:
         self.broker = broker
         self.cluster = cluster
         self.static = static
-        # Kept per state: a value computed from an old state can never outlive it.
-        self.values: dict[str, Value] = {}
+        # One cache for each state: a value from an old state cannot outlive it.
+        self.values: dict[str, SettingValue] = {}
 
     def sources(self) -> tuple[tuple[Texts, int], ...]:
         return (
@@ -189,7 +188,7 @@ class _Layers:
             (self.static, SOURCE_STATIC),
         )
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> SettingValue:
         try:
             return self.values[name]
         except KeyError:
@@ -199,7 +198,7 @@ class _Layers:
             value = self.values[name] = self._read(key)
             return value
 
-    def _read(self, key: ConfigKey) -> Value:
+    def _read(self, key: ConfigKey) -> SettingValue:
         for texts, _ in self.sources():
             if key.name in texts:
                 return types.parse(key.name, key.type, texts[key.name])
@@ -207,10 +206,10 @@ class _Layers:
 
 
 def _node_id(settings: Texts) -> int:
-    """The number of the broker that is started with `settings`.
+    """Return the number of the broker that is started with `settings`.
 
     Raises:
-        ConfigError: its two names say different ones.
+        ConfigError: the two names have different values.
     """
     numbers = {
         name: int(settings[name])
@@ -230,7 +229,7 @@ def _ids(node_id: int) -> dict[str, str]:
 
 
 def _roles(node_id: int) -> dict[str, str]:
-    """What every embedlog broker is; Kafka wants it spelled out."""
+    """Return the roles that every embedlog broker has; Kafka wants them spelled out."""
     return {
         "process.roles": "broker,controller",
         "controller.listener.names": "CONTROLLER",
@@ -239,12 +238,12 @@ def _roles(node_id: int) -> dict[str, str]:
 
 
 def normalise_names(values: Mapping[str, object]) -> dict[str, object]:
-    """Keyword arguments as settings: underscores become dots."""
+    """Turn keyword arguments into settings: underscores become dots."""
     return {name.replace("_", "."): value for name, value in values.items()}
 
 
 def text_of(value: object) -> str | None:
-    """Text of a value given in Python; None means: leave the default."""
+    """Return the text of a Python value; None means the default."""
     if isinstance(value, list):
         value = tuple(value)
     if value is None or isinstance(value, str | bool | int | float | tuple):

@@ -1,4 +1,4 @@
-"""`cordoned.log.dirs` (KIP-1066): which log directories of a broker get no new replicas."""
+"""`cordoned.log.dirs` (KIP-1066): the log directories that get no new replicas."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ALL = "*"
 
 
 def check_cordoned(named: Collection[str], log_dirs: Collection[str]) -> None:
-    """Hold the setting against the directories that there are.
+    """Check the setting against the existing directories.
 
     Raises:
-        ConfigError: it names others, or all and some.
+        ConfigError: it names an unknown directory, a directory twice, or "*" and others.
     """
     if len(set(named)) < len(named):
         raise ConfigError(f"Configuration '{CORDONED}' values must not be duplicated.")

@@ -1,77 +1,70 @@
-"""What settings exist: the tables of `embedlog.config.tables`, looked up one row at a time.
+"""The definitions of settings: the tables of `embedlog.config.tables`, read one row at a time.
 
 There are four kinds of settings (broker, topic, group, client metrics) and 450 rows. Opening a log
-asks for a few dozen of them, so the tables stay text and a row is parsed when it is first named:
-making an object for every row would cost more than opening does. A row and its documentation:
+needs a few dozen, so the tables stay text and a row is parsed when it is first named: making an
+object for every row would cost more than opening. A row and its documentation:
 
     num.partitions int 1 >=1 read-only
         Partitions of a topic whose creator names no count.
 
-The columns are name, type, default, rule (see `embedlog.config.types`) and how it can change:
-`read-only`, `per-broker` or `cluster-wide`; `internal` settings work but are never described.
-A default of `""` is the empty text or list, `null` is no value, `required` has no default.
+The columns are name, type, default, rule (see `embedlog.config.types`) and mode of change:
+`read-only`, `per-broker` or `cluster-wide`; `internal` settings work but are never described. A
+default of `""` is the empty text or list, `null` is no value, `required` has no default.
 """
 
 from __future__ import annotations
 
 from embedlog.config import types
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
 _LIKENESS_MIN = 0.8
-"""As difflib counts it: a letter missing, not another word."""
+"""By difflib's ratio: a missing letter is likely, another word is not."""
 
 _BROKER_TABLES = ("own", "log", "network", "groups", "cluster", "security")
-"""In the order in which opening asks: a table is imported when the ones before have no such row."""
+"""In the order that opening needs: a table is imported only if the ones before lack the row."""
 
 
-class ConfigKey:
+class ConfigKey(Value):
     """One setting: its type, default text, rule and how it can change."""
 
-    __slots__ = ("default", "mode", "name", "rule", "type")
-
-    def __init__(self, name: str, type_: int, default: str | None, rule: str, mode: str) -> None:
-        self.name = name
-        self.type = type_
-        self.default = default
-        self.rule = rule
-        self.mode = mode
+    name: str
+    type: int
+    default: str | None
+    rule: str
+    mode: str
 
     @property
     def is_dynamic(self) -> bool:
-        """Can a running broker change it?"""
         return self.mode in ("per-broker", "cluster-wide")
 
     @property
     def is_internal(self) -> bool:
-        """Is it left out of what DescribeConfigs answers?"""
+        """Do the answers of DescribeConfigs leave the setting out?"""
         return self.mode == "internal"
 
     @property
     def is_sensitive(self) -> bool:
-        """Is its value never shown?"""
         return self.type == types.PASSWORD
 
-    def parse(self, text: str) -> Value:
-        """The value of a text, held against the rule.
+    def parse(self, text: str) -> SettingValue:
+        """Return the value of a text after checking the rule.
 
         Raises:
-            ConfigError: not of the type, or against the rule.
+            ConfigError: the text is not of the type, or breaks the rule.
         """
         value = types.parse(self.name, self.type, text)
         types.check(self.name, self.rule, value)
         return value
 
-    def default_value(self) -> Value:
-        """The default as a value; None where there is none."""
+    def default_value(self) -> SettingValue:
+        """Return the value of the default, or None without one."""
         return None if self.default is None else types.parse(self.name, self.type, self.default)
-
-    def __repr__(self) -> str:
-        return f"ConfigKey({self.name!r}, default={self.default!r}, {self.mode})"
 
 
 class Definitions:
@@ -83,7 +76,7 @@ class Definitions:
         self._keys: dict[str, ConfigKey | None] = {}
 
     def find(self, name: str) -> ConfigKey | None:
-        """The definition of a setting, None when there is none of that name."""
+        """Return the definition of a setting, or None for an unknown name."""
         known = self._keys.get(name, self)
         if known is not self:
             return known  # type: ignore[return-value]
@@ -99,7 +92,7 @@ class Definitions:
         return key
 
     def names(self) -> list[str]:
-        """Every name, sorted, internal ones too."""
+        """Return every name, sorted, including internal ones."""
         return sorted(
             line.partition(" ")[0]
             for table in self._texts()
@@ -108,7 +101,7 @@ class Definitions:
         )
 
     def documentation(self, name: str) -> str:
-        """One sentence about a setting; empty when there is none of that name."""
+        """Return a short description of a setting; empty for an unknown name."""
         for table in self._texts():
             start = _find_row(table, name)
             if start < 0:
@@ -122,7 +115,7 @@ class Definitions:
         return ""
 
     def nearest(self, name: str) -> str | None:
-        """The name that a misspelt one most likely meant; None when none is very much like it."""
+        """Return the name that a misspelt one most likely means, or None."""
         from difflib import get_close_matches
 
         matches = get_close_matches(name, self.names(), 1, _LIKENESS_MIN)

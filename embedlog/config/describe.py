@@ -1,8 +1,7 @@
-"""What DescribeConfigs says about a resource: values in force, where they come from, what else
-would apply.
+"""The answers of DescribeConfigs: values in force, their sources, and the next weaker values.
 
-The synonyms of a setting are every place that gives it a value, strongest first, and its source is
-that of the first. Kafka drops what precedes the first entry of the name that was asked for: so
+The synonyms of a setting are all places that give it a value, the strongest first; the first one
+gives the source. Kafka drops the places before the first with the requested name, so
 retention.ms has no synonyms while only log.retention.hours gives it a value.
 """
 
@@ -29,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
     Texts = Mapping[str, str]
     Synonym = tuple[str, str | None, int]
@@ -44,7 +43,7 @@ _LISTENER_PREFIX = "listener.name."
 
 
 class ConfigEntry:
-    """One line of the answer. `value` is None when there is none, or when it must not be shown."""
+    """One line of the answer. `value` is None without a value, and for secrets."""
 
     __slots__ = ("name", "read_only", "sensitive", "source", "synonyms", "type", "value")
 
@@ -73,7 +72,7 @@ class ConfigEntry:
 def describe_topic(
     texts: Texts, broker: BrokerConfig, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """The settings of a topic, given its own texts; those of `names`, or all that are shown."""
+    """Describe a topic with its own `texts`: the settings in `names`, or all that are shown."""
     entries = []
     for key in _keys(TOPIC, texts, names):
         value = types.format_value(topic_config.effective(key.name, texts, broker))
@@ -88,7 +87,7 @@ def describe_topic(
 
 
 def describe_broker(broker: BrokerConfig, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """The settings of this broker, its dynamic ones and those with wrong names included."""
+    """Describe this broker, including its dynamic settings and unknown names."""
     unknown = [
         name
         for texts, source in broker.sources()
@@ -106,7 +105,7 @@ def describe_broker(broker: BrokerConfig, names: Iterable[str] | None = None) ->
 def describe_cluster_defaults(
     broker: BrokerConfig, texts: Texts, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """The cluster-wide dynamic settings, which are all that the resource "" has."""
+    """Describe the resource "": the cluster-wide dynamic settings only."""
     wanted = None if names is None else set(names)
     entries = []
     for name in texts:
@@ -130,7 +129,7 @@ def describe_cluster_defaults(
 def describe_group(
     texts: Texts, broker: BrokerConfig, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """The settings of a group, whether or not it exists."""
+    """Describe a group, whether or not it exists."""
     from embedlog.config import resources
 
     entries = []
@@ -149,7 +148,7 @@ def describe_group(
 
 
 def describe_client_metrics(texts: Texts, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """The settings of a client metrics subscription, whether or not it exists."""
+    """Describe a client metrics subscription, whether or not it exists."""
     entries = []
     for key in _keys(CLIENT_METRICS, texts, names):
         own = texts.get(key.name)
@@ -160,7 +159,7 @@ def describe_client_metrics(texts: Texts, names: Iterable[str] | None = None) ->
 
 
 def _keys(definitions: Definitions, texts: Texts, names: Iterable[str] | None) -> list[ConfigKey]:
-    """The settings to describe: internal ones only where they are set or asked for."""
+    """Return the settings to describe; internal ones only if they are set or requested."""
     wanted = [*_shown(definitions), *texts] if names is None else names
     found = (definitions.find(name) for name in dict.fromkeys(wanted))
     return [key for key in found if key is not None]
@@ -174,7 +173,7 @@ def _broker_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
     key = BROKER.find(name)
     if key is None:
         return _unknown_entry(name, broker)
-    value: Value = broker.value(name)
+    value: SettingValue = broker.value(name)
     return ConfigEntry(
         name,
         types.format_value(value),
@@ -186,7 +185,7 @@ def _broker_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
 
 
 def _unknown_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
-    """A setting of no known type, or of one listener: its value could be a secret."""
+    """Describe a setting without a known type, or of one listener: its value could be a secret."""
     type_ = 0
     if name.startswith(_LISTENER_PREFIX):
         plain = BROKER.find(name.removeprefix(_LISTENER_PREFIX).partition(".")[2])

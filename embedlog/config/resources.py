@@ -1,4 +1,4 @@
-"""Settings of groups and of client metrics subscriptions, and two oddities of broker settings."""
+"""Settings of groups and of client metrics subscriptions, and of single listeners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.config.broker_config import BrokerConfig
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
 
 GROUP_BROKER_NAMES = {
@@ -32,23 +32,15 @@ GROUP_BROKER_NAMES = {
     "streams.rack.aware.assignment.tags": "group.streams.rack.aware.assignment.tags",
     "streams.session.timeout.ms": "group.streams.session.timeout.ms",
 }
-"""The broker setting that is the default of a group setting; the others have plain defaults."""
+"""The broker setting with the default of a group setting; the others have plain defaults."""
 
-_BOUNDED = {
-    "consumer.assignment.interval.ms": "group.consumer.{}.assignment.interval.ms",
-    "consumer.heartbeat.interval.ms": "group.consumer.{}.heartbeat.interval.ms",
-    "consumer.session.timeout.ms": "group.consumer.{}.session.timeout.ms",
-    "share.assignment.interval.ms": "group.share.{}.assignment.interval.ms",
-    "share.delivery.count.limit": "group.share.{}.delivery.count.limit",
-    "share.heartbeat.interval.ms": "group.share.{}.heartbeat.interval.ms",
-    "share.partition.max.record.locks": "group.share.{}.partition.max.record.locks",
-    "share.record.lock.duration.ms": "group.share.{}.record.lock.duration.ms",
-    "share.session.timeout.ms": "group.share.{}.session.timeout.ms",
-    "streams.assignment.interval.ms": "group.streams.{}.assignment.interval.ms",
-    "streams.heartbeat.interval.ms": "group.streams.{}.heartbeat.interval.ms",
-    "streams.session.timeout.ms": "group.streams.{}.session.timeout.ms",
+_UNBOUNDED = {
+    "streams.assignor.name",
+    "streams.initial.rebalance.delay.ms",
+    "streams.num.standby.replicas",
+    "streams.rack.aware.assignment.tags",
 }
-"""Where the broker sets bounds: settings named with "min" and "max" in the gap."""
+"""The others of these have bounds in group.<type>.min and group.<type>.max of the broker."""
 
 _UPPER_ONLY = {
     "streams.num.standby.replicas": "group.streams.max.standby.replicas",
@@ -87,8 +79,8 @@ def is_per_listener(name: str) -> bool:
     return name in _PER_LISTENER
 
 
-def group_value(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Value:
-    """The value in force of one group setting, given the group's own texts."""
+def group_value(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> SettingValue:
+    """Return the value of one group setting in force, given the group's own texts."""
     key = GROUP[name]
     if name in texts:
         return key.parse(texts[name])
@@ -122,11 +114,11 @@ def validate_group(texts: Mapping[str, str], broker: BrokerConfig) -> None:
         )
 
 
-def _check_bounds(name: str, value: Value, broker: BrokerConfig) -> None:
-    """Raise InvalidConfig when the broker's settings do not allow a group this value."""
-    if name in _BOUNDED:
-        low = broker.value(_BOUNDED[name].format("min"))
-        high = broker.value(_BOUNDED[name].format("max"))
+def _check_bounds(name: str, value: SettingValue, broker: BrokerConfig) -> None:
+    if name in GROUP_BROKER_NAMES and name not in _UNBOUNDED:
+        group_type, _, rest = name.partition(".")
+        low = broker.value(f"group.{group_type}.min.{rest}")
+        high = broker.value(f"group.{group_type}.max.{rest}")
         if not _integer(low) <= _integer(value) <= _integer(high):
             message = f"{name} must be in the range {low} to {high} inclusive."
             raise errors.InvalidConfig(message)
@@ -142,7 +134,7 @@ def _check_bounds(name: str, value: Value, broker: BrokerConfig) -> None:
             raise errors.InvalidConfig(message)
 
 
-def _integer(value: Value) -> int:
+def _integer(value: SettingValue) -> int:
     assert isinstance(value, int), value
     return value
 

@@ -1,6 +1,6 @@
-"""Settings of a topic: validation as Kafka does it, and what is in force.
+"""Settings of a topic: validation as in Kafka, and values in force.
 
-A topic's own setting wins; else the broker's setting of the same meaning; else the default.
+A topic's own setting wins, then the broker's setting of the same meaning, then the default.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from embedlog.config.types import Value
+    from embedlog.config.types import SettingValue
 
 _CHAIN_MEMBERS = {member: name for name, chain in CHAINS.items() for member, _ in chain}
 _TOPIC_NAMES = {broker: topic for topic, broker in BROKER_NAMES.items()}
@@ -39,15 +39,15 @@ _OF_THE_BROKER = (
     ("producer.id.expiration.ms", "producer_id_expiration_ms"),
     ("embedlog.max.partition.producer.ids", "max_partition_producer_ids"),
 )
-"""What logs obey although no topic can set it."""
+"""Broker settings that logs obey although topics cannot set them."""
 _TEST_SEGMENT_BYTES = "internal.segment.bytes"
 
 
 def validate(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
-    """The settings that a topic would have, if they are all right.
+    """Return the settings that a topic would have.
 
     Raises:
-        InvalidConfig: a null, a name that does not exist, a wrong value, or two that conflict.
+        InvalidConfig: a null, an unknown name, a wrong value, or two that conflict.
     """
     nulls = [name for name, text in configs.items() if text is None]
     if nulls:
@@ -65,8 +65,8 @@ def validate(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[st
     return texts
 
 
-def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Value:
-    """The value in force of one topic setting, given the topic's own texts."""
+def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> SettingValue:
+    """Return the value of one topic setting in force, given the topic's own texts."""
     key = TOPIC[name]
     if name in texts:
         return key.parse(texts[name])
@@ -79,7 +79,7 @@ def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Valu
 
 
 def log_settings(texts: Mapping[str, str], broker: BrokerConfig) -> dict[str, object]:
-    """What a log of the topic obeys, as keywords of `LogConfig`, defaults left out.
+    """Return the settings for a log of the topic as keywords of `LogConfig`, without defaults.
 
     `texts` are the topic's own settings, already validated.
     """

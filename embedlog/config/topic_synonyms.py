@@ -1,4 +1,4 @@
-"""Settings of a topic and of the broker that mean the same: Kafka calls them synonyms."""
+"""Settings of a topic and of the broker with the same meaning: Kafka calls them synonyms."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ BROKER_NAMES = {
     "embedlog.max.compressed.records": "embedlog.max.compressed.records",
     "embedlog.retention.archived": "embedlog.retention.archived",
 }
-"""The broker setting that is the default of a topic setting."""
+"""The broker setting with the default of a topic setting."""

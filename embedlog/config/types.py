@@ -1,7 +1,7 @@
-"""Types of configuration values: from text, to text, and the rules a value must keep.
+"""Types of settings: from text, to text, and the rules for values.
 
-The numbers of the types are the ones DescribeConfigs sends. The messages are what Kafka answers
-with INVALID_CONFIG, word for word, because programs show them and tests compare them.
+The type numbers are DescribeConfigs' own. The messages are Kafka's for INVALID_CONFIG, word for
+word, because programs show them and tests compare them.
 
 A rule is one word of a definition table:
 
@@ -23,7 +23,7 @@ from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Value = bool | int | float | str | tuple[str, ...] | None
+    SettingValue = bool | int | float | str | tuple[str, ...] | None
 
 BOOLEAN = 1
 STRING = 2
@@ -50,8 +50,8 @@ _INTEGER_BITS = {INT: 32, SHORT: 16, LONG: 64}
 _INTEGER_NAMES = {INT: "INT", SHORT: "SHORT", LONG: "LONG"}
 
 
-def parse(name: str, type_: int, text: str) -> Value:
-    """The value that `text` means for a setting of this type.
+def parse(name: str, type_: int, text: str) -> SettingValue:
+    """Return the value of a text for a setting of this type.
 
     Raises:
         ConfigError: the text is not of the type.
@@ -60,7 +60,7 @@ def parse(name: str, type_: int, text: str) -> Value:
     if type_ in _INTEGER_BITS:
         return _parse_integer(name, type_, text)
     if type_ == LIST:
-        # An item that is there already is dropped, as Kafka does.
+        # Repeated items are dropped, as in Kafka.
         return tuple(dict.fromkeys(item.strip() for item in text.split(","))) if text else ()
     if type_ == BOOLEAN:
         if text.lower() not in ("true", "false"):
@@ -71,8 +71,8 @@ def parse(name: str, type_: int, text: str) -> Value:
     return text
 
 
-def format_value(value: Value) -> str | None:
-    """Text of a value as Kafka writes it; None stays None."""
+def format_value(value: SettingValue) -> str | None:
+    """Return the text of a value as Kafka writes it; None stays None."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -82,11 +82,11 @@ def format_value(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
-def check(name: str, rule: str, value: Value) -> None:
-    """Hold a value against a rule.
+def check(name: str, rule: str, value: SettingValue) -> None:
+    """Check a value against a rule.
 
     Raises:
-        ConfigError: the value breaks it.
+        ConfigError: the value breaks the rule.
     """
     if rule == "-" or value is None:
         return
@@ -104,8 +104,8 @@ def check(name: str, rule: str, value: Value) -> None:
         _check_range(name, rule, value)
 
 
-def invalid(name: str, value: Value, reason: str) -> ConfigError:
-    """The error of a wrong value, in Kafka's words."""
+def invalid(name: str, value: SettingValue, reason: str) -> ConfigError:
+    """Return the error for a wrong value, in Kafka's words."""
     shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else format_value(value)
     return ConfigError(f"Invalid value {shown} for configuration {name}: {reason}")
 
@@ -129,7 +129,7 @@ def _parse_double(name: str, text: str) -> float:
 
 
 def _format_double(value: float) -> str:
-    """Java's text of a double: plain from 0.001 to 10,000,000, scientific outside."""
+    """Return Java's text of a double: plain from 0.001 to 10,000,000, scientific outside."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
     exponent = int(f"{value:e}".partition("e")[2])
@@ -137,7 +137,7 @@ def _format_double(value: float) -> str:
     return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
-def _check_range(name: str, rule: str, value: Value) -> None:
+def _check_range(name: str, rule: str, value: SettingValue) -> None:
     assert isinstance(value, int | float), (name, rule, value)
     bounds, _, exception = rule.partition("|")
     if bounds.startswith(">="):
@@ -155,18 +155,18 @@ def _check_range(name: str, rule: str, value: Value) -> None:
         raise invalid(name, value, f"Value must be no more than {high}")
 
 
-def _check_word(name: str, words: list[str], value: Value) -> None:
+def _check_word(name: str, words: list[str], value: SettingValue) -> None:
     if value not in words:
         raise invalid(name, value, f"String must be one of: {', '.join(words)}")
 
 
-def _check_word_in_any_case(name: str, words: list[str], value: Value) -> None:
+def _check_word_in_any_case(name: str, words: list[str], value: SettingValue) -> None:
     assert isinstance(value, str), (name, value)
     if value.upper() not in words:
         raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(words)}")
 
 
-def _check_words(name: str, words: list[str], value: Value) -> None:
+def _check_words(name: str, words: list[str], value: SettingValue) -> None:
     assert isinstance(value, tuple), (name, value)
     for item in value:
         _check_word(name, words, item)
@@ -179,7 +179,7 @@ _WORD_RULES = {
 }
 
 
-def _check_replicas(name: str, value: Value) -> None:
+def _check_replicas(name: str, value: SettingValue) -> None:
     assert isinstance(value, tuple), (name, value)
     if value in ((), ("*",)):
         return
@@ -194,7 +194,7 @@ def _check_replicas(name: str, value: Value) -> None:
             )
 
 
-def _check_offset_reset(name: str, value: Value) -> None:
+def _check_offset_reset(name: str, value: SettingValue) -> None:
     assert isinstance(value, str), (name, value)
     if value in ("earliest", "latest"):
         return
@@ -209,7 +209,7 @@ def _check_offset_reset(name: str, value: Value) -> None:
 
 
 def duration_ms(text: str) -> int | None:
-    """Milliseconds of an ISO 8601 duration such as P1DT2H3M4.5S; None for anything else."""
+    """Return the milliseconds of an ISO 8601 duration such as P1DT2H3M4.5S, or None."""
     unit_ms = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
     upper = text.upper()
     if not upper.startswith("P") or len(upper) < 3 or upper.endswith("T"):

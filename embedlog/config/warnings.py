@@ -1,4 +1,4 @@
-"""What is said about settings that cannot have the effect that they were set for."""
+"""Warnings about settings that cannot have the effect that the user wants."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _UNUSED = "Accepted, not used"
 """In the documentation of every setting without effect."""
 
 _ALWAYS = {"inter.broker.listener.name": "PLAINTEXT"}
-"""What is always so in embedlog, and is no default in Kafka."""
+"""Fixed values of embedlog that are no defaults in Kafka."""
 
 _OF_THE_QUORUM = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
-"""Each broker is its own controller: Kafka's own file sets these for what is so anyway."""
+"""Kafka's own file sets these; every embedlog broker is its own controller anyway."""
 
 _OF_SECURITY = ("authorizer.", "sasl.", "security.", "ssl.", "delegation.token.")
 
 
 def warn_of(unknown: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Warn the user of names that do not exist, and once of all settings without effect."""
+    """Warn the user about unknown names, and once about all settings without effect."""
     unused = [name for name, text in given.items() if _is_without_effect(name, text)]
     if not unknown and not unused:
         return
@@ -37,7 +37,7 @@ def warn_of(unknown: Mapping[str, str], given: Mapping[str, str]) -> None:
 
 
 def _is_without_effect(name: str, text: str) -> bool:
-    """Is nothing as the user wants it? A default, or what is always so here, is no reason."""
+    """Does the value differ from both the default and embedlog's fixed value, without effect?"""
     if _UNUSED not in BROKER.documentation(name) or name in _OF_THE_QUORUM:
         return False
     key = BROKER[name]
@@ -52,7 +52,7 @@ def _shown(name: str, text: str) -> str:
 
 
 def _hint(name: str) -> str:
-    """What a name that does not exist most likely meant; nothing when nothing is likely."""
+    """Suggest the name that the user most likely meant, if one is likely."""
     from embedlog.config.topic_synonyms import BROKER_NAMES
 
     nearest = BROKER_NAMES.get(name) or BROKER.nearest(name)

@@ -3,9 +3,9 @@
     registered, fenced -> unfenced -> in controlled shutdown -> fenced -> registered anew
                               ^  \\___________________________________^
 
-A fenced broker leads nothing and is in no in-sync set; where it was the last one, the partition
-has no leader until it comes back. Each registration has an epoch, so that what an earlier start of
-the broker still asks for is refused.
+A fenced broker leads nothing and is in no in-sync set; if it was the last one in sync, the
+partition has no leader until it comes back. Each registration has an epoch, so that requests of an
+earlier start of the broker are refused.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.controller import features
 from embedlog.controller.elections import NO_LEADER
-from embedlog.controller.metadata import BrokerImage
+from embedlog.controller.metadata import BrokerImage, PartitionImage
 from embedlog.controller.metadata_records import BrokerStateRecord, UnregisterBrokerRecord
 from embedlog.controller.partitions import (
     PartitionChanges,
+    Partitions,
     check_broker_epoch,
     in_directories,
     leaderless,
 )
 from embedlog.controller.replay import broker_record
-from embedlog.controller.sessions import Sessions
+from embedlog.controller.sessions import BrokerSessions
 from embedlog.logger import Logger
 
 TYPE_CHECKING = False
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from embedlog.common import TopicPartition
-    from embedlog.controller.metadata import PartitionImage
-    from embedlog.controller.partitions import Partitions
     from embedlog.controller.state import ControllerState
 
 _log = Logger("controller")
@@ -43,14 +42,14 @@ class Brokers:
     def __init__(self, state: ControllerState, partitions: Partitions) -> None:
         self._state = state
         self._partitions = partitions
-        self._sessions: Sessions | None = None
+        self._sessions: BrokerSessions | None = None
 
     @property
-    def sessions(self) -> Sessions:
-        """Who is heard of, made when first asked for: a duty, to be added to the scheduler."""
+    def sessions(self) -> BrokerSessions:
+        """The brokers' sessions, made when first needed: a duty, to be added to the scheduler."""
         with self._state.lock:
             if self._sessions is None:
-                self._sessions = Sessions(self._state, self.fence)
+                self._sessions = BrokerSessions(self._state, self.fence)
             return self._sessions
 
     def register(
@@ -62,12 +61,12 @@ class Brokers:
         directories: Sequence[bytes] = (),
         previous_epoch: int = -1,
     ) -> int:
-        """Take the broker in, fenced at first; return its epoch.
+        """Register the broker, fenced at first; return its epoch.
 
-        `incarnation` differs from start to start: the same one again only amends what is known.
-        `previous_epoch` is what the broker kept when it was shut down cleanly. With another one
-        than that of its last registration it may have lost records, and is no longer eligible to
-        lead (KIP-966).
+        `incarnation` differs from start to start: with a known one only the properties change.
+        `previous_epoch` is the epoch that the broker stored at a clean shutdown. If it differs from
+        the last registration's, the broker may have lost records, and is no longer eligible to lead
+        (KIP-966).
 
         Raises:
             DuplicateBrokerRegistration: another incarnation has a session that has not ended.
@@ -78,39 +77,36 @@ class Brokers:
             existing = state.image.brokers.get(node_id)
             self._refuse_duplicate(node_id, incarnation)
             self._check_directories(node_id, directories)
-            broker = BrokerImage(
-                node_id,
-                rack,
-                is_fenced=True,
-                incarnation=incarnation,
-                directories=tuple(directories),
-            )
-            changes = PartitionChanges()
             if existing is not None and existing.incarnation == incarnation:
-                broker.epoch = existing.epoch
-                broker.is_fenced = existing.is_fenced
-                broker.in_controlled_shutdown = existing.in_controlled_shutdown
+                broker = existing.replace(rack=rack, directories=tuple(directories), cordoned=())
                 gone = set(existing.directories).difference(directories)
                 changes = self._partitions.updates(in_directories(node_id, gone), removed=node_id)
             else:
                 is_clean = existing is not None and previous_epoch == existing.epoch
                 changes = self._ended(node_id, is_clean=is_clean)
-                broker.epoch = state.next_offset + len(changes.records())
+                broker = BrokerImage(
+                    node_id,
+                    rack,
+                    epoch=state.next_offset + len(changes.records()),
+                    is_fenced=True,
+                    incarnation=incarnation,
+                    directories=tuple(directories),
+                )
             known = () if existing is None else existing.directories
             others = self._partitions.lying_in(
                 node_id, set(known).symmetric_difference(directories)
             )
             self._write(changes, broker_record(broker), others)
             if not broker.is_fenced:
-                # A directory may be back without which nobody led.
+                # A directory may be back without which partitions had no leader.
                 self._partitions.publish(self._partitions.updates(leaderless(node_id)))
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
 
     def unfence(self, node_id: int, epoch: int) -> None:
-        """The broker is there: it may lead, at once where nobody does.
+        """Let the broker lead again, at once where there is no leader.
 
-        Not one that has left: what it asked for before that may come late.
+        A broker in controlled shutdown stays fenced: its earlier request may come late.
 
         Raises:
             StaleBrokerEpoch
@@ -124,16 +120,15 @@ class Brokers:
             changes = self._partitions.updates(
                 lambda partition: partition.leader == NO_LEADER, added=node_id
             )
-            self._write(changes, _state_record(broker.replaced(is_fenced=False)))
+            self._write(changes, _state_record(broker.replace(is_fenced=False)))
             if self._sessions is not None:
                 self._sessions.touch(node_id, epoch)
         _log.info("broker %d is unfenced", node_id)
 
     def fence(self, node_id: int) -> None:
-        """The broker is away: it leaves the in-sync sets, and others lead.
+        """Remove the broker from the in-sync sets, and let others lead.
 
-        Raises:
-            BrokerIdNotRegistered
+        Raises BrokerIdNotRegistered.
         """
         state = self._state
         with state.lock:
@@ -141,14 +136,13 @@ class Brokers:
             if broker.is_fenced:
                 return
             changes = self._partitions.updates(_in_sync(node_id), removed=node_id)
-            self._write(changes, _state_record(broker.replaced(is_fenced=True)))
+            self._write(changes, _state_record(broker.replace(is_fenced=True)))
         _log.info("broker %d is fenced", node_id)
 
     def begin_controlled_shutdown(self, node_id: int, epoch: int) -> int:
-        """Let others lead what the broker leads; return how many partitions it leads still.
+        """Let others lead the broker's partitions; return how many it still leads.
 
-        Raises:
-            StaleBrokerEpoch
+        Raises StaleBrokerEpoch.
         """
         state = self._state
         with state.lock:
@@ -156,7 +150,7 @@ class Brokers:
             broker = state.image.brokers[node_id]
             changes = self._partitions.updates(_in_sync(node_id), removed=node_id)
             if not broker.in_controlled_shutdown:
-                leaving = broker.replaced(in_controlled_shutdown=True)
+                leaving = broker.replace(in_controlled_shutdown=True)
                 self._write(changes, _state_record(leaving))
             else:
                 self._partitions.publish(changes)
@@ -167,11 +161,11 @@ class Brokers:
             )
 
     def unregister(self, node_id: int) -> None:
-        """Forget the broker. Its replicas stay assigned to it.
+        """Remove the broker. Its replicas stay assigned to it.
 
         Raises:
             BrokerIdNotRegistered
-            InvalidRequest: it is the only one, by its configuration.
+            InvalidRequest: it is the only broker of the cluster.
         """
         with self._state.lock:
             broker = self._registered(node_id)
@@ -185,7 +179,7 @@ class Brokers:
         _log.info("broker %d is unregistered", node_id)
 
     def _ended(self, node_id: int, *, is_clean: bool) -> PartitionChanges:
-        """What the end of the broker's last incarnation means, of which nothing was heard."""
+        """Return the changes for the end of the last incarnation, which was not reported."""
         level = self._state.image.feature_level(features.ELIGIBLE_LEADER_REPLICAS)
         if is_clean or not level:
             return self._partitions.updates(_in_sync(node_id), removed=node_id)

@@ -1,13 +1,13 @@
-"""Changes of settings: the operations of IncrementalAlterConfigs, and what may be set where.
+"""Changes of settings: the operations of IncrementalAlterConfigs, and validation.
 
-Codes and messages are Kafka's; they differ from one kind of resource to the next, because there
-each kind is checked in another place.
+Codes and messages are Kafka's; they differ between kinds of resources, because Kafka checks each
+kind in another place.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.config import resources, topic_config, types
+from embedlog.config import BrokerConfig, resources, topic_config, types
 from embedlog.config.cordons import CORDONED, check_cordoned
 from embedlog.config.definitions import BROKER, TOPIC, Definitions
 from embedlog.controller import features, topic_names
@@ -16,6 +16,7 @@ from embedlog.controller.metadata import (
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
+    MetadataImage,
 )
 from embedlog.errors import ConfigError, KafkaError
 from embedlog.storage.paths import broker_directory
@@ -23,9 +24,6 @@ from embedlog.storage.paths import broker_directory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import MetadataImage
 
     Change = tuple[int, str, str | None]
     """Operation, name, value."""
@@ -38,19 +36,19 @@ SUBTRACT = 3
 
 
 _WITH_LISTS: dict[int, Definitions] = {RESOURCE_TOPIC: TOPIC, RESOURCE_BROKER: BROKER}
-"""Kafka knows the lists of these only; groups and subscriptions take no list operations."""
+"""The settings with list operations; groups and subscriptions take none."""
 _LIST_OPERATIONS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_ELECTIONS = "unclean.leader.election.enable"
 
 
 def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[str, str]:
-    """The settings after the changes; nothing is checked but the operations themselves.
+    """Return the settings after the changes; check only the operations themselves.
 
     Raises:
-        InvalidRequest: a key twice, or a null that is not a deletion.
-        InvalidConfig: a list operation on what is no list.
-        UnknownServerError: an operation that does not exist.
+        InvalidRequest: a repeated key, or a null that is no deletion.
+        InvalidConfig: a list operation on a setting that is no list.
+        UnknownServerError: an unknown operation.
     """
     refuse_duplicates(name for _, name, _ in changes)
     refuse_nulls(changes)
@@ -69,11 +67,7 @@ def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[
 
 
 def replacement(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
-    """The settings of an AlterConfigs request.
-
-    Raises:
-        InvalidRequest: a key twice, or a null.
-    """
+    """Return the settings of AlterConfigs. Raise InvalidRequest for nulls and repeats."""
     refuse_duplicates(name for name, _ in configs)
     nulls = [name for name, value in configs if value is None]
     if nulls:
@@ -91,9 +85,9 @@ def validate(
     after: Texts,
     named: Collection[str],
 ) -> None:
-    """Refuse what Kafka refuses: the resource itself, or settings it may not have.
+    """Check the resource itself, and its settings, as Kafka does.
 
-    `named` are the settings that the request is about, changed or not.
+    `named` are the settings that the request names, changed or not.
 
     Raises:
         InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition
@@ -115,7 +109,7 @@ def validate(
 
 
 def refuse_duplicates(names: Iterable[str]) -> None:
-    """Raise InvalidRequest when a key occurs twice."""
+    """Raise InvalidRequest for a repeated key."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -124,15 +118,16 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 
 
 def refuse_nulls(changes: Sequence[Change]) -> None:
-    """Raise InvalidRequest when a value is missing that is not to be deleted."""
+    """Raise InvalidRequest for a null that is no deletion."""
     nulls = [name for operation, name, value in changes if value is None and operation != DELETE]
     if nulls:
         raise errors.InvalidRequest(f"Null value not supported for : {','.join(nulls)}")
 
 
 def one_min_isr(image: MetadataImage, config: BrokerConfig) -> dict[str, str | None]:
-    """What is to change in min.insync.replicas of brokers, by resource, when eligible leader
-    replicas are switched on (KIP-966): it is written down for the cluster, and no broker has one.
+    """Return the changes of min.insync.replicas when eligible leader replicas are switched on.
+
+    The setting becomes explicit for the cluster, and goes from every broker (KIP-966).
     """
     changed: dict[str, str | None] = {
         resource: None

@@ -1,17 +1,17 @@
-"""The controller: the one writer of the cluster's state.
+"""The controller: the only writer of the cluster's state.
 
-Every change goes the same way: check it by Kafka's rules against the present image, write its
-records to the metadata log as one batch, publish the new image by one assignment, tell the broker
+Every change has the same steps: check it by Kafka's rules against the present image, write its
+records to the metadata log as one batch, publish the new image by one assignment, notify the broker
 through `on_change`. All of that happens under the controller lock, so changes and notifications
-have one order. Lock order: controller, then partition. The lock may be taken again by the thread
-that holds it, because what a change completes may ask for another one.
+have one order. Lock order: controller, then partition. The lock is re-entrant, because a
+notification may lead to another change.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
-from embedlog.controller import features
+from embedlog.controller import config_changes, features
 from embedlog.controller.metadata import (
     RESOURCE_BROKER,
     RESOURCE_GROUP,
@@ -32,7 +32,7 @@ from embedlog.controller.metadata_records import (
 )
 from embedlog.controller.new_topics import NewTopic as NewTopic
 from embedlog.controller.new_topics import Planner
-from embedlog.controller.replay import partition_state, topic_record
+from embedlog.controller.replay import partition_registration, topic_record
 from embedlog.controller.state import ControllerState
 from embedlog.errors import KafkaError
 from embedlog.logger import Logger
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.config import BrokerConfig
-    from embedlog.controller import config_changes
     from embedlog.controller.brokers import Brokers
     from embedlog.controller.directories import Directories
     from embedlog.controller.metadata_log import MetadataLog
@@ -67,10 +66,10 @@ class Controller:
         cluster_id: str | None = None,
         node_ids: Sequence[int] = (),
     ) -> None:
-        """Replay the log. A log without a cluster gets one: `cluster_id`, or a random one.
+        """Replay the log. A new log gets the cluster id `cluster_id`, or a random one.
 
-        Without `node_ids` the only broker is the one that `config` is of. With them the cluster is
-        of several, and a broker is there once it has registered: see `brokers`.
+        Without `node_ids` the only broker is the one in `config`. With them the cluster has several
+        brokers, which must register: see `brokers`.
         """
         replayed = metadata_log.replay(_before_the_log(config, is_alone=not node_ids))
         self._state = state = ControllerState(metadata_log, config, replayed, runtime.clock)
@@ -86,7 +85,7 @@ class Controller:
 
     @property
     def image(self) -> MetadataImage:
-        """The present state; take the reference once."""
+        """The present state; read it once for one consistent view."""
         return self._state.image
 
     @property
@@ -100,12 +99,12 @@ class Controller:
 
     @property
     def removed_topic_ids(self) -> set[bytes]:
-        """Topics deleted before this opening, whose data may still be there after a crash."""
+        """Topics deleted before this opening, whose data a crash may have left behind."""
         return self._state.log.removed_topic_ids
 
     @property
     def partitions(self) -> Partitions:
-        """In-sync sets, elections and reassignments, made when first asked for."""
+        """Made when first needed, as are the next two."""
         with self._state.lock:
             if self._partitions is None:
                 from embedlog.controller.partitions import Partitions
@@ -115,7 +114,6 @@ class Controller:
 
     @property
     def brokers(self) -> Brokers:
-        """The brokers of a cluster of several, made when first asked for."""
         with self._state.lock:
             if self._brokers is None:
                 from embedlog.controller.brokers import Brokers
@@ -125,7 +123,6 @@ class Controller:
 
     @property
     def directories(self) -> Directories:
-        """In which log directories of their brokers replicas lie, made when first asked for."""
         with self._state.lock:
             if self._directories is None:
                 from embedlog.controller.directories import Directories
@@ -134,7 +131,7 @@ class Controller:
             return self._directories
 
     def compact(self) -> None:
-        """Rewrite the metadata log when it is much longer than what it says.
+        """Rewrite the metadata log if it is much longer than a snapshot.
 
         Requires: nothing is left of the topics in `removed_topic_ids`.
         """
@@ -147,7 +144,7 @@ class Controller:
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> dict[str, TopicImage | KafkaError]:
-        """Make those of the topics that can be made, in one batch; say what became of each.
+        """Create the valid ones of some topics, in one batch; return an image or error for each.
 
         The names must differ. A topic id is drawn even when only validating, as Kafka does.
 
@@ -184,11 +181,7 @@ class Controller:
         return results
 
     def delete_topic(self, topic_id: bytes) -> TopicImage:
-        """Remove a topic and its settings; its data goes when the broker hears of it.
-
-        Raises:
-            UnknownTopicId: there is none of that id.
-        """
+        """Remove a topic and its settings; the broker deletes the data. Raises UnknownTopicId."""
         with self._state.lock:
             topic = self.image.topics_by_id.get(topic_id)
             if topic is None:
@@ -205,7 +198,7 @@ class Controller:
         assignments: Sequence[Sequence[int]] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Let a topic have `count` partitions; the node ids of each new one may be laid down.
+        """Grow a topic to `count` partitions; `assignments` gives the node ids of each new one.
 
         Raises:
             UnknownTopicOrPartition, InvalidPartitions, InvalidReplicaAssignment, PolicyViolation
@@ -221,7 +214,7 @@ class Controller:
                 return
             record = PartitionsRecord(
                 topic_id=topic.topic_id,
-                partitions=[partition_state(partition) for partition in added],
+                partitions=[partition_registration(partition) for partition in added],
             )
             self._state.write([record])
             grown = self.image.topics_by_name[name]
@@ -229,8 +222,10 @@ class Controller:
         _log.info("topic %s has %d partitions, it had %d", name, count, present)
 
     def bump_leader_epochs(self, partitions: Iterable[TopicPartition], epoch_min: int = 0) -> None:
-        """Begin a new leader epoch in each partition, `epoch_min` or later: its log may have lost
-        records. Partitions that do not exist are left out.
+        """Begin a leader epoch, at least `epoch_min`, in partitions that may have lost
+        records.
+
+        Partitions that do not exist are left out.
         """
         with self._state.lock:
             by_topic: dict[str, list[PartitionImage]] = {}
@@ -243,7 +238,7 @@ class Controller:
             records = [
                 PartitionsRecord(
                     topic_id=self.image.topics_by_name[topic].topic_id,
-                    partitions=[partition_state(image) for image in images],
+                    partitions=[partition_registration(image) for image in images],
                 )
                 for topic, images in by_topic.items()
             ]
@@ -272,18 +267,13 @@ class Controller:
         """
         from embedlog.controller import config_changes
 
-        with self._state.lock:
-            before = self.image.configs(resource_type).get(resource_name, {})
-            after = config_changes.apply(resource_type, before, changes)
-            changed = self._put_configs(
-                resource_type,
-                resource_name,
-                before,
-                after,
-                named={name for _, name, _ in changes},
-                validate_only=validate_only,
-            )
-        _tell_changed(resource_type, resource_name, changed)
+        self._put_configs(
+            resource_type,
+            resource_name,
+            lambda before: config_changes.apply(resource_type, before, changes),
+            named={name for _, name, _ in changes},
+            validate_only=validate_only,
+        )
 
     def replace_configs(
         self,
@@ -293,31 +283,26 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Let a resource have these settings and no others. Raises as `alter_configs` does."""
+        """Replace all settings of a resource. Raises the errors of `alter_configs`."""
         from embedlog.controller import config_changes
 
-        with self._state.lock:
-            before = self.image.configs(resource_type).get(resource_name, {})
-            after = config_changes.replacement(configs)
-            changed = self._put_configs(
-                resource_type,
-                resource_name,
-                before,
-                after,
-                named=after.keys(),
-                validate_only=validate_only,
-            )
-        _tell_changed(resource_type, resource_name, changed)
+        after = config_changes.replacement(configs)
+        self._put_configs(
+            resource_type,
+            resource_name,
+            lambda _before: after,
+            named=after.keys(),
+            validate_only=validate_only,
+        )
 
     # Features
 
     def update_features(
         self, updates: Sequence[tuple[str, int, int]], *, validate_only: bool = False
     ) -> None:
-        """Let features have other levels: (name, level, kind), see `features.changed_levels`.
+        """Change levels of features: (name, level, kind). Raises InvalidUpdateVersion.
 
-        Raises:
-            InvalidUpdateVersion
+        See `features.changed_levels`.
         """
         from embedlog.controller import config_changes
 
@@ -342,7 +327,7 @@ class Controller:
     # Producer ids
 
     def allocate_producer_ids(self, count: int = PRODUCER_ID_BLOCK_SIZE) -> range:
-        """Ids that nobody else has or will have, also after a crash."""
+        """Return ids that are given out once only, even across a crash."""
         with self._state.lock:
             first = self.image.next_producer_id
             self._state.change([ProducerIdsRecord(next_producer_id=first + count)])
@@ -352,13 +337,42 @@ class Controller:
         self,
         resource_type: int,
         resource_name: str,
+        change: Callable[[Mapping[str, str]], dict[str, str]],
+        *,
+        named: Collection[str],
+        validate_only: bool,
+    ) -> None:
+        """Replace a resource's settings by `change(present settings)`; log the names that changed.
+
+        `named` are the settings that the request names, changed or not.
+        """
+        with self._state.lock:
+            before = self.image.configs(resource_type).get(resource_name, {})
+            changed = self._write_configs(
+                resource_type,
+                resource_name,
+                before,
+                change(before),
+                named=named,
+                validate_only=validate_only,
+            )
+        if changed:
+            kinds = {RESOURCE_TOPIC: "topic", RESOURCE_BROKER: "broker", RESOURCE_GROUP: "group"}
+            kind = kinds.get(resource_type, "client metrics subscription")
+            shown = f"{kind} {resource_name}" if resource_name else "all brokers"
+            _log.info("settings of %s changed: %s", shown, ", ".join(changed))
+
+    def _write_configs(
+        self,
+        resource_type: int,
+        resource_name: str,
         before: Mapping[str, str],
         after: Mapping[str, str],
         *,
         named: Collection[str],
         validate_only: bool,
     ) -> list[str]:
-        """Returns the names of the settings that changed. `named` are those a request is about."""
+        """Return the names of the settings that changed. Requires: the lock."""
         from embedlog.controller import config_changes
 
         config_changes.validate(
@@ -401,8 +415,9 @@ class Controller:
     def _forget_eligible(
         self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
     ) -> tuple[list[Any], Sequence[TopicPartition]]:
-        """Records, and what they change: nobody is eligible any more who left an in-sync set when
-        its least size was another one.
+        """Return the records, and partitions, of a change of min.insync.replicas.
+
+        Replicas that left an in-sync set under another minimum are no longer eligible to lead.
         """
         from embedlog.controller import config_changes
 
@@ -413,14 +428,6 @@ class Controller:
         concerned = topics.values() if resource_type != RESOURCE_TOPIC else [topics[resource_name]]
         forgotten = self.partitions.without_eligible(concerned)
         return forgotten.records(), forgotten.partitions
-
-
-def _tell_changed(resource_type: int, resource_name: str, names: Sequence[str]) -> None:
-    if names:
-        kinds = {RESOURCE_TOPIC: "topic", RESOURCE_BROKER: "broker", RESOURCE_GROUP: "group"}
-        kind = kinds.get(resource_type, "client metrics subscription")
-        shown = f"{kind} {resource_name}" if resource_name else "all brokers"
-        _log.info("settings of %s changed: %s", shown, ", ".join(names))
 
 
 def _config_records(
@@ -435,10 +442,9 @@ def _config_records(
 
 
 def _before_the_log(config: BrokerConfig, *, is_alone: bool) -> MetadataImage:
-    """What is true before the first record.
+    """Return the image before the first record.
 
-    Kafka's eligible leader replicas make the cluster-wide min.insync.replicas explicit, so that
-    every topic reports it as a dynamic default.
+    As in Kafka with eligible leader replicas, the cluster-wide min.insync.replicas is explicit.
     """
     brokers = {}
     if is_alone:

@@ -1,14 +1,15 @@
-"""The log directories of brokers: where replicas lie, and what the end of a directory means.
+"""The log directories of brokers: the places of replicas, and the loss of a directory.
 
-What AssignReplicasToDirs and the heartbeats' lists of directories do in Kafka (KIP-858, KIP-1066).
-A broker with one directory says nothing. A replica in a directory that its broker does not have is
-in no in-sync set, and leads nothing, until the directory is back.
+This is the work of AssignReplicasToDirs and of the heartbeats' lists of directories in Kafka
+(KIP-858, KIP-1066). A broker with one directory reports none. A replica in a directory that its
+broker has lost is in no in-sync set, and leads nothing, until the directory is back.
 """
 
 from __future__ import annotations
 
 from embedlog.controller.partitions import (
     PartitionChanges,
+    Partitions,
     check_broker_epoch,
     in_directories,
     leaderless,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.controller.metadata import BrokerImage
-    from embedlog.controller.partitions import Partitions
     from embedlog.controller.state import ControllerState
 
 _log = Logger("controller")
@@ -36,9 +36,9 @@ class Directories:
         self._partitions = partitions
 
     def assign(self, node_id: int, epoch: int, places: Mapping[TopicPartition, bytes]) -> None:
-        """The broker's replicas of these partitions lie in directories of these ids.
+        """Note the directories of the broker's replicas.
 
-        A partition that does not exist, or has no replica there, is left out.
+        Partitions that do not exist, or have no replica there, are left out.
 
         Raises:
             StaleBrokerEpoch
@@ -54,7 +54,7 @@ class Directories:
                 if topic is None or before is None or node_id not in before.replicas:
                     continue
                 if before.directories.get(node_id) != directory:
-                    after = before.replaced(
+                    after = before.replace(
                         directories={**before.directories, node_id: directory},
                         partition_epoch=before.partition_epoch + 1,
                     )
@@ -69,10 +69,10 @@ class Directories:
     def note(
         self, node_id: int, epoch: int, online: Sequence[bytes], cordoned: Sequence[bytes]
     ) -> None:
-        """The broker has these directories; the `cordoned` ones take no new replicas.
+        """Note the broker's directories; `cordoned` ones take no new replicas.
 
-        Replicas in one that it had, and has not any more, are out of sync, and others lead. Those
-        in one that is back may lead, where nobody does.
+        Replicas in a lost directory leave the in-sync sets, and others lead. Replicas in a
+        directory that is back may lead partitions without a leader.
 
         Raises:
             StaleBrokerEpoch
@@ -81,7 +81,7 @@ class Directories:
         with state.lock:
             check_broker_epoch(state.image, node_id, epoch)
             before = state.image.brokers[node_id]
-            after = before.replaced(directories=tuple(online), cordoned=tuple(cordoned))
+            after = before.replace(directories=tuple(online), cordoned=tuple(cordoned))
             if (after.directories, after.cordoned) == (before.directories, before.cordoned):
                 return
             gone = set(before.directories).difference(online)

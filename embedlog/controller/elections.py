@@ -1,16 +1,16 @@
-"""Who leads a partition, who is in sync, and who may be elected: one change, decided at once.
+"""Changes of a partition's leader, in-sync set and eligible replicas. Pure functions.
 
-What Kafka's controller does, in its order:
+The steps are Kafka's, in its order:
 
-    1  a reassignment whose target is in sync ends: the replicas that were to go are gone
-    2  who leaves an in-sync set that is smaller than min.insync.replicas stays eligible (KIP-966)
-    3  the leader is kept if it may lead; else one is elected, or the partition has none
+    1  a reassignment whose target is in sync ends: its old replicas go
+    2  replicas that leave an in-sync set below min.insync.replicas stay eligible (KIP-966)
+    3  the leader stays if it may lead; else another is elected, or the partition has none
     4  epochs: the partition's rises by one, the leader's with another leader or fewer replicas
-
-All of it is pure: from one image of a partition to the next.
 """
 
 from __future__ import annotations
+
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,39 +24,27 @@ if TYPE_CHECKING:
 NO_LEADER: Final = -1
 
 ONLINE: Final = 0
-"""Keep the leader, or elect one that has every committed record."""
+"""Keep the leader, or elect a replica with every committed record."""
 PREFERRED: Final = 1
-"""Elect the first replica if it can be, although another one leads."""
+"""Elect the first replica if possible, even if another one leads."""
 UNCLEAN: Final = 2
-"""Elect any replica that is there when there is no other: records may be lost."""
+"""Elect any available replica if no other may lead: records may be lost."""
 
 
-class Rules:
-    """What a change of a partition depends on, beside the partition."""
+class ElectionRules(Value):
+    """The settings and checks for a change of a partition."""
 
-    __slots__ = ("election", "is_acceptable", "keeps_eligible", "min_insync_replicas")
-
-    def __init__(
-        self,
-        is_acceptable: Callable[[PartitionImage, int], bool],
-        *,
-        min_insync_replicas: int,
-        keeps_eligible: bool,
-        election: int = ONLINE,
-    ) -> None:
-        self.is_acceptable = is_acceptable
-        """Is the broker there, and its replica, so that it may lead?"""
-        self.min_insync_replicas = min_insync_replicas
-        """In force, so never more than there are replicas."""
-        self.keeps_eligible = keeps_eligible
-        """Is the feature eligible.leader.replicas.version on?"""
-        self.election = election
+    is_acceptable: Callable[[PartitionImage, int], bool]
+    """Is the broker there, and its replica usable, so that it may lead?"""
+    min_insync_replicas: int
+    """The value in force: never more than there are replicas."""
+    keeps_eligible: bool
+    """Is the feature eligible.leader.replicas.version on?"""
+    election: int = ONLINE
 
 
-class Target:
-    """What a partition shall be like; by default as it is."""
-
-    __slots__ = ("adding", "elr", "is_recovering", "isr", "removing", "replicas", "unclean")
+class PartitionTarget:
+    """The intended state of a partition; by default its present one."""
 
     def __init__(
         self,
@@ -69,7 +57,7 @@ class Target:
         is_recovering: bool | None = None,
         unclean: Nodes = (),
     ) -> None:
-        """`unclean`: brokers that may have lost records, and so are no longer eligible."""
+        """`unclean` brokers may have lost records, and so are no longer eligible."""
         self.isr = partition.isr if isr is None else isr
         self.replicas = partition.replicas if replicas is None else replicas
         self.adding = partition.adding_replicas if adding is None else adding
@@ -79,9 +67,9 @@ class Target:
         self.unclean = unclean
 
     def end_reassignment(self) -> None:
-        """Drop the replicas that are to go, if all that were added are in sync.
+        """Drop the replicas to be removed, if all added ones are in sync.
 
-        Where none was added, all that stay have to be.
+        If none was added, all remaining ones must be in sync.
         """
         if not self.adding and not self.removing:
             return
@@ -91,18 +79,22 @@ class Target:
             self.isr, self.replicas = isr, replicas
             self.adding = self.removing = ()
 
-    def keep_eligible(self, before: PartitionImage, rules: Rules) -> None:
-        """Who leaves an in-sync set that becomes too small has every record that was committed."""
+    def keep_eligible(self, before: PartitionImage, rules: ElectionRules) -> None:
+        """Keep replicas that leave a too small in-sync set eligible: they have all committed
+        records.
+        """
         if not rules.keeps_eligible or len(self.isr) >= rules.min_insync_replicas:
             self.elr = ()
             return
-        # One that was moved away is of no use, though Kafka counts it.
+        # A replica that was moved away is of no use, though Kafka counts it.
         candidates = {*before.elr, *before.isr}.intersection(self.replicas)
         self.elr = tuple(sorted(candidates.difference(self.isr, self.unclean)))
 
 
-def changed(before: PartitionImage, rules: Rules, target: Target) -> PartitionImage:
-    """The partition after the change; `before` itself when there is none."""
+def changed(
+    before: PartitionImage, rules: ElectionRules, target: PartitionTarget
+) -> PartitionImage:
+    """Return the partition after the change; `before` itself if nothing changes."""
     target.end_reassignment()
     target.keep_eligible(before, rules)
     leader, is_unclean = _elect(before, rules, target)
@@ -113,10 +105,10 @@ def changed(before: PartitionImage, rules: Rules, target: Target) -> PartitionIm
         elif leader in elr:
             isr, elr = (leader,), _without(elr, (leader,))
     if not isr and not rules.keeps_eligible:
-        # The last one in sync is the only one that may come back as the leader.
+        # Only the last in-sync replica may come back as the leader.
         isr = before.isr
     begins_epoch = leader != before.leader or not set(before.replicas) <= set(target.replicas)
-    after = before.replaced(
+    after = before.replace(
         leader=leader,
         isr=isr,
         replicas=target.replicas,
@@ -127,25 +119,28 @@ def changed(before: PartitionImage, rules: Rules, target: Target) -> PartitionIm
         is_recovering=is_recovering,
         directories=_kept(before.directories, target.replicas),
     )
-    if not begins_epoch and _same(before, after):
+    if not begins_epoch and after == before:
         return before
-    after.partition_epoch += 1
-    after.leader_epoch += begins_epoch
-    return after
+    return after.replace(
+        partition_epoch=before.partition_epoch + 1,
+        leader_epoch=before.leader_epoch + begins_epoch,
+    )
 
 
 def _kept(directories: Mapping[int, bytes], replicas: Nodes) -> Mapping[int, bytes]:
-    """Of a replica that goes, and may come again, nobody knows where it lies."""
+    """Drop the directories of removed replicas: a replica that comes back may lie elsewhere."""
     if all(node in replicas for node in directories):
         return directories
     return {node: id for node, id in directories.items() if node in replicas}
 
 
-def _elect(before: PartitionImage, rules: Rules, target: Target) -> tuple[int, bool]:
-    """The leader, and whether it may lack committed records."""
+def _elect(
+    before: PartitionImage, rules: ElectionRules, target: PartitionTarget
+) -> tuple[int, bool]:
+    """Return (leader, whether it may lack committed records)."""
 
     def is_valid(node: int) -> bool:
-        # Who was eligible may lead only once nobody is in sync.
+        # Eligible replicas may lead only if none is in sync.
         eligible = target.isr or target.elr
         return node in eligible and rules.is_acceptable(before, node)
 
@@ -162,23 +157,19 @@ def _elect(before: PartitionImage, rules: Rules, target: Target) -> tuple[int, b
     return NO_LEADER, False
 
 
-def _may_lead_again(before: PartitionImage, rules: Rules, target: Target) -> bool:
-    """May the last leader lead, as nobody is left who is sure to have every record?"""
+def _may_lead_again(before: PartitionImage, rules: ElectionRules, target: PartitionTarget) -> bool:
+    """May the last leader lead, as no replica with all committed records is left?"""
     if not rules.keeps_eligible or target.isr or target.elr:
         return False
     return len(before.last_known_elr) == 1 and rules.is_acceptable(before, before.last_known_elr[0])
 
 
-def _last_known(before: PartitionImage, rules: Rules, leader: int) -> Nodes:
+def _last_known(before: PartitionImage, rules: ElectionRules, leader: int) -> Nodes:
     if not rules.keeps_eligible or leader == before.leader:
         return before.last_known_elr
     if leader >= 0:
         return ()
     return before.last_known_elr or (before.leader,)
-
-
-def _same(before: PartitionImage, after: PartitionImage) -> bool:
-    return all(getattr(before, name) == getattr(after, name) for name in before.__slots__)
 
 
 def _without(nodes: Nodes, others: Nodes) -> Nodes:

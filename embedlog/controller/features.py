@@ -1,8 +1,8 @@
-"""The features of the cluster (KIP-584): levels that are supported, those in force, their rules.
+"""The features of the cluster (KIP-584): supported levels, and rules for changing them.
 
-A level says how the cluster behaves, whatever its software could do. At level 0 a feature is off,
-and is not among those that ApiVersions lists as finalized. Levels change by UpdateFeatures, all of
-a request or none.
+A level selects the behaviour of the cluster, whatever its software supports. At level 0 a feature
+is off, and ApiVersions does not list it as finalized. UpdateFeatures changes all levels of a
+request or none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUPPORTED: dict[str, tuple[int, int]] = {
     TRANSACTION: (0, 2),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
-"""Name -> lowest and highest level, as Kafka 4.4 has them."""
+"""Name -> (lowest, highest level), as in Kafka 4.4."""
 
 FIRST_LEVELS: dict[str, int] = {
     GROUP: 1,
@@ -42,17 +42,16 @@ FIRST_LEVELS: dict[str, int] = {
     TRANSACTION: 2,
     ELIGIBLE_LEADER_REPLICAS: 1,
 }
-"""The levels of a cluster whose log says nothing of them. Never change one: who wants another for
-new clusters writes it into their log."""
+"""The levels without feature records. Never change one: add records to new logs instead."""
 
 
 def changed_levels(
     present: Mapping[str, int], updates: Sequence[tuple[str, int, int]], node_id: int
 ) -> dict[str, int]:
-    """The levels that (name, level, kind of update) ask for; of a name's updates the last counts.
+    """Return the changed levels of (name, level, kind of update); a name's last update counts.
 
     Raises:
-        InvalidUpdateVersion: for one of them, in the order of their names, so for all.
+        InvalidUpdateVersion: one update is invalid, so all fail; the first one by name is reported.
     """
     wanted = {name: (level, kind) for name, level, kind in updates}
     for name, (level, kind) in sorted(wanted.items()):
@@ -66,7 +65,7 @@ def changed_levels(
 
 
 def _refusal(present: int, name: str, level: int, kind: int, node_id: int) -> str:
-    """Why the feature cannot have this level; empty when it can."""
+    """Return why the feature cannot have this level; empty if it can."""
     reason = ""
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         reason = "The controller does not support the given upgrade type."

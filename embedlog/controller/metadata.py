@@ -1,22 +1,21 @@
-"""What the cluster knows about itself, as immutable values.
+"""The metadata of the cluster, as immutable values.
 
-A `MetadataImage` is never changed: the controller makes a new one for each change, sharing what
-stayed the same, and publishes it by one assignment. Readers take the reference once and see one
+A `MetadataImage` is never changed: for each change the controller makes a new one, which shares its
+unchanged parts, and publishes it by one assignment. Readers take the reference once and see one
 consistent state, without a lock.
 """
 
 from __future__ import annotations
 
-from embedlog.common import ZERO_UUID
+from embedlog.common import ZERO_UUID, TopicPartition
 from embedlog.controller.features import FIRST_LEVELS
 from embedlog.topic_names import INTERNAL_TOPICS
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    from embedlog.common import TopicPartition
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -25,78 +24,44 @@ RESOURCE_CLIENT_METRICS = 16
 RESOURCE_GROUP = 32
 
 
-class PartitionImage:
-    """One partition: where its replicas are, and who leads. `leader` is -1 when nobody does.
+class PartitionImage(Value):
+    """One partition: its replicas and its leader; `leader` is -1 without one.
 
-    Every change raises `partition_epoch` by one. One that changes the leader, or takes replicas
-    away, begins a new `leader_epoch`.
+    Every change raises `partition_epoch` by one. A change of the leader, or a removal of replicas,
+    also begins a new `leader_epoch`.
     """
 
-    __slots__ = (
-        "adding_replicas",
-        "directories",
-        "elr",
-        "is_recovering",
-        "isr",
-        "last_known_elr",
-        "leader",
-        "leader_epoch",
-        "partition",
-        "partition_epoch",
-        "removing_replicas",
-        "replicas",
-    )
-
-    def __init__(
-        self,
-        *,
-        partition: int,
-        leader: int,
-        leader_epoch: int,
-        replicas: tuple[int, ...],
-        isr: tuple[int, ...],
-        partition_epoch: int = 0,
-        adding_replicas: tuple[int, ...] = (),
-        removing_replicas: tuple[int, ...] = (),
-        elr: tuple[int, ...] = (),
-        last_known_elr: tuple[int, ...] = (),
-        is_recovering: bool = False,
-        directories: Mapping[int, bytes] = {},
-    ) -> None:
-        self.partition = partition
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.replicas = replicas
-        """All of them, the preferred leader first; during a reassignment the old ones, too."""
-        self.isr = isr
-        self.partition_epoch = partition_epoch
-        self.adding_replicas = adding_replicas
-        self.removing_replicas = removing_replicas
-        self.elr = elr
-        """Out of the in-sync set, yet with every record below the high watermark (KIP-966)."""
-        self.last_known_elr = last_known_elr
-        """The last leader of a partition that has none."""
-        self.is_recovering = is_recovering
-        """Was its leader elected uncleanly, and has not said yet that it has recovered?"""
-        self.directories = directories
-        """In which log directory replicas lie, by node id; a broker with one does not say."""
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    """All replicas, the preferred leader first; during a reassignment also the old ones."""
+    isr: tuple[int, ...]
+    partition_epoch: int = 0
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    """Replicas out of the in-sync set with every record below the high watermark (KIP-966)."""
+    last_known_elr: tuple[int, ...] = ()
+    """The last leader of a partition without leader."""
+    is_recovering: bool = False
+    """Was the leader elected uncleanly, and has not yet reported its recovery?"""
+    directories: Mapping[int, bytes] = {}
+    """Node id -> the replica's log directory; brokers with one directory have no entry."""
 
     @property
     def is_reassigning(self) -> bool:
-        """Are its replicas being moved?"""
         return bool(self.adding_replicas or self.removing_replicas)
 
-    def replaced(self, **changes: Any) -> PartitionImage:
-        """The same partition with other values of some attributes."""
-        kept = {name: getattr(self, name) for name in self.__slots__ if name not in changes}
-        return PartitionImage(**kept, **changes)
-
     def next_epoch(self, epoch_min: int = 0) -> PartitionImage:
-        """The same partition under the next leader epoch, or a later one if that is too low."""
-        return self.replaced(
+        """Return the partition under the next leader epoch, at least `epoch_min`."""
+        return self.replace(
             leader_epoch=max(self.leader_epoch + 1, epoch_min),
             partition_epoch=self.partition_epoch + 1,
         )
+
+    def __hash__(self) -> int:
+        return hash((self.partition, self.partition_epoch))
 
     def __repr__(self) -> str:
         return (
@@ -105,152 +70,89 @@ class PartitionImage:
         )
 
 
-class TopicImage:
+class TopicImage(Value):
     """One topic; `partitions[n].partition == n`."""
 
-    __slots__ = ("name", "partitions", "topic_id")
-
-    def __init__(self, name: str, topic_id: bytes, partitions: tuple[PartitionImage, ...]) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = partitions
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionImage, ...]
 
     @property
     def is_internal(self) -> bool:
-        """Does it belong to a coordinator?"""
         return self.name in INTERNAL_TOPICS
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of its first partition, as Kafka reports it."""
+        """Number of replicas of partition 0, as Kafka reports it."""
         return len(self.partitions[0].replicas)
 
     def __repr__(self) -> str:
         return f"TopicImage({self.name!r}, {len(self.partitions)} partitions)"
 
 
-class BrokerImage:
-    """One registered broker. Its addresses depend on the listener and are not kept here.
+class BrokerImage(Value):
+    """One registered broker. Its addresses depend on the listener and are not kept here."""
 
-    `epoch` is the offset of its registration in the metadata log; -1 for the only broker of a
-    cluster, which is there without one.
-    """
-
-    __slots__ = (
-        "cordoned",
-        "directories",
-        "epoch",
-        "in_controlled_shutdown",
-        "incarnation",
-        "is_fenced",
-        "node_id",
-        "rack",
-    )
-
-    def __init__(
-        self,
-        node_id: int,
-        rack: str | None = None,
-        *,
-        epoch: int = -1,
-        is_fenced: bool = False,
-        in_controlled_shutdown: bool = False,
-        incarnation: bytes = ZERO_UUID,
-        directories: tuple[bytes, ...] = (),
-        cordoned: tuple[bytes, ...] = (),
-    ) -> None:
-        self.node_id = node_id
-        self.rack = rack
-        self.epoch = epoch
-        self.is_fenced = is_fenced
-        """May it neither lead nor be in sync, as one that is away?"""
-        self.in_controlled_shutdown = in_controlled_shutdown
-        self.incarnation = incarnation
-        """Differs from one start of the broker to the next."""
-        self.directories = directories
-        """The log directories that work, by their ids."""
-        self.cordoned = cordoned
-        """Those of them that get no new replicas (KIP-1066)."""
+    node_id: int
+    rack: str | None = None
+    epoch: int = -1
+    """Offset of the registration in the metadata log; -1 for the only broker of a cluster."""
+    is_fenced: bool = False
+    """A fenced broker may neither lead nor be in sync: the controller takes it for absent."""
+    in_controlled_shutdown: bool = False
+    incarnation: bytes = ZERO_UUID
+    """Differs from one start of the broker to the next."""
+    directories: tuple[bytes, ...] = ()
+    """Ids of the log directories that work."""
+    cordoned: tuple[bytes, ...] = ()
+    """Ids of the directories that get no new replicas (KIP-1066)."""
 
     @property
     def is_cordoned(self) -> bool:
-        """Does none of its directories take new replicas?"""
+        """Are all of the broker's directories cordoned?"""
         return bool(self.cordoned) and set(self.directories) <= set(self.cordoned)
 
     @property
     def is_active(self) -> bool:
-        """May it lead, and be in sync?"""
+        """May the broker lead and be in sync?"""
         return not self.is_fenced and not self.in_controlled_shutdown
-
-    def replaced(self, **changes: Any) -> BrokerImage:
-        """The same broker with other values of some attributes."""
-        kept = {name: getattr(self, name) for name in self.__slots__ if name not in changes}
-        return BrokerImage(**kept, **changes)
 
     def __repr__(self) -> str:
         state = "fenced" if self.is_fenced else "active" if self.is_active else "leaving"
         return f"BrokerImage({self.node_id}, epoch={self.epoch}, {state})"
 
 
-class MetadataImage:
-    """The whole state after some record of the metadata log; `end_offset` says which.
+class MetadataImage(Value):
+    """The whole state after some record of the metadata log.
 
-    Settings are the texts that were set, nothing effective: topics, groups and client metrics by
-    name, brokers by "" (cluster-wide) or node id. `feature_levels` has those that are on, by name.
+    Settings are the texts that were set, without defaults.
     """
 
-    __slots__ = (
-        "broker_configs",
-        "brokers",
-        "client_metrics_configs",
-        "cluster_id",
-        "end_offset",
-        "feature_levels",
-        "group_configs",
-        "next_producer_id",
-        "topic_configs",
-        "topics_by_id",
-        "topics_by_name",
-    )
-
-    def __init__(
-        self,
-        *,
-        cluster_id: str = "",
-        brokers: Mapping[int, BrokerImage] = {},
-        topics_by_name: Mapping[str, TopicImage] = {},
-        topics_by_id: Mapping[bytes, TopicImage] = {},
-        topic_configs: Mapping[str, Mapping[str, str]] = {},
-        broker_configs: Mapping[str, Mapping[str, str]] = {},
-        group_configs: Mapping[str, Mapping[str, str]] = {},
-        client_metrics_configs: Mapping[str, Mapping[str, str]] = {},
-        feature_levels: Mapping[str, int] = FIRST_LEVELS,
-        next_producer_id: int = 0,
-        end_offset: int = 0,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.brokers = brokers
-        self.topics_by_name = topics_by_name
-        self.topics_by_id = topics_by_id
-        self.topic_configs = topic_configs
-        self.broker_configs = broker_configs
-        self.group_configs = group_configs
-        self.client_metrics_configs = client_metrics_configs
-        self.feature_levels = feature_levels
-        self.next_producer_id = next_producer_id
-        self.end_offset = end_offset
+    cluster_id: str = ""
+    brokers: Mapping[int, BrokerImage] = {}
+    topics_by_name: Mapping[str, TopicImage] = {}
+    topics_by_id: Mapping[bytes, TopicImage] = {}
+    topic_configs: Mapping[str, Mapping[str, str]] = {}
+    broker_configs: Mapping[str, Mapping[str, str]] = {}
+    """By node id, or "" for the whole cluster."""
+    group_configs: Mapping[str, Mapping[str, str]] = {}
+    client_metrics_configs: Mapping[str, Mapping[str, str]] = {}
+    feature_levels: Mapping[str, int] = FIRST_LEVELS
+    """The features that are on, by name."""
+    next_producer_id: int = 0
+    end_offset: int = 0
+    """The offset after the last record that this state contains."""
 
     def configs(self, resource_type: int) -> Mapping[str, Mapping[str, str]]:
-        """The settings of all resources of a type (`RESOURCE_...`), by resource name."""
+        """Return the settings of all resources of a type (`RESOURCE_...`), by resource name."""
         found: Mapping[str, Mapping[str, str]] = getattr(self, CONFIG_ATTRIBUTES[resource_type])
         return found
 
     def feature_level(self, name: str) -> int:
-        """The level in force of a feature of `features`, 0 when it is off."""
+        """Return the level in force of a feature of `features`, 0 if it is off."""
         return self.feature_levels.get(name, 0)
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
-        """The partition of that name and number, None when there is none."""
         image = self.topics_by_name.get(topic)
         if image is None or not 0 <= partition < len(image.partitions):
             return None
@@ -258,16 +160,16 @@ class MetadataImage:
 
     @property
     def is_alone(self) -> bool:
-        """Is there one broker, by its configuration, and no cluster of several?"""
+        """Is this a cluster of one configured broker, not of several?"""
         return len(self.brokers) == 1 and all(each.epoch < 0 for each in self.brokers.values())
 
     def is_active(self, node_id: int) -> bool:
-        """Is a broker registered that may lead, and be in sync?"""
+        """May the broker lead and be in sync?"""
         broker = self.brokers.get(node_id)
         return broker is not None and broker.is_active
 
     def is_lost(self, partition: PartitionImage, node_id: int) -> bool:
-        """Does the broker's replica lie in a directory that the broker does not have now?"""
+        """Is the broker's replica in a directory that the broker has lost?"""
         directory = partition.directories.get(node_id)
         if directory is None:
             return False
@@ -275,11 +177,11 @@ class MetadataImage:
         return broker is None or (bool(broker.directories) and directory not in broker.directories)
 
     def may_lead(self, partition: PartitionImage, node_id: int) -> bool:
-        """Is the broker active, and its replica where it can be used?"""
+        """Is the broker active, and its replica in a usable directory?"""
         return self.is_active(node_id) and not self.is_lost(partition, node_id)
 
     def directories_of(self, node_id: int) -> set[bytes]:
-        """The directories of a broker in which replicas are known to lie."""
+        """Return the directories of a broker that are known to hold replicas."""
         return {
             partition.directories[node_id]
             for topic in self.topics_by_name.values()
@@ -288,9 +190,7 @@ class MetadataImage:
         }
 
     def offline_replicas(self, partition: PartitionImage) -> tuple[int, ...]:
-        """Its replicas on brokers that are fenced or not registered, or in directories that are
-        offline.
-        """
+        """Return the replicas on fenced or unknown brokers, or in offline directories."""
         brokers, places = self.brokers, partition.directories
         return tuple(
             node
@@ -315,61 +215,32 @@ CONFIG_ATTRIBUTES = {
 }
 
 
-class MetadataDelta:
-    """What one change did, for those who must act on it; see the attributes of `__init__`."""
+class MetadataDelta(Value):
+    """The effects of one change, for the parts of a broker that must act on it."""
 
-    __slots__ = (
-        "broker_configs_changed",
-        "brokers_changed",
-        "changed_configs",
-        "created",
-        "deleted",
-        "groups_changed",
-        "image",
-        "partitions_added",
-        "partitions_changed",
-    )
-
-    def __init__(
-        self,
-        image: MetadataImage,
-        *,
-        created: Sequence[TopicImage] = (),
-        deleted: Sequence[TopicImage] = (),
-        partitions_added: Sequence[tuple[TopicImage, range]] = (),
-        changed_configs: Sequence[str] = (),
-        partitions_changed: Sequence[TopicPartition] = (),
-        brokers_changed: bool = False,
-        broker_configs_changed: bool = False,
-        groups_changed: Sequence[str] = (),
-    ) -> None:
-        self.image = image
-        """The state after the change."""
-        self.created = created
-        self.deleted = deleted
-        self.partitions_added = partitions_added
-        """Topics as they are after the change, with the numbers of the new partitions."""
-        self.changed_configs = changed_configs
-        """Names of topics whose settings changed."""
-        self.partitions_changed = partitions_changed
-        """Partitions with another leader, epoch, in-sync set or list of replicas."""
-        self.brokers_changed = brokers_changed
-        """A broker came, went, was fenced or is no longer fenced."""
-        self.broker_configs_changed = broker_configs_changed
-        """Dynamic broker settings changed, and with them the defaults of every topic."""
-        self.groups_changed = groups_changed
-        """Names of groups whose settings changed."""
+    image: MetadataImage
+    """The state after the change."""
+    created: Sequence[TopicImage] = ()
+    deleted: Sequence[TopicImage] = ()
+    partitions_added: Sequence[tuple[TopicImage, range]] = ()
+    """Topics as they are after the change, with the numbers of the new partitions."""
+    changed_configs: Sequence[str] = ()
+    """Names of topics whose settings changed."""
+    partitions_changed: Sequence[TopicPartition] = ()
+    """Partitions with another leader, epoch, in-sync set or list of replicas."""
+    brokers_changed: bool = False
+    """A broker came, went, was fenced or is no longer fenced."""
+    broker_configs_changed: bool = False
+    """Dynamic broker settings changed, and with them the defaults of every topic."""
+    groups_changed: Sequence[str] = ()
+    """Names of groups whose settings changed."""
 
     @classmethod
     def everything(cls, image: MetadataImage) -> MetadataDelta:
-        """From nothing to `image`: what a broker must do when it opens."""
+        """Return the change from nothing to `image`, as a broker sees it when it opens."""
         return cls(
             image,
             created=list(image.topics_by_name.values()),
             brokers_changed=True,
             broker_configs_changed=bool(image.broker_configs),
         )
-
-    def __repr__(self) -> str:
-        shown = [f"{name}={getattr(self, name)!r}" for name in self.__slots__ if name != "image"]
-        return f"MetadataDelta({', '.join(shown)})"

@@ -1,9 +1,9 @@
 """The metadata log: every change of the cluster's state, in the format of any other log.
 
-It is partition 0 of `__cluster_metadata`, in the data directory beside the topics' logs. One
-change is one batch, so a crash leaves all of it or nothing. Whatever the level of the topics, a
-change on disk is synced before it is published: a record that survives in a topic that does not
-would be worth nothing.
+It is partition 0 of `__cluster_metadata`, in the data directory beside the topics' logs. One change
+is one batch, so a crash leaves all of it or nothing. A change on disk is synced before it is
+published, whatever the level of the topics: a record in a topic that a crash removes would be worth
+nothing.
 """
 
 from __future__ import annotations
@@ -40,34 +40,33 @@ LOG_SETTINGS: dict[str, object] = {
     "max_message_bytes": 2**31 - 1,
     "segment_bytes": 8 << 20,
 }
-"""What the log of this partition is opened with; nothing but a snapshot ever shortens it."""
+"""Settings of the log; only a snapshot shortens it."""
 
 ROOM_SIZE = 4 << 10
-"""Reserved behind the last record: it takes some 80 deletions of topics."""
+"""Size reserved behind the last record, enough for some 80 deletions of topics."""
 SNAPSHOT_RECORD_COUNT_MIN = 1000
-"""A log with fewer records is never rewritten: replaying so many takes some 10 ms."""
+"""Minimum length of a log that is rewritten: to replay this many records takes some 10 ms."""
 
 
 class MetadataLog:
-    """Appends records and replays them. Requires: the controller lock, but for `replay`."""
+    """Appends records and replays them. Requires: the controller lock, except for `replay`."""
 
     def __init__(self, log: Log, clock: Clock, *, sync: bool) -> None:
         self._log = log
         self._clock = clock
         self._sync = sync
         self.removed_topic_ids: set[bytes] = set()
-        """Topics that the replayed log saw deleted: a crash may have left their data behind."""
+        """Topics deleted in the replayed log: a crash may have left their data behind."""
 
     @property
     def end_offset(self) -> int:
-        """Offset of the next record."""
         return self._log.log_end_offset
 
     def replay(self, image: MetadataImage) -> MetadataImage:
-        """What the whole log makes of `image`, which holds what no log can say: the brokers.
+        """Apply the whole log to `image`, which holds the brokers that are in no log.
 
         Raises:
-            CorruptRecord: the log is damaged, or holds what is not of `metadata_records`.
+            CorruptRecord: the log is damaged, or holds other records than `metadata_records`.
         """
         builder = ImageBuilder(image)
         start = self._log.offsets.log_start_offset
@@ -78,23 +77,23 @@ class MetadataLog:
                     if isinstance(record, RemoveTopicRecord):
                         self.removed_topic_ids.add(record.topic_id)
             except (ValueError, KeyError) as error:
-                # The bytes are as they were written, so that records before them must be missing.
+                # The bytes are intact, so records before them must be missing.
                 raise checked.corrupt(f"{type(error).__name__}: {error}") from error
         return builder.build(self.end_offset)
 
     def append(self, records: Sequence[Any]) -> int:
-        """Write one change; return the offset after it. On disk it is synced by then.
+        """Write one change, synced on disk; return the offset after it.
 
         Raises:
-            KafkaStorageError: the disk refuses. The change is not in the log, or nothing is written
-                to it any more: a change that was refused must not be there at the next open.
+            KafkaStorageError: the disk refuses. Either the change is not in the log, or the log
+                takes no more writes: a refused change must not be there at the next open.
         """
         values = [_encode(record) for record in records]
         batch = build_batch(values, timestamps=self._clock.wall_ms())
         log = self._log
         with log.lock:
             if self._sync:
-                # The sync itself then fails for a broken disk alone.
+                # Then the sync itself fails only for a broken disk.
                 log.durability.sync_name(log.segments[-1])
             log.append_as_leader(
                 batch,
@@ -111,21 +110,21 @@ class MetadataLog:
         with log.lock:
             log.offsets.commit(self._sync)
             if self._sync:
-                # To delete a topic on a full disk takes a record, and that must have its place.
+                # To delete a topic on a full disk takes a record: reserve its place.
                 active = log.segments[-1]
                 active.file.keep_room(active.size, ROOM_SIZE)
         return end
 
     def needs_snapshot(self, image: MetadataImage) -> bool:
-        """Is the log much longer than what it says?"""
+        """Is the log much longer than a snapshot of `image`?"""
         count = self._log.log_end_offset - self._log.offsets.log_start_offset
         return count >= SNAPSHOT_RECORD_COUNT_MIN and count > 4 * len(snapshot(image))
 
     def rewrite(self, image: MetadataImage) -> int:
-        """Say all of `image` in one batch and forget what came before; return the end offset.
+        """Write a snapshot of `image` in one batch and drop earlier records; return the end offset.
 
-        A crash before the log start moves only leaves the old records in front of the batch,
-        which voids them by its first record.
+        After a crash before the log start moves, the old records precede the batch, and its first
+        record voids them.
         """
         with self._log.lock:
             self._log.roll()
@@ -137,22 +136,14 @@ class MetadataLog:
 
 
 def _records(batch: RecordBatch | LegacyBatch, start: int) -> Iterator[Any]:
-    """What the records of a batch say, those from offset `start` on.
-
-    Raises:
-        ValueError: they are of another format.
-    """
+    """Yield a batch's records from offset `start` on. Raise ValueError for another format."""
     for record in batch.records():
         if record.offset >= start:
             yield decode(bytes(record.value or b""))
 
 
 def decode(value: bytes) -> Any:
-    """The metadata record that is stored as `value`.
-
-    Raises:
-        ValueError: it is of another format.
-    """
+    """Decode a metadata record. Raise ValueError for another format."""
     frame, position = read_uvarint(value, 0)
     record_type, position = read_uvarint(value, position)
     version, position = read_uvarint(value, position)

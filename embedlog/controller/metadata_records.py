@@ -1,19 +1,19 @@
-"""What the metadata log holds: one class for each kind of change.
+"""The records of the metadata log: one class for each kind of change.
 
 A record's value is a frame version, the record type and the version as unsigned varints, then the
-message, as in Kafka. The records themselves are embedlog's own, one for a whole change where Kafka
-writes many.
+message, as in Kafka. The records themselves are embedlog's own: one record stands for a whole
+change where Kafka writes many.
 
     0   ClusterRecord           the cluster exists
-    1   TopicRecord             a topic was made
+    1   TopicRecord             a topic was created
     2   PartitionsRecord        partitions were added, or changed
-    3   RemoveTopicRecord       a topic and its settings are gone
+    3   RemoveTopicRecord       a topic and its settings were deleted
     4   ConfigRecord            one setting of one resource was set, or removed (null)
-    5   ProducerIdsRecord       producer ids below a number were handed out
-    6   SnapshotRecord          what came before is void: the rest of this batch says all there is
+    5   ProducerIdsRecord       producer ids below a number were given out
+    6   SnapshotRecord          earlier records are void: the rest of this batch is the whole state
     7   FeatureRecord           a feature of the cluster has another level
     8   RegisterBrokerRecord    a broker of a cluster of several has registered
-    9   UnregisterBrokerRecord  a broker is gone
+    9   UnregisterBrokerRecord  a broker was removed
     10  BrokerStateRecord       a broker was fenced, unfenced, or is being shut down
 """
 
@@ -26,22 +26,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 FRAME_VERSION = 64
-"""Not 1, which is Kafka's: its metadata records are others, and must not be taken for these."""
+"""Not Kafka's 1: its metadata records have other formats and must not be mistaken for these."""
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=0)
 class ClusterRecord:
-    """The cluster exists, under this id."""
+    """The id of the cluster."""
 
     cluster_id: str = string()
 
 
 @struct
-class PartitionState:
+class PartitionRegistration:
     """One partition in full; lists are node ids.
 
-    Version 1 can say what only a cluster of several brokers has. It takes no room when there is
-    nothing to say.
+    The fields of version 1 exist only in a cluster of several brokers. Empty ones take no room.
     """
 
     partition: int = int32()
@@ -56,36 +55,36 @@ class PartitionState:
     last_known_elr: list[int] = array(int32, "1+", tag=3)
     is_recovering: bool = boolean("1+", tag=4)
     directories: list[bytes] = array(uuid, "1+", tag=5)
-    """In which log directory each replica lies, zeros where nobody has said; or none at all."""
+    """The log directory of each replica, zeros where unknown; empty if all are unknown."""
 
 
 @message(kind="data", versions="0-1", flexible="0+", record_type=1)
 class TopicRecord:
-    """A topic was made, with partitions 0 to n-1."""
+    """A new topic, with partitions 0 to n-1."""
 
     name: str = string()
     topic_id: bytes = uuid()
-    partitions: list[PartitionState] = array(PartitionState)
+    partitions: list[PartitionRegistration] = array(PartitionRegistration)
 
 
 @message(kind="data", versions="0-1", flexible="0+", record_type=2)
 class PartitionsRecord:
-    """These partitions of a topic are new, or as they are said to be here."""
+    """New or changed partitions of a topic."""
 
     topic_id: bytes = uuid()
-    partitions: list[PartitionState] = array(PartitionState)
+    partitions: list[PartitionRegistration] = array(PartitionRegistration)
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=3)
 class RemoveTopicRecord:
-    """A topic is gone, and its settings with it."""
+    """A deleted topic; its settings go with it."""
 
     topic_id: bytes = uuid()
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=4)
 class ConfigRecord:
-    """A setting of a resource has this text; null removes it."""
+    """A new text of a resource's setting; null removes it."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -95,21 +94,21 @@ class ConfigRecord:
 
 @message(kind="data", versions="0", flexible="0+", record_type=5)
 class ProducerIdsRecord:
-    """Ids below this one were handed out."""
+    """Producer ids below this one were given out."""
 
     next_producer_id: int = int64()
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=6)
 class SnapshotRecord:
-    """What came before is void; `end_offset` is where the state was taken."""
+    """Earlier records are void; `end_offset` is the offset of the snapshot's state."""
 
     end_offset: int = int64()
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=7)
 class FeatureRecord:
-    """A feature has this level; 0 is off."""
+    """The level of a feature; 0 is off."""
 
     name: str = string()
     level: int = int16()
@@ -117,7 +116,7 @@ class FeatureRecord:
 
 @message(kind="data", versions="0", flexible="0+", record_type=8)
 class RegisterBrokerRecord:
-    """A broker has registered, or says more of itself under the epoch that it has."""
+    """A new registration of a broker, or new properties under its present epoch."""
 
     broker_id: int = int32()
     broker_epoch: int = int64()
@@ -131,14 +130,14 @@ class RegisterBrokerRecord:
 
 @message(kind="data", versions="0", flexible="0+", record_type=9)
 class UnregisterBrokerRecord:
-    """A broker is gone for good."""
+    """A broker was removed for good."""
 
     broker_id: int = int32()
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=10)
 class BrokerStateRecord:
-    """A broker is in this state."""
+    """The state of a broker."""
 
     broker_id: int = int32()
     is_fenced: bool = boolean()
@@ -158,4 +157,4 @@ RECORDS: dict[int, type[Any]] = {
     9: UnregisterBrokerRecord,
     10: BrokerStateRecord,
 }
-"""The class of each record type; `metadata_log` has what each does to an image."""
+"""Record type -> its class; `replay` applies the records to an image."""

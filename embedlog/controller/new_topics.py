@@ -1,49 +1,37 @@
-"""Topics and partitions that somebody wants: checked by Kafka's rules, and placed."""
+"""New topics and partitions: checked by Kafka's rules, and placed."""
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.config import topic_config
+from embedlog.config import BrokerConfig, topic_config
 from embedlog.controller import placement, topic_names
-from embedlog.controller.metadata import PartitionImage, TopicImage
+from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import MetadataImage
     from embedlog.runtime import Random
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
-class NewTopic:
-    """A topic that somebody wants. Counts of -1 mean the broker's defaults.
+class NewTopic(Value):
+    """A requested topic. Counts of -1 mean the broker's defaults.
 
-    `assignments` lays down the replicas instead: (partition, node ids), in any order.
+    `assignments` gives the replicas instead: (partition, node ids), in any order.
     """
 
-    __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        partition_count: int = -1,
-        replication_factor: int = -1,
-        assignments: Sequence[tuple[int, Sequence[int]]] = (),
-        configs: Mapping[str, str | None] | None = None,
-    ) -> None:
-        self.name = name
-        self.partition_count = partition_count
-        self.replication_factor = replication_factor
-        self.assignments = assignments
-        self.configs = configs or {}
+    name: str
+    partition_count: int = -1
+    replication_factor: int = -1
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = {}
 
 
 class Planner:
-    """Plans against one image. Errors are Kafka's; nothing is changed."""
+    """Plans topics and partitions for one image, without changing it. Errors are Kafka's."""
 
     def __init__(self, image: MetadataImage, config: BrokerConfig, random: Random) -> None:
         self._image = image
@@ -52,7 +40,6 @@ class Planner:
         self._collisions = topic_names.Collisions(image.topics_by_name)
 
     def refuse_too_many_partitions(self, topics: Sequence[NewTopic]) -> None:
-        """Raise PolicyViolation for more than 10,000 partitions in all."""
         default: int = self._config.num_partitions
         total = sum(
             len(topic.assignments)
@@ -63,7 +50,6 @@ class Planner:
             raise errors.PolicyViolation("Excessively large number of partitions per request.")
 
     def topic(self, wanted: NewTopic) -> tuple[TopicImage, dict[str, str]]:
-        """The topic, and its settings."""
         topic_names.refuse_metadata_topic(wanted.name)
         topic_names.validate_name(wanted.name)
         if wanted.name in self._image.topics_by_name:
@@ -80,7 +66,7 @@ class Planner:
     def additions(
         self, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> list[PartitionImage]:
-        """The partitions that bring the topic to `count`."""
+        """Return the partitions that a topic lacks for `count`."""
         present = len(topic.partitions)
         _check_new_count(topic.name, present, count)
         brokers, added = self._image.brokers, count - present

@@ -7,10 +7,16 @@ from embedlog.common import TopicPartition
 from embedlog.config import topic_config
 from embedlog.controller import elections, features, placement, reassignments
 from embedlog.controller.config_changes import MIN_ISR, UNCLEAN_ELECTIONS
-from embedlog.controller.elections import NO_LEADER, ONLINE, PREFERRED, UNCLEAN, Rules, Target
-from embedlog.controller.leader_duties import LeaderDuties
+from embedlog.controller.elections import (
+    NO_LEADER,
+    ONLINE,
+    PREFERRED,
+    UNCLEAN,
+    ElectionRules,
+    PartitionTarget,
+)
 from embedlog.controller.metadata_records import PartitionsRecord
-from embedlog.controller.replay import partition_state
+from embedlog.controller.replay import partition_registration
 from embedlog.errors import KafkaError
 from embedlog.logger import Logger
 
@@ -30,27 +36,25 @@ _ELECTIONS = {PREFERRED_ELECTION: PREFERRED, UNCLEAN_ELECTION: UNCLEAN}
 
 
 class PartitionChanges:
-    """Partitions that one batch changes, in the order of their topics."""
+    """Changed partitions of one batch, in the order of their topics."""
 
     def __init__(self) -> None:
         self._by_topic: dict[bytes, list[PartitionImage]] = {}
         self.partitions: list[TopicPartition] = []
 
     def put(self, topic: TopicImage, before: PartitionImage, after: PartitionImage) -> None:
-        """Take the change along, if it is one."""
         if after is not before:
             self._by_topic.setdefault(topic.topic_id, []).append(after)
             self.partitions.append(TopicPartition(topic.name, after.partition))
 
     def and_others(self, others: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The partitions, and others of which brokers have to look at their replicas again."""
+        """Return the changed partitions, and others whose replicas brokers must check again."""
         return list(dict.fromkeys((*self.partitions, *others)))
 
     def records(self) -> list[Any]:
-        """One for each topic."""
         return [
             PartitionsRecord(
-                topic_id=topic_id, partitions=[partition_state(image) for image in images]
+                topic_id=topic_id, partitions=[partition_registration(image) for image in images]
             )
             for topic_id, images in self._by_topic.items()
         ]
@@ -62,9 +66,9 @@ class Partitions:
     def __init__(self, state: ControllerState) -> None:
         self._state = state
         self.leader_duties = LeaderDuties(state, self.rebalance_leaders, self.elect_unclean)
-        """Elections that nobody asks for: a duty, to be added to the scheduler."""
+        """The duty of periodic elections, to be added to the scheduler."""
 
-    # What leaders say
+    # In-sync sets
 
     def alter(
         self,
@@ -78,15 +82,16 @@ class Partitions:
         isr: Sequence[tuple[int, int]],
         is_recovering: bool = False,
     ) -> PartitionImage:
-        """Let the in-sync set be `isr`, (node id, broker epoch) of each: what AlterPartition does.
+        """Set the in-sync set to `isr`, (node id, broker epoch) of each: AlterPartition.
 
-        An epoch of -1 there is not compared. A reassignment whose target is in sync by this ends.
+        A broker epoch of -1 is not compared. If this puts a reassignment's target in sync, the
+        reassignment ends.
 
         Raises:
             StaleBrokerEpoch, UnknownTopicId, UnknownTopicOrPartition
-            NotController: the leader knows later epochs than this.
+            NotController: the leader knows later epochs than this controller.
             FencedLeaderEpoch, InvalidUpdateVersion: the leader knows earlier ones.
-            InvalidRequest: not from the leader, or a set that cannot be.
+            InvalidRequest: not from the leader, or an impossible set.
             IneligibleReplica: a broker that is not active, or was restarted.
             NewLeaderElected: the change was made, and another broker leads by it.
         """
@@ -103,7 +108,7 @@ class Partitions:
             nodes = tuple(node for node, _ in isr)
             _check_isr(before, nodes, is_recovering=is_recovering)
             _check_eligible(state.image, before, isr)
-            target = Target(before, isr=nodes, is_recovering=is_recovering)
+            target = PartitionTarget(before, isr=nodes, is_recovering=is_recovering)
             after = elections.changed(before, self._rules(topic), target)
             changes = PartitionChanges()
             changes.put(topic, before, after)
@@ -117,10 +122,9 @@ class Partitions:
     def elect_leaders(
         self, kind: int, partitions: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Elect preferred leaders (kind 0), or any that is there (1), for these partitions or all.
+        """Elect preferred leaders (kind 0), or any available ones (1), for these partitions or all.
 
-        The result has what each partition's election came to; of all partitions, those only that
-        needed one.
+        Return the outcome of each election; of all partitions, only those that needed one.
 
         Raises:
             InvalidRequest: another kind.
@@ -147,9 +151,7 @@ class Partitions:
         return results
 
     def rebalance_leaders(self) -> int:
-        """Let preferred leaders lead wherever they can; return in how many partitions that changed
-        anything.
-        """
+        """Elect preferred leaders where possible; return the number of changed partitions."""
         with self._state.lock:
             changes = self.updates(
                 lambda partition: partition.leader != partition.replicas[0], election=PREFERRED
@@ -158,9 +160,7 @@ class Partitions:
         return len(changes.partitions)
 
     def elect_unclean(self) -> int:
-        """Give partitions without a leader one that may lack records, where their settings allow
-        it; return how many.
-        """
+        """Elect leaders that may lack records, where settings allow it; return their number."""
         with self._state.lock:
             changes = self.updates(lambda partition: partition.leader == elections.NO_LEADER)
             self.publish(changes)
@@ -178,14 +178,14 @@ class Partitions:
         *,
         allow_replication_factor_change: bool = True,
     ) -> None:
-        """Move a partition to these brokers; None takes back what is under way.
+        """Move a partition to these brokers; None reverts the reassignment under way.
 
         Raises:
             UnknownTopicOrPartition
-            InvalidReplicaAssignment: brokers that do not exist, twice the same, or none at all; or
-                to take it back would lose who is in sync.
+            InvalidReplicaAssignment: brokers that do not exist, repeated ones, or none; or
+                reverting would leave no in-sync replica.
             InvalidReplicationFactor: another number of replicas, which was not allowed.
-            NoReassignmentInProgress: there is nothing to take back.
+            NoReassignmentInProgress: there is nothing to revert.
         """
         state = self._state
         with state.lock:
@@ -214,7 +214,7 @@ class Partitions:
     def reassignments(
         self, topics: Mapping[str, Sequence[int]] | None = None
     ) -> dict[str, list[PartitionImage]]:
-        """Partitions of these topics that are being moved, by topic; None asks for all."""
+        """Return the partitions under reassignment of some topics, or all for None, by topic."""
         found: dict[str, list[PartitionImage]] = {}
         image = self._state.image
         for name in image.topics_by_name if topics is None else topics:
@@ -231,7 +231,7 @@ class Partitions:
                 found[name] = moved
         return found
 
-    # What a change of the brokers brings
+    # Effects of changes of brokers
 
     def updates(
         self,
@@ -242,10 +242,11 @@ class Partitions:
         unclean: int | None = None,
         election: int | None = None,
     ) -> PartitionChanges:
-        """What becomes of the partitions that `select` takes. Requires: the controller lock.
+        """Return the changes of the partitions that `select` accepts. Requires: the controller
+        lock.
 
-        `removed` leaves every in-sync set and leads nothing; so does `unclean`, which may have
-        lost records. `added` may lead though the image says that it is fenced.
+        `removed` leaves every in-sync set and leads nothing; so does `unclean`, which may also have
+        lost records. `added` may lead though it is still fenced in the image.
         """
         image = self._state.image
         gone = (removed, unclean)
@@ -262,7 +263,7 @@ class Partitions:
                 if not select(before):
                     continue
                 rules = rules or self._rules(topic, is_acceptable, election=election)
-                target = Target(
+                target = PartitionTarget(
                     before,
                     isr=tuple(node for node in before.isr if node not in gone),
                     unclean=() if unclean is None else (unclean,),
@@ -271,21 +272,19 @@ class Partitions:
         return changes
 
     def without_eligible(self, topics: Iterable[TopicImage]) -> PartitionChanges:
-        """These topics with nobody eligible but the in-sync sets, as when a set's least size is
-        another one. Requires: the lock.
-        """
+        """Return the changes that leave only in-sync replicas eligible. Requires: the lock."""
         changes = PartitionChanges()
         for topic in topics:
             for before in topic.partitions:
                 if before.elr or before.last_known_elr:
-                    after = before.replaced(
+                    after = before.replace(
                         elr=(), last_known_elr=(), partition_epoch=before.partition_epoch + 1
                     )
                     changes.put(topic, before, after)
         return changes
 
     def lying_in(self, node_id: int, directories: Collection[bytes]) -> list[TopicPartition]:
-        """The partitions of which a broker's replica lies in these directories."""
+        """Return the partitions with a replica of the broker in these directories."""
         if not directories:
             return []
         return [
@@ -296,7 +295,7 @@ class Partitions:
         ]
 
     def publish(self, changes: PartitionChanges) -> None:
-        """Write the changes, if there are any, and tell of them. Requires: the lock."""
+        """Write and publish the changes, if there are any. Requires: the lock."""
         if changes.partitions:
             self._state.change(changes.records(), partitions_changed=changes.partitions)
 
@@ -313,14 +312,14 @@ class Partitions:
         is_acceptable: Callable[[PartitionImage, int], bool] | None = None,
         *,
         election: int | None = None,
-    ) -> Rules:
-        """`election`: unless given, what the settings of the topic allow."""
+    ) -> ElectionRules:
+        """`election` defaults to the kind that the topic's settings allow."""
         image = self._state.image
         if election is None:
             election = UNCLEAN if self._setting(topic, UNCLEAN_ELECTIONS) else ONLINE
         min_insync_replicas = self._setting(topic, MIN_ISR)
         assert isinstance(min_insync_replicas, int), min_insync_replicas
-        return Rules(
+        return ElectionRules(
             is_acceptable or image.may_lead,
             min_insync_replicas=min(min_insync_replicas, topic.replication_factor),
             keeps_eligible=image.feature_level(features.ELIGIBLE_LEADER_REPLICAS) > 0,
@@ -347,7 +346,7 @@ class Partitions:
         if not is_needed:
             raise errors.ElectionNotNeeded()
         rules = self._rules(topic, election=_ELECTIONS[kind])
-        after = elections.changed(before, rules, Target(before))
+        after = elections.changed(before, rules, PartitionTarget(before))
         if after is before and kind == PREFERRED_ELECTION:
             raise errors.PreferredLeaderNotAvailable()
         if after is before:
@@ -367,17 +366,54 @@ class Partitions:
         return elections.changed(before, rules, target)
 
 
+class LeaderDuties:
+    """A duty of the scheduler, for a cluster of several.
+
+    It moves leaders to preferred replicas each leader.imbalance.check.interval.seconds, if
+    auto.leader.rebalance.enable, and elects leaders for partitions without one each
+    unclean.leader.election.interval.ms. The first time is after one interval.
+    """
+
+    def __init__(
+        self,
+        state: ControllerState,
+        rebalance_leaders: Callable[[], int],
+        elect_unclean: Callable[[], int],
+    ) -> None:
+        self._state = state
+        self._rebalance_leaders = rebalance_leaders
+        self._elect_unclean = elect_unclean
+        now_ms = state.clock.monotonic_ms()
+        self._balanced_ms = now_ms
+        self._elected_ms = now_ms
+
+    def run_once(self, now_ms: int) -> int:
+        """Run the due elections; return the time to the next."""
+        config = self._state.config
+        balance_ms: int = config.leader_imbalance_check_interval_seconds * 1000
+        election_ms: int = config.unclean_leader_election_interval_ms
+        if now_ms - self._balanced_ms >= balance_ms:
+            self._balanced_ms = now_ms
+            if config.auto_leader_rebalance_enable:
+                self._rebalance_leaders()
+        if now_ms - self._elected_ms >= election_ms:
+            self._elected_ms = now_ms
+            self._elect_unclean()
+        next_ms = min(self._balanced_ms + balance_ms, self._elected_ms + election_ms)
+        return max(next_ms - now_ms, 1)
+
+
 def in_directories(
     node_id: int, directories: Collection[bytes]
 ) -> Callable[[PartitionImage], bool]:
-    """Selects the partitions that a broker is in sync of with a replica in these directories."""
+    """Select partitions whose in-sync set has a broker with its replica in these directories."""
     return lambda partition: (
         node_id in partition.isr and partition.directories.get(node_id) in directories
     )
 
 
 def leaderless(node_id: int) -> Callable[[PartitionImage], bool]:
-    """Selects the partitions with a replica at a broker that nobody leads: it may do so now."""
+    """Select partitions without leader that have a replica at a broker, which may now lead."""
     return lambda partition: partition.leader == NO_LEADER and node_id in partition.replicas
 
 

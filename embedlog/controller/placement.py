@@ -1,34 +1,33 @@
-"""Where replicas go: checks of what a client asks for, and the broker's own choice.
+"""Placement of replicas: checks of a client's choice, and the controller's own choice.
 
-Kafka's striped placement. Replicas of a partition go to different racks first, to different
-brokers always; partitions take turns over racks and over the brokers of each rack:
+Kafka's striped placement. Replicas of a partition go to different racks first, to different brokers
+always; partitions take turns over racks and over the brokers of each rack:
 
     racks A B C of three brokers each    partition 0    A0 B0 C0
                                                    1    B1 C1 A1
                                                    2    C2 A2 B2
 
-Where the turns begin is random, so that many topics of one partition do not all land on one broker.
-Fenced brokers come last, and never first in a partition, as they cannot lead.
+The turns begin at a random place, so that many topics of one partition do not all land on one
+broker. Fenced brokers come last, and never first in a partition, as they cannot lead.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import T
-from embedlog.controller.metadata import PartitionImage
+from embedlog.controller.metadata import BrokerImage, PartitionImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from embedlog.controller.metadata import BrokerImage
     from embedlog.runtime import Random
 
     Assignment = tuple[int, ...]
 
 
 def validate_counts(partition_count: int, replication_factor: int) -> None:
-    """Raise what Kafka answers to counts that are neither positive nor -1 (the default)."""
+    """Raise Kafka's error for counts that are neither positive nor -1 (the default)."""
     if replication_factor < -1 or replication_factor == 0:
         raise errors.InvalidReplicationFactor(
             "Replication factor must be larger than 0, or -1 to use the default value.",
@@ -46,11 +45,11 @@ def place(
     *,
     random: Random,
 ) -> list[Assignment]:
-    """Brokers for the replicas of each partition.
+    """Choose the brokers for the replicas of each partition.
 
     Raises:
-        InvalidReplicationFactor: there are fewer brokers than replicas, or none that is not fenced.
-            Brokers of which every directory is cordoned do not count (KIP-1066).
+        InvalidReplicationFactor: there are fewer brokers than replicas, or all are fenced. Brokers
+            whose directories are all cordoned do not count (KIP-1066).
     """
     if any(broker.cordoned for broker in brokers.values()):
         brokers = {node: each for node, each in brokers.items() if not each.is_cordoned}
@@ -71,25 +70,23 @@ def place(
 
 
 class _Turns:
-    """Some brokers of a rack, each once in a turn; the next turn begins with the next broker."""
-
-    __slots__ = ("_given", "_start", "_turn", "nodes")
+    """Some brokers of a rack, each once in a turn; every turn begins with the next broker."""
 
     def __init__(self) -> None:
         self.nodes: list[int] = []
         self._start = 0
         self._turn = 0
         self._given = 0
-        """So many were handed out in this turn."""
+        """Number of brokers given out in this turn."""
 
     def begin(self, random: Random) -> None:
-        """Requires: every broker is in `nodes`."""
+        """Choose the first broker. Requires: every broker is in `nodes`."""
         self.nodes.sort()
         if self.nodes:
             self._start = random.below(len(self.nodes))
 
     def next_node(self, turn: int) -> int | None:
-        """The next broker of this turn; None when all have been handed out."""
+        """Return the next broker of this turn; None after the last."""
         count = len(self.nodes)
         if count and turn != self._turn:
             self._turn = turn
@@ -105,20 +102,18 @@ class _Turns:
 class _Rack:
     """The brokers of one rack."""
 
-    __slots__ = ("fenced", "unfenced")
-
     def __init__(self) -> None:
         self.fenced = _Turns()
         self.unfenced = _Turns()
 
     def next_node(self, turn: int) -> int | None:
-        """The next broker of this turn, the fenced ones last."""
+        """Return the next broker of this turn, fenced ones last."""
         node = self.unfenced.next_node(turn)
         return self.fenced.next_node(turn) if node is None else node
 
 
 class _Racks:
-    """All brokers by rack; a turn is a partition. Requires: one broker is not fenced."""
+    """All brokers by rack; each partition is a turn. Requires: a broker that is not fenced."""
 
     def __init__(self, brokers: Mapping[int, BrokerImage], random: Random) -> None:
         by_name: dict[str | None, _Rack] = {}
@@ -134,13 +129,14 @@ class _Racks:
             rack.fenced.begin(random)
             rack.unfenced.begin(random)
         self._first = random.below(len(self._racks))
-        """The rack that this turn begins with."""
+        """The first rack of this turn."""
         self._turn = 0
 
     def next_assignment(self, replication_factor: int) -> Assignment:
-        """The replicas of the next partition. Requires: there are as many brokers."""
+        """Return the replicas of the next partition. Requires: enough brokers."""
         if self._turn == self._unfenced_count > 1:
-            # Every broker had its turn: another order, or the same assignments would come again.
+            # Every broker had its turn: without another order the same assignments would come
+            # again.
             self._shuffle()
             self._turn = 0
         count = len(self._racks)
@@ -154,7 +150,7 @@ class _Racks:
             rack = position % count
             position += 1
             if rack == leader_rack:
-                # It has its replica of the first round.
+                # The leader's rack has its replica of the first round.
                 leader_rack = None
                 continue
             node = self._racks[rack].next_node(self._turn)
@@ -184,10 +180,10 @@ def manual_assignments(
     partition_count: int,
     replication_factor: int,
 ) -> list[Assignment]:
-    """What a client laid down for a new topic: (partition, node ids) in any order.
+    """Check and order a client's assignments for a new topic: (partition, node ids) in any order.
 
     Raises:
-        InvalidRequest: counts were given too.
+        InvalidRequest: the request also has counts.
         InvalidReplicaAssignment: partitions are not 0..n-1, or a list of replicas is wrong.
     """
     if replication_factor != -1:
@@ -220,7 +216,7 @@ def manual_assignments(
 def refuse_inactive(
     brokers: Mapping[int, BrokerImage], nodes: Sequence[int], partition: int
 ) -> None:
-    """Raise InvalidReplicaAssignment when none of `nodes` could lead the partition."""
+    """Raise InvalidReplicaAssignment if none of `nodes` could lead the partition."""
     if not any(brokers[node].is_active for node in nodes):
         raise _refuse(
             "All brokers specified in the manual partition assignment for partition"
@@ -231,11 +227,7 @@ def refuse_inactive(
 def new_partition(
     brokers: Mapping[int, BrokerImage], number: int, nodes: Sequence[int]
 ) -> PartitionImage:
-    """A partition with these replicas; those on brokers that are not active are out of sync.
-
-    Raises:
-        InvalidReplicationFactor: none of the brokers is active.
-    """
+    """Return a new partition, in sync on active brokers. Raises InvalidReplicationFactor."""
     isr = tuple(node for node in nodes if brokers[node].is_active)
     if not isr:
         raise errors.InvalidReplicationFactor(
@@ -252,7 +244,7 @@ def validate_assignment(
 ) -> None:
     """Raise InvalidReplicaAssignment unless `nodes` can hold the replicas of one partition.
 
-    `replication_factor` is what the topic's other partitions have; None for the first one.
+    `replication_factor` is the one of the topic's other partitions; None for the first.
     """
     if not nodes:
         raise _refuse("The manual partition assignment includes an empty replica list.")

@@ -1,4 +1,4 @@
-"""Moving a partition to other brokers: what begins it, and what takes it back. Pure.
+"""Reassignment of a partition to other brokers: beginning and reverting it. Pure functions.
 
 replicas 1 2, target 2 3    ->  replicas 2 3 1, adding 3, removing 1
 when 2 and 3 are in sync    ->  replicas 2 3          (see `elections`)
@@ -8,7 +8,7 @@ when it is cancelled before ->  replicas 2 1
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.controller.elections import Target
+from embedlog.controller.elections import PartitionTarget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,23 +17,25 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import PartitionImage
 
 
-def begun(partition: PartitionImage, replicas: Sequence[int]) -> Target:
-    """The partition on its way to `replicas`, which are fit for it.
+def begun(partition: PartitionImage, replicas: Sequence[int]) -> PartitionTarget:
+    """Begin a reassignment to `replicas`, which are valid.
 
-    One that is under way already ends with this: what it was adding is added still if it is of
-    `replicas`, and goes if it is not.
+    It replaces one under way: replicas that were being added stay if `replicas` has them, and go
+    otherwise.
     """
     present = set(partition.replicas).difference(partition.adding_replicas)
     removing = tuple(sorted(set(partition.replicas).difference(replicas)))
     adding = tuple(sorted(set(replicas).difference(present)))
-    return Target(partition, replicas=(*replicas, *removing), adding=adding, removing=removing)
+    return PartitionTarget(
+        partition, replicas=(*replicas, *removing), adding=adding, removing=removing
+    )
 
 
-def reverted(partition: PartitionImage) -> tuple[Target, bool]:
-    """The partition without what its reassignment has added; whether that loses who is in sync.
+def reverted(partition: PartitionImage) -> tuple[PartitionTarget, bool]:
+    """Return the partition without its added replicas; and True if it then has no in-sync replica.
 
     Raises:
-        InvalidReplicaAssignment: nothing would be left.
+        InvalidReplicaAssignment: no replica would be left.
     """
     adding = partition.adding_replicas
     replicas = tuple(node for node in partition.replicas if node not in adding)
@@ -43,12 +45,14 @@ def reverted(partition: PartitionImage) -> tuple[Target, bool]:
             "Invalid replica assignment: addingReplicas contains all replicas."
         )
     is_unclean = not isr
-    target = Target(partition, isr=isr or replicas[:1], replicas=replicas, adding=(), removing=())
+    target = PartitionTarget(
+        partition, isr=isr or replicas[:1], replicas=replicas, adding=(), removing=()
+    )
     return target, is_unclean
 
 
 def check_factor(partition: PartitionImage, replicas: Sequence[int]) -> None:
-    """Raise InvalidReplicationFactor unless there are as many replicas as when nothing moves."""
+    """Raise InvalidReplicationFactor unless the number of replicas stays the same."""
     present = len(set(partition.replicas).difference(partition.removing_replicas))
     if len(replicas) != present:
         raise errors.InvalidReplicationFactor(

@@ -1,7 +1,7 @@
-"""From records to images: the only code that says what a metadata record does.
+"""From records to images: the only code that applies metadata records.
 
-The controller applies the records it has just written, and opening applies those of the log: the
-same function, so a restart cannot see another state than the one that was published.
+The controller applies its new records, and opening applies the records of the log: through the same
+function, so a restart cannot see another state than the published one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from embedlog.controller.metadata_records import (
     ClusterRecord,
     ConfigRecord,
     FeatureRecord,
+    PartitionRegistration,
     PartitionsRecord,
-    PartitionState,
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -43,10 +43,19 @@ _DICTS = (
     "feature_levels",
     *CONFIG_ATTRIBUTES.values(),
 )
+_PARTITION_SCALARS = ("partition", "leader", "leader_epoch", "partition_epoch", "is_recovering")
+_PARTITION_NODES = (
+    "replicas",
+    "isr",
+    "adding_replicas",
+    "removing_replicas",
+    "elr",
+    "last_known_elr",
+)
 
 
 class ImageBuilder:
-    """An image under change: dictionaries are copied when they are first touched."""
+    """An image under change: each dictionary is copied when it is first touched."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._base = image
@@ -55,11 +64,10 @@ class ImageBuilder:
         self._next_producer_id = image.next_producer_id
 
     def apply(self, record: Any) -> None:
-        """Take one record into account. Records come in the order of the log."""
         _APPLY[type(record)](self, record)
 
     def build(self, end_offset: int) -> MetadataImage:
-        """The image after the records so far; `end_offset` is the one after the last of them."""
+        """Return the image after the applied records; `end_offset` follows the last one."""
         base = self._base
         return MetadataImage(
             cluster_id=self._cluster_id,
@@ -135,7 +143,7 @@ class ImageBuilder:
 
     def _broker_state(self, record: BrokerStateRecord) -> None:
         brokers = self._dict("brokers")
-        brokers[record.broker_id] = brokers[record.broker_id].replaced(
+        brokers[record.broker_id] = brokers[record.broker_id].replace(
             is_fenced=record.is_fenced, in_controlled_shutdown=record.in_controlled_shutdown
         )
 
@@ -150,7 +158,7 @@ class ImageBuilder:
 
 
 def snapshot(image: MetadataImage) -> list[Any]:
-    """The records that make `image` out of nothing."""
+    """Return the records that make `image` out of nothing."""
     records: list[Any] = [
         SnapshotRecord(end_offset=image.end_offset),
         ClusterRecord(cluster_id=image.cluster_id),
@@ -178,7 +186,7 @@ def snapshot(image: MetadataImage) -> list[Any]:
 
 
 def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
-    """The record that makes this broker."""
+    """Return the record that registers a broker."""
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         broker_epoch=broker.epoch,
@@ -192,35 +200,40 @@ def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
 
 
 def topic_record(topic: Topic) -> TopicRecord:
-    """The record that makes this topic."""
+    """Return the record that creates a topic."""
     return TopicRecord(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=[partition_state(partition) for partition in topic.partitions],
+        partitions=[partition_registration(partition) for partition in topic.partitions],
     )
 
 
-def partition_state(partition: Partition) -> PartitionState:
-    """The part of a record that makes this partition."""
-    return PartitionState(
-        partition=partition.partition,
-        leader=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        replicas=list(partition.replicas),
-        isr=list(partition.isr),
-        adding_replicas=list(partition.adding_replicas),
-        removing_replicas=list(partition.removing_replicas),
-        elr=list(partition.elr),
-        last_known_elr=list(partition.last_known_elr),
-        is_recovering=partition.is_recovering,
+def partition_registration(partition: Partition) -> PartitionRegistration:
+    """Return a partition as a part of a record."""
+    return PartitionRegistration(
+        **_partition_fields(partition, list),
         directories=_directories(partition),
     )
 
 
-def _places(state: PartitionState) -> dict[int, bytes]:
-    told = zip(state.replicas, state.directories, strict=False)
-    return {node: id for node, id in told if id != ZERO_UUID}
+def _partition(registration: PartitionRegistration) -> Partition:
+    return Partition(
+        **_partition_fields(registration, tuple),
+        directories=_places(registration) if registration.directories else {},
+    )
+
+
+def _partition_fields(
+    source: Partition | PartitionRegistration, sequence: Callable[[Any], Any]
+) -> dict[str, Any]:
+    """Return the fields that image and registration share, node ids as `sequence`s."""
+    fields = {name: getattr(source, name) for name in _PARTITION_SCALARS}
+    return fields | {name: sequence(getattr(source, name)) for name in _PARTITION_NODES}
+
+
+def _places(registration: PartitionRegistration) -> dict[int, bytes]:
+    places = zip(registration.replicas, registration.directories, strict=False)
+    return {node: id for node, id in places if id != ZERO_UUID}
 
 
 def _directories(partition: Partition) -> list[bytes]:
@@ -228,25 +241,8 @@ def _directories(partition: Partition) -> list[bytes]:
     return [known.get(node, ZERO_UUID) for node in partition.replicas] if known else []
 
 
-def _partition(state: PartitionState) -> Partition:
-    return Partition(
-        partition=state.partition,
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        replicas=tuple(state.replicas),
-        isr=tuple(state.isr),
-        adding_replicas=tuple(state.adding_replicas),
-        removing_replicas=tuple(state.removing_replicas),
-        elr=tuple(state.elr),
-        last_known_elr=tuple(state.last_known_elr),
-        is_recovering=state.is_recovering,
-        directories=_places(state) if state.directories else {},
-    )
-
-
 def _is_logged(broker: BrokerImage) -> bool:
-    """Has the broker registered? The only one of a cluster has not, and no log tells of it."""
+    """Has the broker registered? The only broker of a cluster has not, and is in no log."""
     return broker.epoch >= 0
 
 

@@ -1,4 +1,4 @@
-"""Who is heard of: brokers that say nothing for broker.session.timeout.ms are fenced."""
+"""Sessions of brokers: a broker that is silent for broker.session.timeout.ms is fenced."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 _log = Logger("controller")
 
 
-class Sessions:
-    """A duty of the scheduler. Any thread may call `touch`.
+class BrokerSessions:
+    """The sessions of brokers, a duty of the scheduler. Any thread may call `touch`.
 
-    A broker that was there when the log was opened is taken to be heard of at the first run.
+    The session of a broker that was registered when the log was opened begins with the first run.
     """
 
     def __init__(self, state: ControllerState, fence: Callable[[int], None]) -> None:
@@ -25,21 +25,20 @@ class Sessions:
         self._fence = fence
         self._heard_ms: dict[int, int] = {}
         self._missed: dict[int, int] = {}
-        """Who was found silent by the last run, and when each was heard of last."""
+        """Node ids that the last run found silent, with the time of their last sign of life."""
 
     def touch(self, node_id: int, epoch: int) -> None:
-        """The broker was heard of. Raises StaleBrokerEpoch for another start of it."""
+        """Restart the broker's session. Raises StaleBrokerEpoch for another start of the broker."""
         with self._state.lock:
             check_broker_epoch(self._state.image, node_id, epoch)
             self._heard_ms[node_id] = self._state.clock.monotonic_ms()
 
     def forget(self, node_id: int) -> None:
-        """The broker has no session any more, until it is heard of."""
         with self._state.lock:
             self._heard_ms.pop(node_id, None)
 
     def is_valid(self, node_id: int) -> bool:
-        """Is the broker unfenced, and was heard of a short while ago?"""
+        """Is the broker unfenced, and its session running?"""
         state = self._state
         with state.lock:
             broker = state.image.brokers.get(node_id)
@@ -49,11 +48,11 @@ class Sessions:
             return heard_ms + self._timeout_ms >= state.clock.monotonic_ms()
 
     def run_once(self, now_ms: int) -> int:
-        """Fence who was silent for too long; return the time to the next end of a session.
+        """Fence brokers whose sessions have ended; return the time to the next end of a session.
 
-        Who is found silent is fenced by a second run, at once: where the whole process stood still,
-        heartbeats are as late as this run is, and come between the two. One after the other, so
-        that each leader is elected from those that are there.
+        A silent broker is fenced only by a second run, at once: if the whole process stood still,
+        heartbeats are as late as this run, and arrive between the two. Brokers are fenced one after
+        the other, so that each leader is elected from the remaining ones.
         """
         state = self._state
         with state.lock:

@@ -1,4 +1,4 @@
-"""Refusing names that a topic may not have, and two that may not stand side by side.
+"""Validation of topic names.
 
 The messages are Kafka's, word for word.
 """
@@ -14,42 +14,40 @@ if TYPE_CHECKING:
 
 
 def validate_name(name: str) -> None:
-    """Raise InvalidTopic when no topic can have this name."""
+    """Raise InvalidTopic if `name` is invalid."""
     problem = problem_of(name)
     if problem is not None:
         raise errors.InvalidTopic(f"Topic name is invalid: {problem}")
 
 
 def is_valid_name(name: str) -> bool:
-    """Can a topic have this name?"""
+    """Return True if a topic can have this name."""
     return problem_of(name) is None
 
 
 def refuse_metadata_topic(name: str) -> None:
-    """Raise InvalidRequest for the metadata log's own topic."""
+    """Raise InvalidRequest for the metadata log's topic."""
     if name == METADATA_TOPIC:
         raise errors.InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
 
 
 class Collisions:
-    """Finds names that differ from existing ones in '.' and '_' only.
+    """Finds names that differ from existing ones only in '.' and '_'.
 
-    Kafka's metric names turn dots into underscores, where the two would be one. The existing
-    names are looked at once, when the first name with such a letter is asked about.
+    Kafka's metric names replace dots by underscores, which would make both names equal. The
+    existing names are read once, when the first name with such a letter is checked.
     """
-
-    __slots__ = ("_by_metric_name", "_existing")
 
     def __init__(self, existing: Iterable[str]) -> None:
         self._existing = existing
         self._by_metric_name: dict[str, str] | None = None
 
     def refuse(self, name: str) -> None:
-        """Raise InvalidTopic when `name`, which does not exist yet, collides with another."""
+        """Raise InvalidTopic if the new name `name` collides with an existing one."""
         if "." not in name and "_" not in name:
             return
         if self._by_metric_name is None:
-            # The first of two that collide already is the one that is named, so it is set last.
+            # If two names collide already, the message names the first one, so store it last.
             names = reversed(list(self._existing))
             self._by_metric_name = {each.replace(".", "_"): each for each in names}
         other = self._by_metric_name.get(name.replace(".", "_"))

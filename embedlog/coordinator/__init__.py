@@ -2,6 +2,7 @@
 
     operation -> (records, response): append, replay, answer when committed
 
-`runtime` is that sentence; `shard_context` is what a shard's parts may use of the world; `group/`
-is the coordinator of groups and their offsets. Nothing here is imported before it is needed.
+`runtime` runs such operations, `shard_context` gives the parts of a shard time, timers and
+settings. `group/` coordinates groups and their offsets, `transaction/` transactional ids. Nothing
+here is imported before a request needs it.
 """

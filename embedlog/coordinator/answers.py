@@ -1,4 +1,4 @@
-"""Answers that may not be there yet: what a failure is told as, and one answer made of several."""
+"""Combinators for pending answers, with a coordinator's errors for clients."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ else:
 
 
 def answered(pending: Pending[T], refused: Callable[[KafkaError], T]) -> T | Pending[T]:
-    """The answer in `pending`, or a pending of it; a failure becomes `refused(error)`."""
+    """Return the answer of `pending`, or a pending answer; a failure becomes `refused(error)`."""
     if pending.done():
-        return _told(pending, refused)
+        return _answer_of(pending, refused)
     answer: Pending[T] = Pending()
 
     def settled(done: Pending[T]) -> None:
         error = done.error()
         if error is None or isinstance(error, EmbedlogError):
-            answer.complete(_told(done, refused))
+            answer.complete(_answer_of(done, refused))
         else:
             answer.fail(error)
 
@@ -34,31 +34,17 @@ def answered(pending: Pending[T], refused: Callable[[KafkaError], T]) -> T | Pen
     return answer.result() if answer.done() else answer
 
 
-def _told(done: Pending[T], refused: Callable[[KafkaError], T]) -> T:
+def _answer_of(done: Pending[T], refused: Callable[[KafkaError], T]) -> T:
     error = done.error()
     return (
         refused(as_coordinator_error(error)) if isinstance(error, EmbedlogError) else done.result()
     )
 
 
-def then(pending: Pending[T], make: Callable[[T], R]) -> Pending[R]:
-    """`make` of the answer, once it is there; it fails as `pending` does."""
-    made: Pending[R] = Pending()
+def then(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]:
+    """Return a pending with `make(answer)`, or one that fails as `pending` does.
 
-    def settled(done: Pending[T]) -> None:
-        error = done.error()
-        if error is None:
-            made.complete(make(done.result()))
-        else:
-            made.fail(error)
-
-    pending.add_callback(settled)
-    return made
-
-
-def flattened(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]:
-    """As `then`, where what is made may itself be an answer to come. `make` may raise
-    EmbedlogErrors.
+    `make` may return a pending itself, or raise EmbedlogErrors.
     """
     made: Pending[R] = Pending()
 
@@ -89,7 +75,7 @@ def flattened(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pendi
 
 
 def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R]) -> R | Pending[R]:
-    """`combine` of all the answers, in their order, once the last of them is there."""
+    """Return `combine(answers)`, or a pending of it that completes with the last answer."""
     waiting = [answer for answer in answers if isinstance(answer, Pending)]
     if not waiting:
         return combine(list(answers))  # type: ignore[arg-type]
@@ -97,10 +83,10 @@ def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R])
     missing = [*waiting]
 
     def arrived(_done: Pending[Any]) -> None:
-        # One by one, from any thread; looking at all of them each time would be quadratic.
+        # Count down, from any thread: looking at all answers each time would be quadratic.
         missing.pop()
         if not missing:
-            # Two that arrive at once may both come here; the first one's answer stays.
+            # Two threads that arrive at once may both come here; the first result stays.
             whole.complete(
                 combine(
                     [
@@ -116,7 +102,7 @@ def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R])
 
 
 def failed(error: EmbedlogError) -> Pending[Any]:
-    """An answer that will not come, and why."""
+    """Return a pending that has failed with `error`."""
     pending: Pending[Any] = Pending()
     pending.fail(error)
     return pending

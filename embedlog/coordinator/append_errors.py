@@ -1,11 +1,11 @@
-"""What clients of a coordinator are told when its log refuses: try again, or look elsewhere."""
+"""Errors of a coordinator's log as errors for clients: try again, or find the coordinator anew."""
 
 from __future__ import annotations
 
 from embedlog import errors
 from wire.error_codes import ErrorCode
 
-_TOLD_AS = {
+_CLIENT_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -22,18 +22,18 @@ _TOLD_AS = {
 
 
 def as_coordinator_error(error: errors.EmbedlogError) -> errors.KafkaError:
-    """The error of a log, or of an append to it, as a coordinator's client is to hear it."""
+    """Return the error that a client gets when a log, or an append to it, fails with `error`."""
     if isinstance(error, errors.CorruptRecord):
-        # Nobody can say what was committed, so no client may begin anew as if nothing had been.
-        # Kafka's NOT_COORDINATOR would make them look for another one for ever, in silence; every
-        # client gives this code to its user.
+        # Nobody knows which records were committed, so clients must not start over as if there
+        # had been none. Kafka's NOT_COORDINATOR would make them look for another coordinator for
+        # ever, in silence; every client reports this code to its user.
         return errors.UnknownServerError(str(error))
     if not isinstance(error, errors.KafkaError):
-        # The disk refused, or the log was closed: another coordinator may have better luck.
+        # The disk refused, or the log was closed: another coordinator may succeed.
         return errors.NotCoordinator()
-    return errors.error_for(_TOLD_AS[error.code]) if error.code in _TOLD_AS else error
+    return errors.error_for(_CLIENT_ERRORS[error.code]) if error.code in _CLIENT_ERRORS else error
 
 
 def commit_error(code: int) -> errors.KafkaError:
-    """The same for an error code of `replication.delayed_produce.commit_state`."""
+    """Return the client's error for an error code of `replication.delayed_produce.commit_state`."""
     return as_coordinator_error(errors.error_for(code))

@@ -1,4 +1,4 @@
-"""Records of a coordinator that are appended and wait to be committed."""
+"""The wait for a coordinator's appended records to be committed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DelayedCommit(DelayedOperation):
-    """Calls `when_decided(error)` once, holding no shard lock; None: they are committed."""
+    """Calls `when_decided(error)` once, holding no shard lock; None: the records are committed."""
 
     __slots__ = ("_end_offset", "_error_code", "_partition", "_when_decided")
 
@@ -34,7 +34,7 @@ class DelayedCommit(DelayedOperation):
         self._error_code: int = ErrorCode.REQUEST_TIMED_OUT
 
     def try_complete(self) -> bool:
-        """Complete when the records are committed, or never will be."""
+        """Complete when the records are committed, or can never be."""
         code = commit_state(self._partition, self._end_offset)
         if code is None:
             return False
@@ -42,5 +42,5 @@ class DelayedCommit(DelayedOperation):
         return self.complete_held()
 
     def on_complete(self) -> None:
-        """Tell; records whose time ran out stay in the log."""
+        """Report the outcome. Records whose time ran out stay in the log."""
         self._when_decided(commit_error(self._error_code) if self._error_code else None)

@@ -1,7 +1,8 @@
-"""From the log of a coordinator's partition to the state of its shard.
+"""Replay: from the log of a coordinator's partition to the state of its shard.
 
-Later records win over earlier ones. Records of unknown types are passed over: another version
-wrote them. Records of a transaction come with their producer's id, and count when its marker says.
+Later records replace earlier ones. Records of unknown types come from another version and are
+skipped. Records of a transaction carry their producer's id and count once its commit marker is
+read.
 """
 
 from __future__ import annotations
@@ -13,31 +14,20 @@ from wire.records.decode.choose import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from embedlog.coordinator.records import RecordFormat
-    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.shard_context import Shard
     from embedlog.storage.log.log import Log
     from wire.records.legacy import LegacyBatch
-
-    class Replayable(Protocol):
-        """What a log is replayed into."""
-
-        def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = ...) -> None:
-            """Take one record over; `producer_id` is -1 outside transactions."""
-
-        def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-            """The producer's records so far count from here on, or never."""
 
 
 NO_PRODUCER_ID = -1
 
 
-def replay_log(log: Log, record_format: RecordFormat, shard: Replayable) -> int:
+def replay_log(log: Log, record_format: RecordFormat, shard: Shard) -> int:
     """Replay every record of `log`; return the offset after the last one.
 
     Raises:
-        CorruptRecord: the log is damaged: what its end would have said is not known.
+        CorruptRecord: the log is damaged, so that its records do not tell the state.
         KafkaError: the log refuses the read.
     """
     end_offset = log.log_end_offset
@@ -50,7 +40,7 @@ def replay_log(log: Log, record_format: RecordFormat, shard: Replayable) -> int:
 
 
 def _replay_batch(
-    batch: RecordBatch | LegacyBatch, record_format: RecordFormat, shard: Replayable
+    batch: RecordBatch | LegacyBatch, record_format: RecordFormat, shard: Shard
 ) -> None:
     if batch.is_control:
         _replay_markers(batch, shard)
@@ -64,7 +54,7 @@ def _replay_batch(
             shard.replay(record, offset=offset, producer_id=producer_id)
 
 
-def _replay_markers(batch: RecordBatch | LegacyBatch, shard: Replayable) -> None:
+def _replay_markers(batch: RecordBatch | LegacyBatch, shard: Shard) -> None:
     for record in batch.records():
         control_type = parse_control_type(record.key)
         if control_type in (ControlType.ABORT, ControlType.COMMIT):

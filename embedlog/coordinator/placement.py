@@ -7,7 +7,7 @@ _MASK = (1 << 32) - 1
 
 
 def partition_of(key: str, partition_count: int) -> int:
-    """The partition of `key`: Java's hash of the string, its absolute value, the remainder.
+    """Return the partition of `key`: Java's hash of the string, its absolute value, the remainder.
 
     >>> partition_of("my-group", 50)
     12
@@ -16,9 +16,7 @@ def partition_of(key: str, partition_count: int) -> int:
 
 
 class Hashes:
-    """The hashes of keys that were asked for lately: a long name takes microseconds."""
-
-    __slots__ = ("_known",)
+    """A cache of hashes of keys: to hash a long name takes microseconds."""
 
     COUNT_MAX = 100_000
 
@@ -26,7 +24,6 @@ class Hashes:
         self._known: dict[str, int] = {}
 
     def partition_of(self, key: str, partition_count: int) -> int:
-        """As the function of that name."""
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= self.COUNT_MAX:
@@ -36,7 +33,8 @@ class Hashes:
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode` of Java: a polynomial over UTF-16 code units, as a signed 32-bit number.
+    """Return Java's `String.hashCode`: a polynomial over UTF-16 code units, as a signed 32-bit
+    number.
 
     >>> java_hash("my-group")
     -1906497762
@@ -53,5 +51,5 @@ def java_hash(text: str) -> int:
 
 
 def _absolute(value: int) -> int:
-    """As Kafka takes it: the one number without a positive twin becomes 0."""
+    """Return Kafka's absolute value: 0 for the only number without a positive twin."""
     return 0 if value == -_SIGN else abs(value)

@@ -1,4 +1,4 @@
-"""Coordinator records as the bytes of a log: key and value, each with a number before it.
+"""Coordinator records as keys and values of a log, each behind a version number.
 
 key      int16 record type   | the key message, version 0
 value    int16 value version | the value message          (null: a tombstone)
@@ -10,14 +10,13 @@ from struct import Struct
 
 import wire
 from embedlog.coordinator.result import CoordinatorRecord
-from wire.schema import declaration
+from wire.schema import Payload, declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from wire.schema import Payload
 
 _INT16 = Struct(">h")
 _PREFIX_SIZE = 2
@@ -35,24 +34,20 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
     8: ("consumer_group_metadata", "ConsumerGroupCurrentMemberAssignment"),
     16: ("consumer_group_metadata", "ConsumerGroupRegularExpression"),
 }
-"""Record type of `__consumer_offsets` -> (module of `wire.schemas`, its name without Key, Value).
-"""
+"""Record type of `__consumer_offsets` -> (module of `wire.schemas`, name without Key, Value)."""
 
 TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "TransactionLog")}
-"""The same for `__transaction_state`."""
+"""As above, for `__transaction_state`."""
 
 
 class RecordFormat:
-    """The records of one internal topic; message classes are imported when they are first met."""
-
-    __slots__ = ("_classes", "_types")
+    """The records of one internal topic; it imports message classes when they first occur."""
 
     def __init__(self, types: Mapping[int, tuple[str, str]]) -> None:
         self._types = types
         self._classes: dict[int, tuple[type[Any], type[Any]]] = {}
 
     def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-        """The key and the value of a record."""
         record_type = declaration(type(record.key)).record_type
         assert record_type in self._types, record
         key = _INT16.pack(record_type) + wire.encode(record.key, _KEY_VERSION)
@@ -62,7 +57,7 @@ class RecordFormat:
         return key, _INT16.pack(version) + wire.encode(record.value, version)
 
     def decode(self, key: Payload, value: Payload | None) -> CoordinatorRecord | None:
-        """The record of a key and a value; None for a type that is not known here.
+        """Return the record of a key and a value; None for an unknown record type.
 
         Raises:
             MalformedMessage, UnknownVersion: the bytes are no such record.

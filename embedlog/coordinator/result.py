@@ -1,8 +1,9 @@
-"""What an operation on a shard gives back: records to append, and the response to answer with."""
+"""The result of an operation on a shard: records to append, and the response."""
 
 from __future__ import annotations
 
 from embedlog.common import Generic, T
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class CoordinatorRecord:
-    """One record of a coordinator's topic, as messages of `wire.schemas`; never changed.
+    """One record of a coordinator's topic, as messages of `wire.schemas`; immutable.
 
-    `value` None is a tombstone: it deletes what `key` stands for.
+    A `value` of None is a tombstone: it deletes the state under `key`.
     """
 
     __slots__ = ("key", "value", "value_version")
@@ -34,41 +35,31 @@ class CoordinatorRecord:
         return f"CoordinatorRecord({self.key!r}, {self.value!r}, v{self.value_version})"
 
 
-class Marker:
-    """The end of a transaction that wrote to the shard's log: `batch` is the control batch.
+class Marker(Value):
+    """The end of a transaction that wrote to the shard's log; `batch` is the control batch.
 
-    `transaction_version` is that of its client, see `ProducerStateManager.prepare_marker`.
+    `transaction_version` is the client's, see `ProducerStateManager.prepare_marker`.
     """
 
-    __slots__ = ("batch", "is_committed", "producer_id", "transaction_version")
-
-    def __init__(
-        self, batch: bytes, producer_id: int, *, is_committed: bool, transaction_version: int
-    ) -> None:
-        self.batch = batch
-        self.producer_id = producer_id
-        self.is_committed = is_committed
-        self.transaction_version = transaction_version
+    batch: bytes
+    producer_id: int
+    is_committed: bool
+    transaction_version: int
 
 
-class Producer:
-    """Whose transaction the records belong to; they count once its marker says so.
+class Producer(Value):
+    """The producer of transactional records, which count once its commit marker is appended.
 
-    `verification` is what guards the first of them, see `Partition.begin_verification`.
+    `verification` guards the first of the records, see `Partition.begin_verification`.
     """
 
-    __slots__ = ("producer_epoch", "producer_id", "verification")
-
-    def __init__(
-        self, producer_id: int, producer_epoch: int, verification: VerificationState | None
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.verification = verification
+    producer_id: int
+    producer_epoch: int
+    verification: VerificationState | None
 
 
 class Result(Generic[T]):
-    """The outcome of one operation; see the attributes of `__init__`."""
+    """The result of one operation; see the attributes of `__init__`."""
 
     __slots__ = (
         "is_atomic",
@@ -93,32 +84,18 @@ class Result(Generic[T]):
     ) -> None:
         self.records = records
         self.is_atomic = is_atomic
-        """Are the records appended as one batch, so that all of them survive or none? False: there
-        may be more of them than fit into one, and each is right by itself."""
+        """True: one batch, so that all records survive or none. False: each record is valid
+        alone."""
         self.response = response
-        """The answer, or a `Pending` of it: a request that is parked beyond this operation."""
+        """The response, or a `Pending` of it for a request that is parked beyond this operation."""
         self.is_replayed = is_replayed
-        """Are the records replayed into the shard once appended? False: its state is up to date."""
+        """False: the shard's state already includes the records, so they are not replayed."""
         self.on_append = on_append
-        """Called once, under the shard's lock: with None when the records are committed, with what
-        clients are told when they are not."""
+        """Called once, under the shard's lock, with the client's error, or None once committed."""
         self.marker = marker
-        """Appended before the records; what its producer has written counts from then on, or
-        never."""
+        """Appended before the records; it commits or aborts its producer's earlier records."""
         self.producer = producer
-        """Whose transaction the records belong to; None: they count at once."""
-
-    def answering(self, response: R) -> Result[R]:
-        """The same with another response."""
-        return Result(
-            self.records,
-            response,
-            is_atomic=self.is_atomic,
-            is_replayed=self.is_replayed,
-            on_append=self.on_append,
-            marker=self.marker,
-            producer=self.producer,
-        )
+        """The producer whose transaction contains the records; None: they count at once."""
 
     def __repr__(self) -> str:
         return f"Result({len(self.records)} records, {self.response!r})"

@@ -1,18 +1,18 @@
 """`CoordinatorRuntime`: operations on the shards of one internal topic.
 
-    the shard's lock is taken               the shard is loaded first, by replaying its log
+    take the shard's lock                   load the shard first, by replaying its log
     operation(shard) -> records, response
-    records appended as one batch           refused: nothing happened, and the client is told
-    records replayed into the shard
-    the lock is released
-    what was deferred is done               answers, purgatories
-    the answer is given                     once the records are committed
+    append the records as one batch         if refused, nothing happened: answer the error
+    replay the records into the shard
+    release the lock
+    run the deferred actions                answers, purgatories
+    answer                                  once the records are committed
 
-A shard is what one partition of the topic says, and only the broker that leads the partition has
-it. Everything runs in the caller's thread; timers run in whichever thread drives the scheduler.
+A shard is the state of one partition. Only the partition's leader loads it. Everything runs in the
+caller's thread; timers run in the thread that drives the scheduler.
 
-Nobody is told of anything that is not committed: an answer waits for every record that the
-operation could have seen. At the levels `memory` and `os` that is no wait at all.
+An answer reports only committed state: it waits for every record that the operation could have
+seen. At the levels `memory` and `os` that takes no time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from embedlog.common import Generic
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import NO_PRODUCER_ID, replay_log
-from embedlog.coordinator.openings import Openings
-from embedlog.coordinator.pending_write import PendingWrite
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
 from embedlog.logger import Logger
@@ -37,24 +35,15 @@ from wire.records.encode.builder import build_batch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, TypeVar
 
-    from embedlog.coordinator.loading import Replayable
     from embedlog.coordinator.records import RecordFormat
-    from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.shard_context import CoordinatorWorld
+    from embedlog.coordinator.shard_context import CoordinatorWorld, Shard
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime.scheduler import Scheduler
+    from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.producers.entry import VerificationState
-
-    class Shard(Replayable, Protocol):
-        """The state of one partition."""
-
-        def loaded(self) -> None:
-            """The log was replayed: begin what runs by the clock."""
-
-        def unloaded(self, error: KafkaError) -> None:
-            """The shard ends here: whoever is parked is told `error`."""
 
     S = TypeVar("S", bound=Shard)
     T = TypeVar("T")
@@ -67,26 +56,26 @@ _log = Logger("coordinator")
 _ACKS_ALL = -1
 _MAGIC_LIMITS = (2, 2)
 _BATCH_SIZE = 256 << 10
-"""Of keys and values, where there may be several batches: well below what a log takes."""
+"""Limit of a batch's keys and values if a result may span several; far below the log's."""
 
 
 class CoordinatorRuntime(Generic[S]):
     """The shards of `topic`. Every method may be called from any thread that holds no shard's lock.
 
-    `make_shard(context)` makes an empty shard. `partitions_with_log` names the partitions that have
-    a log on this broker, loaded or not. `when_opened(shard)` is called after the first load of each
-    since the broker started; every result of it is appended before the next is asked for.
+    `make_shard(context)` makes an empty shard. `when_opened(shard)` is called after the first load
+    of each shard since the broker started; every result that it yields is appended before it goes
+    on.
     """
 
     def __init__(
         self,
         world: CoordinatorWorld,
         replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
         *,
         topic: str,
         record_format: RecordFormat,
         make_shard: Callable[[ShardContext], S],
-        partitions_with_log: Callable[[], Iterable[int]],
         commit_timeout_ms: int,
         codec: int = 0,
         when_opened: Callable[[S], Iterable[Result[Any]]] | None = None,
@@ -94,24 +83,26 @@ class CoordinatorRuntime(Generic[S]):
         self.topic = topic
         self._world = world
         self._replica_manager = replica_manager
+        self._log_manager = log_manager
         self._record_format = record_format
         self._make_shard = make_shard
-        self._partitions_with_log = partitions_with_log
         self._commit_timeout_ms = commit_timeout_ms
         self._codec = codec
         self._when_opened = when_opened
         self._lock = ranked_lock(Rank.SHARDS)
         self._slots: dict[int, _Slot[S]] = {}
-        self.openings = Openings()
+        self.leader_changes = LeaderChanges(world.runtime.scheduler, self.follow_leader)
+        self.first_loads = FirstLoads()
         self._is_closed = False
 
     # Operations
 
     def write(self, partition: int, operation: Callable[[S], Result[T]]) -> Pending[T]:
-        """Run an operation that may append; complete with its response once that is committed.
+        """Run an operation that may append; complete with its response once its records are
+        committed.
 
         The pending fails with the KafkaError that the operation raised (then nothing is appended),
-        or with what clients are told when the log cannot be loaded or appended to.
+        or with the error for clients when the log cannot be loaded or appended to.
         """
         try:
             slot = self._slot(partition)
@@ -120,27 +111,25 @@ class CoordinatorRuntime(Generic[S]):
         return self._write(slot, operation)
 
     def read(self, partition: int, operation: Callable[[S], R]) -> Pending[R]:
-        """Run an operation that appends nothing; complete once all it could see is committed."""
+        """Run an operation that appends nothing; complete once the state it saw is committed."""
         return self.write(partition, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[S], R]) -> list[Pending[R]]:
-        """`read` on every partition that can hold any state."""
         return [self.read(partition, operation) for partition in self._all_partitions()]
 
     def write_all(self, operation: Callable[[S], Result[R]]) -> list[Pending[R]]:
-        """`write` on every partition that can hold any state."""
         return [self.write(partition, operation) for partition in self._all_partitions()]
 
     def loaded(self) -> list[S]:
-        """The shards that are loaded, without their locks."""
+        """Return the loaded shards, without their locks."""
         return [slot.shard for slot in list(self._slots.values()) if slot.shard is not None]
 
     # Shards that come and go
 
     def follow_leader(self, index: int) -> None:
-        """The leader of a partition may be another one now: load its shard here, or unload it.
+        """Load or unload the shard of a partition after its leader may have changed.
 
-        Whoever is parked at a shard that has gone is told to look elsewhere. Requires: no lock.
+        Parked requests of an unloaded shard fail with NotCoordinator. Requires: no lock.
         """
         slot = self._slots.get(index)
         if slot is not None:
@@ -148,17 +137,18 @@ class CoordinatorRuntime(Generic[S]):
         try:
             partition = self._replica_manager.partition(self.topic, index)
         except EmbedlogError:
-            return  # it is nobody's here, or cannot be opened: whoever asks for it is told
+            return  # not here, or not readable: requests for it get the error
         if partition.is_leader:
-            self.read(index, _nothing)
+            self.read(index, lambda _shard: None)  # loads it
 
     def unload_all(self) -> None:
-        """Drop every shard: the topic is gone. Whoever is parked there must look elsewhere."""
+        """Drop every shard when the topic is deleted; parked requests fail with NotCoordinator."""
         for slot in self._take_slots():
             self._locked(slot, lambda slot: slot.unload(errors.NotCoordinator()))
 
     def close(self) -> None:
-        """End: whoever is parked, and whoever comes after this, is told that there is nobody."""
+        """Close: parked and later requests fail with CoordinatorNotAvailable."""
+        self.leader_changes.close()
         with self._lock:
             self._is_closed = True
         for slot in self._take_slots():
@@ -172,10 +162,17 @@ class CoordinatorRuntime(Generic[S]):
 
     def _all_partitions(self) -> list[int]:
         loaded = [index for index, slot in list(self._slots.items()) if slot.partition.is_leader]
-        return sorted({*loaded, *self._partitions_with_log()})
+        topic = self._world.metadata().topics_by_name.get(self.topic)
+        if topic is None:
+            return sorted(loaded)
+        # Also the partitions that this broker leads and has a log of, opened or not.
+        with_log = {index for name, index in self._log_manager.partitions() if name == self.topic}
+        node_id = self._replica_manager.node_id
+        led = {each.partition for each in topic.partitions if each.leader == node_id}
+        return sorted({*loaded, *(led & with_log)})
 
     def _slot(self, index: int) -> _Slot[S]:
-        """The place of a partition's shard. Requires: no lock, as the log may have to be opened.
+        """Return the slot of a partition. Requires: no lock, as the log may have to be opened.
 
         Raises:
             CoordinatorNotAvailable: the coordinator is closed.
@@ -185,7 +182,7 @@ class CoordinatorRuntime(Generic[S]):
         if self._is_closed:
             raise errors.CoordinatorNotAvailable()
         slot = self._slots.get(index)
-        if slot is not None and not slot.partition.gone:
+        if slot is not None and not slot.partition.retired_with:
             return slot
         try:
             partition = self._replica_manager.partition(self.topic, index)
@@ -199,7 +196,7 @@ class CoordinatorRuntime(Generic[S]):
                 return former
             slot = self._slots[index] = _Slot(index, partition)
         if former is not None:
-            # The topic was deleted and made again.
+            # The topic was deleted and created again.
             self._locked(former, lambda slot: slot.unload(errors.NotCoordinator()))
         return slot
 
@@ -211,8 +208,8 @@ class CoordinatorRuntime(Generic[S]):
         operation: Callable[[S], Result[T]],
         context: ShardContext | None = None,
     ) -> Pending[T]:
-        """`context`: that of the shard which wants this, and none that was loaded after it."""
-        write = PendingWrite(operation, context)
+        """Write. With `context`, its caller, fail if another shard was loaded since."""
+        write = _PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
         except KafkaError as error:
@@ -230,9 +227,9 @@ class CoordinatorRuntime(Generic[S]):
         work: Callable[[_Slot[S]], None],
         former: ShardContext | None = None,
     ) -> None:
-        """Do `work` under the shard's lock; after its release, what was deferred meanwhile.
+        """Do `work` under the shard's lock; run the deferred actions after its release.
 
-        `former` is the context of a shard that may have been unloaded since it wanted the work.
+        `former` is the context of a shard that may have been unloaded since it requested the work.
         """
         deferred: list[Callable[[], None]] = []
         try:
@@ -251,11 +248,12 @@ class CoordinatorRuntime(Generic[S]):
             for action in deferred:
                 action()
 
-    def _operate(self, slot: _Slot[S], write: PendingWrite[S, T]) -> None:
-        """Requires: the shard's lock.
+    def _operate(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
+        """Run the operation and append its records. Requires: the shard's lock.
 
         Raises:
-            KafkaError: what the operation raised, or what clients are told of a log's refusal.
+            KafkaError: the operation raised it, or it is the error for clients when the log
+                refuses.
         """
         if write.context is not None and write.context is not slot.context:
             raise errors.NotCoordinator()
@@ -265,7 +263,7 @@ class CoordinatorRuntime(Generic[S]):
             write.result = result = write.operation(shard)
         except BaseException as error:
             if not isinstance(error, Exception):
-                # Ctrl-C: nobody knows how far it came. The next request loads the shard anew.
+                # After Ctrl-C the shard's state is unknown. The next request loads the shard anew.
                 slot.unload(errors.NotCoordinator())
             raise
         try:
@@ -276,11 +274,12 @@ class CoordinatorRuntime(Generic[S]):
                 write.is_committed = True
                 write.appended(None)
         except EmbedlogError as error:
-            told = as_coordinator_error(error)
-            write.appended(told)
-            raise told from error
+            refusal = as_coordinator_error(error)
+            write.appended(refusal)
+            raise refusal from error
         except BaseException:
-            # Ctrl-C, too: what was appended is in the log, and who waits to hear of it is not.
+            # On Ctrl-C the records are already in the log, but nobody waits for them: unload the
+            # shard.
             if result.on_append is not None:
                 slot.unload(errors.NotCoordinator())
             raise
@@ -308,7 +307,7 @@ class CoordinatorRuntime(Generic[S]):
     def _batches(
         self, result: Result[T], wall_ms: int
     ) -> Iterator[tuple[bytes, Sequence[CoordinatorRecord]]]:
-        """Yield (batch, its records): one, unless the result need not be atomic and is large."""
+        """Yield (batch, its records): one batch, or several if the result need not be atomic."""
         keys: list[bytes] = []
         values: list[bytes | None] = []
         size = first = 0
@@ -333,7 +332,7 @@ class CoordinatorRuntime(Generic[S]):
         )
         yield batch, result.records[first:]
 
-    def _await_commit(self, slot: _Slot[S], write: PendingWrite[S, T]) -> None:
+    def _await_commit(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         from embedlog.coordinator.delayed_commit import DelayedCommit
 
         def when_decided(error: KafkaError | None) -> None:
@@ -351,7 +350,7 @@ class CoordinatorRuntime(Generic[S]):
         )
 
     def _load(self, slot: _Slot[S]) -> S:
-        """The slot's shard, loaded if need be. Requires: its lock.
+        """Return the slot's shard; load it first if necessary. Requires: its lock.
 
         Raises:
             NotCoordinator: another broker leads the partition, or its log cannot be read.
@@ -381,24 +380,24 @@ class CoordinatorRuntime(Generic[S]):
             end_offset = replay_log(partition.log, self._record_format, shard)
         except CorruptRecord as error:
             slot.damage = error
-            _log.error("what is in %s is refused: %s", partition.topic_partition, error)
+            _log.error("cannot load the coordinator of %s: %s", partition.topic_partition, error)
             raise as_coordinator_error(error) from error
         except EmbedlogError as error:
             raise as_coordinator_error(error) from error
-        slot.fill(shard, context, leader_epoch=leader_epoch, end_offset=end_offset)
+        slot.shard, slot.context = shard, context
+        slot.leader_epoch, slot.end_offset = leader_epoch, end_offset
         shard.loaded()
-        if self._when_opened is not None and self.openings.is_first(slot.index):
+        if self._when_opened is not None and self.first_loads.is_first(slot.index):
             self._append_all(slot, shard, self._when_opened(shard))
         return shard
 
     def _append_all(self, slot: _Slot[S], shard: S, results: Iterable[Result[Any]]) -> None:
-        """Requires: the shard's lock."""
         try:
             for result in results:
                 if result.records:
                     self._append(slot, shard, result)
         except EmbedlogError:
-            # The log cannot be written. It can be read, and whoever writes is told why.
+            # The log can be read but not written: later writes fail with the reason.
             return
 
 
@@ -409,7 +408,7 @@ def _write_batch(
     transaction_version: int = -1,
     verification: VerificationState | None = None,
 ) -> int:
-    """Append to the shard's log; the offset of the first record."""
+    """Append to the shard's log; return the offset of the first record."""
     info = slot.partition.append(
         batch,
         acks=_ACKS_ALL,
@@ -430,24 +429,106 @@ def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
         slot.unload(errors.NotCoordinator())
 
 
-def _nothing(_shard: object) -> None:
-    """Loading is all that is wanted."""
+class _PendingWrite(Generic[S, T]):
+    """An operation on the way from its append to its answer.
+
+    Its records may be appended, and `on_append` called, before they are committed. Requires: the
+    shard's lock, except to answer.
+    """
+
+    def __init__(self, operation: Callable[[S], Result[T]], context: ShardContext | None) -> None:
+        self.operation = operation
+        self.context = context
+        self.pending: Pending[T] = Pending()
+        self.result: Result[T] | None = None
+        self.end_offset = 0
+        self.is_committed = False
+
+    def appended(self, error: KafkaError | None) -> None:
+        """Call the operation's `on_append`, if it has one. Requires: the shard's lock."""
+        assert self.result is not None, self.operation
+        if self.result.on_append is not None:
+            self.result.on_append(error)
+
+    def answer(self) -> None:
+        assert self.result is not None, self.operation
+        response: Any = self.result.response
+        if isinstance(response, Pending):
+            response.add_callback(self._pass_on)
+        else:
+            self.pending.complete(response)
+
+    def answer_error(self, error: KafkaError) -> None:
+        """Fail, unless `on_append` has already completed the operation's own response."""
+        response = None if self.result is None else self.result.response
+        if isinstance(response, Pending) and response.done():
+            self._pass_on(response)
+        else:
+            self.pending.fail(error)
+
+    def _pass_on(self, response: Pending[T]) -> None:
+        error = response.error()
+        if error is None:
+            self.pending.complete(response.result())
+        else:
+            self.pending.fail(error)
+
+
+class LeaderChanges:
+    """A duty that calls `follow(index)` soon for each noted partition, with no lock held.
+
+    Metadata changes under locks that shards must not wait for.
+    """
+
+    def __init__(self, scheduler: Scheduler, follow: Callable[[int], None]) -> None:
+        self._scheduler = scheduler
+        self._follow = follow
+        self._noted: dict[int, None] = {}
+
+    def note(self, indexes: Iterable[int]) -> None:
+        """Note partitions that may have another leader. Callable with any lock held."""
+        self._noted.update(dict.fromkeys(indexes))
+        self._scheduler.add(self)
+
+    def run_once(self, _now_ms: int) -> int | None:
+        while self._noted:
+            # Removed before the call: a partition that is noted meanwhile is followed once more.
+            index = next(iter(self._noted), None)
+            if index is None:
+                break
+            self._noted.pop(index, None)
+            self._follow(index)
+        return None
+
+    def close(self) -> None:
+        self._scheduler.remove(self)
+        self._noted.clear()
+
+
+class FirstLoads:
+    """Knows the first load of each partition's shard since its process began.
+
+    That load cleans up after an earlier process. A shard of another broker was loaded there before.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._expected: set[int] | None = None
+
+    def expect(self, indexes: Iterable[int]) -> None:
+        """Name the only partitions that no broker has loaded before."""
+        self._expected = set(indexes)
+
+    def is_first(self, index: int) -> bool:
+        """Return True for a partition's first load; call this once at each load."""
+        if index in self._seen or (self._expected is not None and index not in self._expected):
+            return False
+        self._seen.add(index)
+        return True
 
 
 class _Slot(Generic[S]):
-    """The place of one shard. `lock` guards everything that changes."""
-
-    __slots__ = (
-        "context",
-        "damage",
-        "end_offset",
-        "index",
-        "is_busy",
-        "leader_epoch",
-        "lock",
-        "partition",
-        "shard",
-    )
+    """The slot of one shard. `lock` guards everything that changes."""
 
     def __init__(self, index: int, partition: Partition) -> None:
         self.index = index
@@ -457,17 +538,11 @@ class _Slot(Generic[S]):
         self.shard: S | None = None
         self.context: ShardContext | None = None
         self.leader_epoch = -1
-        """The epoch in which the shard was loaded; in a later one the log may hold more."""
+        """The leader epoch in which the shard was loaded; later the log may hold more records."""
         self.end_offset = 0
-        """The offset after the last record that the shard has seen."""
+        """The offset after the last record that the shard has applied."""
         self.damage: CorruptRecord | None = None
-        """Why the log cannot be replayed: found once, and for as long as the log is open."""
-
-    def fill(self, shard: S, context: ShardContext, *, leader_epoch: int, end_offset: int) -> None:
-        self.shard = shard
-        self.context = context
-        self.leader_epoch = leader_epoch
-        self.end_offset = end_offset
+        """Why the log cannot be replayed; kept as long as the log is open."""
 
     def unload(self, error: KafkaError) -> None:
         shard, context = self.shard, self.context

@@ -9,24 +9,24 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 
 
 class DelayedOperation(TimerTask):
-    """A subclass says when it can end (`try_complete`) and how it ends (`on_complete`).
+    """A subclass defines its condition (`try_complete`) and its effect (`on_complete`).
 
         def try_complete(self) -> bool:
             return self._has_enough_bytes() and self.complete_held()
 
-    Whoever wins `force_complete` runs `on_complete`; when that was the timer, `on_expiration`
-    follows it.
+    The thread that wins `force_complete` runs `on_complete`; if it was the timer's, `on_expiration`
+    follows.
 
-    Locks. Each operation has its own re-entrant lock; under it `try_complete` is called, so two
-    threads never run that at once, nor does one while or after `on_complete` runs. `try_complete`
-    may take partition locks, and tries no other operation. `on_complete` may do both. Therefore
-    nobody calls an operation, a purgatory or `Timer.add` with a partition lock held: operations
-    are tried after it is released.
+    Locks. Each operation has its own re-entrant lock, which guards `try_complete`: no two threads
+    run it at once, nor does one while or after `on_complete` runs. `try_complete` may take
+    partition locks, and tries no other operation. `on_complete` may do both. Therefore never call
+    an operation, a purgatory or `Timer.add` with a partition lock held: try operations after its
+    release.
 
     Two threads that complete each other's operations do not deadlock. A thread that waits for the
-    lock of an operation saw it incomplete, and the locks it holds meanwhile belong to operations
-    that were complete by then. So along a chain of waiting threads the operations were completed
-    one after the other, and such a chain is no ring.
+    lock of an operation saw it incomplete, and all locks that it holds meanwhile belong to
+    operations that were complete by then. So along a chain of waiting threads the operations were
+    completed one after the other, and such a chain is no ring.
     """
 
     __slots__ = ("_lock", "is_completed")
@@ -35,22 +35,19 @@ class DelayedOperation(TimerTask):
         TimerTask.__init__(self, delay_ms)
         self._lock = ranked_rlock(Rank.OPERATION)
         self.is_completed = False
-        """Has a thread won the right to end it? `on_complete` may still be running there. Nobody
-        else assigns it."""
+        """Has a thread won the right to end it? `on_complete` may still run. Only this class sets
+        it."""
 
     @abstractmethod
     def try_complete(self) -> bool:
-        """Check the condition; end with `return self.complete_held()` when it holds, else False.
-
-        Called under the operation's lock.
-        """
+        """Return `self.complete_held()` if the condition holds, else False. Under the lock."""
 
     @abstractmethod
     def on_complete(self) -> None:
-        """The effect: send the answer. Called exactly once, or again when Ctrl-C cut it short."""
+        """Send the answer. Called exactly once, or again when Ctrl-C cut it short."""
 
     def on_expiration(self) -> None:
-        """Called after `on_complete` when the time ran out; for metrics."""
+        """Called after `on_complete` if the time ran out; for metrics."""
 
     def force_complete(self) -> bool:
         """End the operation now, whatever its condition; True for the one caller that did."""
@@ -59,7 +56,7 @@ class DelayedOperation(TimerTask):
         with self._lock:
             if self.is_completed:
                 return False
-            # Before on_complete: see the class's rule on locks.
+            # Set before on_complete: see the class's rule on locks.
             self.is_completed = True
         self._end()
         return True
@@ -76,7 +73,7 @@ class DelayedOperation(TimerTask):
         try:
             self.cancel()
         finally:
-            # Whatever Ctrl-C cuts short, as nobody else will do it.
+            # Even if Ctrl-C cuts the cancelling short: no other thread will do this.
             try:
                 self.on_complete()
             except (KeyboardInterrupt, SystemExit):
@@ -84,13 +81,12 @@ class DelayedOperation(TimerTask):
                 raise
 
     def safe_try_complete(self) -> bool:
-        """Try to complete under the lock; True when this call completed it."""
+        """Try to complete under the lock; return True if this call completed it."""
         if self.is_completed:
             return False
         with self._lock:
             return not self.is_completed and self.try_complete()
 
     def run(self) -> None:
-        """The time ran out."""
         if self.force_complete():
             self.on_expiration()

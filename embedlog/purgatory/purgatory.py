@@ -1,4 +1,4 @@
-"""Where delayed operations wait, found again by the keys that may complete them."""
+"""Waiting operations, by the keys that may complete them."""
 
 from __future__ import annotations
 
@@ -15,33 +15,23 @@ PURGE_INTERVAL = 1000
 
 
 class DelayedOperationPurgatory:
-    """Operations of one kind that wait. Thread-safe; call it with no partition lock held.
+    """Waiting operations of one kind. Thread-safe; call it with no partition lock held.
 
-    An operation is listed under each of its keys. What happens to a key (an append, a moved high
-    watermark) calls `check_and_complete(key)`, which tries the operations under it, first come
-    first. An operation completed elsewhere stays in the lists of its other keys until they are
-    checked, or until more than `purge_interval` such entries have come together.
+    An operation is listed under each of its keys. An event of a key (an append, a moved high
+    watermark) calls `check_and_complete(key)`, which tries the key's operations, first come first.
+    A completed operation stays in the lists of its other keys until they are checked, or until more
+    than `purge_interval` such entries have accumulated.
 
-    `timer` belongs to this purgatory alone: its size tells how many operations really wait.
+    `timer` belongs to this purgatory alone: its size is the number of incomplete operations.
     """
-
-    __slots__ = (
-        "_estimated_total",
-        "_lock",
-        "_purge_check_at",
-        "_watchers",
-        "name",
-        "purge_interval",
-        "timer",
-    )
 
     def __init__(self, name: str, timer: Timer, purge_interval: int = PURGE_INTERVAL) -> None:
         self.name = name
         self.timer = timer
         self.purge_interval = purge_interval
-        # One lock for all keys, held for a list operation at a time. (Kafka has 512 shards, for
-        # threads that run in parallel; here they would only contend for the interpreter.)
-        # An RLock for the reason given in `embedlog.runtime.pending`.
+        # One lock for all keys, held for one list operation at a time. (Kafka has 512 shards, for
+        # parallel threads; here they would only contend for the interpreter.) An RLock for the
+        # reason given in `embedlog.runtime.pending`.
         self._lock = ranked_rlock(Rank.PURGATORY)
         self._watchers: dict[Hashable, list[DelayedOperation]] = {}
         self._estimated_total = 0
@@ -49,29 +39,28 @@ class DelayedOperationPurgatory:
 
     @property
     def watched(self) -> int:
-        """Entries in all lists: an operation counts once per key, completed ones included."""
+        """Entries in all lists: an operation counts once per key, also when completed."""
         with self._lock:
             return sum(map(len, self._watchers.values()))
 
     @property
     def delayed(self) -> int:
-        """Operations whose time is running."""
         return self.timer.size
 
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Sequence[Hashable]
     ) -> bool:
-        """Complete `operation` now, or let it wait under `keys` and for its time.
+        """Complete `operation` now, or let it wait under `keys` until its time is over.
 
-        True when this call completed it. When its delay is not positive it expires in this call,
+        Return True if this call completed it. Without a positive delay it expires in this call,
         which then returns False.
         """
         return operation.safe_try_complete() or self.watch(operation, keys)
 
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """As `try_complete_else_watch`, of an operation that could not be completed just now.
+        """Let an operation wait that cannot complete just now; see `try_complete_else_watch`.
 
-        It is tried once listed: that sees what changed before those who will try it knew of it.
+        It is tried again once listed: it sees changes whose threads did not find it in the list.
         """
         assert keys, "an operation without keys could only time out"
         self._list(operation, keys)
@@ -79,7 +68,7 @@ class DelayedOperationPurgatory:
             return True
         if not operation.is_completed:
             self.timer.add(operation)
-            # Completed between the question and the add: cancelled before it was added.
+            # It was completed before the add, and its cancel came too early.
             if operation.is_completed:
                 operation.cancel()
         if self._estimated_total > self._purge_check_at:
@@ -87,16 +76,16 @@ class DelayedOperationPurgatory:
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try the operations that wait for `key`, in their order; return how many completed here.
+        """Try the operations of `key`, in their order; return how many this completed.
 
-        A key nobody waits for costs one look-up.
+        An unused key costs one look-up.
         """
         watching = self._watchers.get(key)
         if watching is None:
             return 0
         completed_count = 0
         is_stale = False
-        # A copy (atomic): those that arrive meanwhile try for themselves once listed.
+        # A copy (atomic): operations that arrive meanwhile are tried when they are listed.
         for operation in watching[:]:
             if operation.safe_try_complete():
                 completed_count += 1
@@ -107,7 +96,7 @@ class DelayedOperationPurgatory:
         return completed_count
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
-        """Forget the operations under `key` and stop their clocks; return them, not completed.
+        """Remove the operations under `key`, incomplete, and stop their timers; return them.
 
         Their other keys may still complete them.
         """
@@ -118,14 +107,13 @@ class DelayedOperationPurgatory:
         return cancelled
 
     def force_complete_all(self) -> None:
-        """End every operation that waits: nothing will happen any more that could."""
         for watching in list(self._watchers.values()):
             for operation in watching[:]:
                 operation.force_complete()
         self.purge()
 
     def purge(self) -> int:
-        """Drop completed operations from all lists; return how many entries went."""
+        """Drop completed operations from all lists; return the number of dropped entries."""
         return sum(self._unlist_completed(key) for key in list(self._watchers))
 
     def _list(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> None:
@@ -162,7 +150,7 @@ class DelayedOperationPurgatory:
             if is_worth_it:
                 self._estimated_total = waiting_count
                 completed_count = 0
-            # At the earliest then can there be enough completed ones: no sooner asks the timer.
+            # Before that there cannot be enough completed ones, so the timer is not asked sooner.
             self._purge_check_at = self._estimated_total + self.purge_interval - completed_count
         if is_worth_it:
             self.purge()

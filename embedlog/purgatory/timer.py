@@ -17,14 +17,11 @@ _NEVER = 1 << 63
 
 
 class Timer:
-    """Runs tasks once their delay has passed, with the precision of 1 ms. Thread-safe.
+    """Runs tasks after their delays, with the precision of 1 ms. Thread-safe.
 
-    A duty of the scheduler: `run_once` runs what is due and says when to come back.
-    `on_earlier` is called with the timer, no lock held, when a task was added that is due before
-    the time announced last: the scheduler's `notify`.
+    It is a duty of the scheduler. `on_earlier` is called with the timer, no lock held, when a task
+    was added that is due before the last announced time: it is the scheduler's `notify`.
     """
-
-    __slots__ = ("_announced_ms", "_lock", "_monotonic_ms", "_overdue", "_wheel", "on_earlier")
 
     def __init__(self, clock: Clock, on_earlier: Callable[[Timer], None] | None = None) -> None:
         self._monotonic_ms = clock.monotonic_ms
@@ -32,25 +29,24 @@ class Timer:
         self._lock = ranked_rlock(Rank.TIMER)  # why: `runtime.pending`
         self._wheel = TimingWheel(start_ms=clock.monotonic_ms(), lock=self._lock)
         self._announced_ms = _NEVER
-        # What was left of an expired batch when one of its tasks raised.
+        # The rest of an expired batch after a task raised.
         self._overdue: list[TimerTask] = []
 
     @property
     def size(self) -> int:
-        """Tasks that wait."""
         with self._lock:
             return self._wheel.size + len(self._overdue)
 
     def add(self, task: TimerTask) -> None:
-        """Run `task` in `task.delay_ms` from now; in this very call when that is not positive.
+        """Run `task` in `task.delay_ms` from now; in this very call if that is not positive.
 
-        A task that waits already is moved. Requires: no lock that `task.run` takes.
+        A waiting task is moved. Requires: no lock that `task.run` takes.
         """
         now_ms = self._monotonic_ms()
         wheel = self._wheel
         is_earlier = False
         with self._lock:
-            # In between a task of a few ms at most goes to a coarser level than it might.
+            # Between two moves a task of a few ms at most goes to a coarser level than necessary.
             if now_ms >= wheel.moves_at_ms or task.delay_ms <= 0:
                 wheel.move_time(now_ms)
             waits = wheel.add(task, now_ms + task.delay_ms)
@@ -63,9 +59,9 @@ class Timer:
             self.on_earlier(self)
 
     def advance_clock(self, now_ms: int) -> int:
-        """Run every task that is due at `now_ms`, in order of time; return their number.
+        """Run every task due at `now_ms`, in order of time; return their number.
 
-        When a task raises, the ones after it stay due for the next call.
+        If a task raises, the ones after it stay due for the next call.
         """
         with self._lock:
             expired = self._wheel.advance(now_ms)
@@ -86,12 +82,12 @@ class Timer:
         return len(expired)
 
     def next_expiration_ms(self) -> int | None:
-        """When to come back: no task is due earlier, though none need be due then; None: never."""
+        """Return the time of the next call, at or before the next task's; None if none waits."""
         with self._lock:
             return self._next_expiration_ms()
 
     def run_once(self, now_ms: int) -> int | None:
-        """Run what is due; return milliseconds until the next call, None when nothing waits."""
+        """Run due tasks; return milliseconds until the next call, None if no task waits."""
         self.advance_clock(now_ms)
         with self._lock:
             next_ms = self._next_expiration_ms()

@@ -1,4 +1,4 @@
-"""A hierarchical timing wheel: deadlines in buckets, the far ones in coarse buckets.
+"""A hierarchical timing wheel: deadlines in buckets, distant ones in coarse buckets.
 
     level   tick       reaches
     0       1 ms       20 ms ahead
@@ -7,20 +7,20 @@
     3       8 s        160 s
     ...     on demand: one level's reach is the next one's tick
 
-A task goes to the lowest level that reaches its expiration, into the bucket numbered
-`expiration // tick` (its virtual id). A bucket is due at the *start* of its range. When a bucket
-of level 0 is due, its tasks expire; when a higher one is, its tasks are demoted to lower levels.
-So a task is moved at most once per level, and never expires early by a whole tick of level 0.
+A task goes to the lowest level that reaches its expiration, into the bucket with the number (the
+virtual id) `expiration // tick`. A bucket is due at the *start* of its range. When a bucket of
+level 0 is due, its tasks expire; when a higher one is due, its tasks move down. So a task moves at
+most once per level, and never expires early by a whole tick of level 0.
 
     add         O(1): one binary search over a handful of levels, one dictionary look-up
-    cancel      O(1): the task forgets its bucket and stays in it as a ghost; a bucket that is more
-                ghost than task is rebuilt, so cancelled far timers hold no memory for long
+    cancel      O(1): the task forgets its bucket and stays in it as a ghost; a bucket with more
+                ghosts than tasks is rebuilt, so cancelled far timers hold no memory for long
     expire      O(levels) per task, once
 
-Buckets exist only while they hold something: each level is a dictionary by virtual id, and a heap
-of bucket expirations stands for Kafka's delay queue. A level has at most 399 buckets, not 20: a due
-bucket is demoted by two levels at once, so that 20 * 20 buckets, less the one that is due, may be
-made in one. A wheel with a million tasks and nothing due costs nothing.
+Only buckets with content exist: each level is a dictionary by virtual id, and a heap of bucket
+expirations replaces Kafka's delay queue. A level has at most 399 buckets, not 20: the tasks of a
+due bucket move down by two levels at once, which may make 20 * 20 buckets, less the due one, in one
+level. A wheel with a million tasks and nothing due costs nothing.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from _thread import RLock
 
 GHOSTS_KEPT = 16
-"""A bucket with no more ghosts than this is not worth rebuilding."""
+"""A bucket with no more ghosts than this is not rebuilt."""
 
 LEVELS_DEMOTED = 2
-"""A due bucket's tasks go down by two levels: 400 sparse buckets cost less than a stop between."""
+"""A due bucket's tasks go down by two levels: 400 sparse buckets cost less than another stop."""
 
 _by_expiration = attrgetter("expiration_ms")
 
 
 class TimerTask(ABC):
-    """Something to do after `delay_ms`. Subclasses say what in `run`.
+    """A task to run after `delay_ms`. Subclasses define `run`.
 
-    A task is in a timer at most once: adding it again moves it. It may be added again after it
-    has run or was cancelled.
+    A task is in a timer at most once: adding it again moves it. It may be added again after it has
+    run or was cancelled.
     """
 
     __slots__ = ("_bucket", "delay_ms", "expiration_ms")
@@ -57,7 +57,7 @@ class TimerTask(ABC):
     def __init__(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
         self.expiration_ms = -1
-        """The monotonic time at which it expires; set when it is added."""
+        """The monotonic time of its expiration, set when it is added."""
         self._bucket: TimerTaskList | None = None
 
     @abstractmethod
@@ -65,12 +65,12 @@ class TimerTask(ABC):
         """Called once the delay has passed, by the thread that drives the timer, no lock held."""
 
     def cancel(self) -> bool:
-        """Take the task out of its timer; False when it is in none (it may be about to run)."""
+        """Remove the task from its timer; False if it is in none (it may be about to run)."""
         bucket = self._bucket
         if bucket is None:
             return False
         with bucket.lock:
-            # It may have been moved, or have expired, before the lock was ours.
+            # It may have been moved, or have expired, while this thread waited for the lock.
             bucket = self._bucket
             if bucket is None:
                 return False
@@ -80,14 +80,13 @@ class TimerTask(ABC):
 
     @property
     def bucket(self) -> TimerTaskList | None:
-        """The bucket it waits in, None when it waits in none."""
         return self._bucket
 
 
 class TimerTaskList(list[TimerTask]):
-    """One bucket: tasks in the order they came, and ghosts of tasks that left.
+    """One bucket: its tasks in order of arrival, and ghosts of tasks that left.
 
-    An element is a task of this bucket only if it says so itself (`task.bucket is self`).
+    An element is a task of this bucket only if `task.bucket is self`.
     """
 
     __slots__ = ("expiration_ms", "ghost_count", "lock")
@@ -95,43 +94,29 @@ class TimerTaskList(list[TimerTask]):
     def __init__(self, expiration_ms: int, lock: RLock) -> None:
         super().__init__()
         self.expiration_ms = expiration_ms
-        """The start of its range, when it is due."""
+        """The start of its range: the time when it is due."""
         self.ghost_count = 0
         self.lock = lock
         """The wheel's lock."""
 
     @property
     def task_count(self) -> int:
-        """Tasks in the bucket, ghosts left out."""
         return len(self) - self.ghost_count
 
     def add_ghost(self) -> None:
-        """A task has left; rebuild the list when most of it has. Requires: the wheel's lock."""
+        """Count a ghost; rebuild the list if most entries are. Requires: the wheel's lock."""
         self.ghost_count = ghost_count = self.ghost_count + 1
         if ghost_count > GHOSTS_KEPT and ghost_count * 2 > len(self):
-            # A task that left and came back is in the list twice and stays once.
+            # A task that left and came back is in the list twice: keep it once.
             self[:] = dict.fromkeys([task for task in self if task._bucket is self])
             self.ghost_count = 0
 
 
 class TimingWheel:
-    """All levels of the wheel. Requires for every call: `lock`, unless one thread owns the wheel.
+    """All levels of the wheel. Requires: `lock`, unless one thread owns the wheel.
 
-    `current_time_ms` is the time the wheel was advanced to, rounded down to a tick.
+    `current_time_ms` is the wheel's time, rounded down to a tick.
     """
-
-    __slots__ = (
-        "_ends",
-        "_expired_end",
-        "levels",
-        "_ticks",
-        "current_time_ms",
-        "lock",
-        "moves_at_ms",
-        "queue",
-        "tick_ms",
-        "wheel_size",
-    )
 
     def __init__(
         self,
@@ -147,26 +132,23 @@ class TimingWheel:
         self.wheel_size = wheel_size
         self.lock = ranked_rlock(Rank.TIMER) if lock is None else lock
         self.queue: list[tuple[int, int]] = []
-        """A heap of (bucket expiration, level), one for each bucket."""
+        """A heap of (bucket expiration, level), one entry for each bucket."""
         self.levels: list[dict[int, TimerTaskList]] = []
         self._ticks: list[int] = []
-        self._ends: list[int] = []  # exclusive: what each level reaches; increasing
+        self._ends: list[int] = []  # exclusive end of each level's reach; increasing
         self.current_time_ms = start_ms - start_ms % tick_ms
         self._expired_end = self.current_time_ms + tick_ms
         self.moves_at_ms = start_ms
-        """Until then `move_time` would only let the lowest level reach less than a turn further."""
+        """Before this time `move_time` would only extend the lowest level by less than a turn."""
         self._add_level()
 
     @property
     def size(self) -> int:
-        """Tasks in the wheel. O(buckets), of which there are at most 399 a level."""
+        """Tasks in the wheel. O(buckets); a level has at most 399 buckets."""
         return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:
-        """Put `task` into the bucket of `expiration_ms`; False when that time has come already.
-
-        A task that waits already is moved.
-        """
+        """Put or move `task` to the bucket of `expiration_ms`; False if that time has come."""
         former = task._bucket
         if former is not None:
             task._bucket = None
@@ -188,9 +170,9 @@ class TimingWheel:
         return True
 
     def advance(self, now_ms: int) -> list[TimerTask]:
-        """Move the wheel's time to `now_ms`; return the tasks that expired, in order of time.
+        """Move the wheel's time to `now_ms`; return the expired tasks, in order of time.
 
-        Tasks of buckets that are due but not yet expired are demoted to lower levels.
+        The other tasks of due buckets move to lower levels.
         """
         self.move_time(now_ms)
         queue = self.queue
@@ -200,8 +182,8 @@ class TimingWheel:
             expiration_ms, number = heappop(queue)
             bucket = self.levels[number].pop(expiration_ms // self._ticks[number])
             if expired or number:
-                # Buckets of different levels overlap in time, a long jump skips the demotion, and
-                # in a coarse bucket the tasks stand as they came.
+                # Buckets of different levels overlap in time, a long jump skips the moves down, and
+                # a coarse bucket keeps its tasks in the order of arrival.
                 is_in_order = False
             if number:
                 self._demote(bucket, number, expired)
@@ -215,9 +197,9 @@ class TimingWheel:
         return expired
 
     def next_expiration_ms(self) -> int | None:
-        """When the first bucket that holds a task is due; None when there is no task.
+        """Return when the first bucket with a task is due; None if there is no task.
 
-        Buckets that hold only ghosts are dropped on the way, so nobody wakes up for them.
+        Drops buckets that hold only ghosts, so that they cause no wake-up.
         """
         queue = self.queue
         while queue:
@@ -230,7 +212,7 @@ class TimingWheel:
         return None
 
     def move_time(self, now_ms: int) -> None:
-        """Let the levels reach as far as they do from `now_ms`; time never moves back.
+        """Extend the levels' reach from `now_ms`; time never moves back.
 
         Nothing expires: a bucket whose time has passed stays due.
         """
@@ -244,15 +226,15 @@ class TimingWheel:
         for number, tick_ms in enumerate(self._ticks):
             end = now_ms - now_ms % tick_ms + tick_ms * self.wheel_size
             if end == ends[number]:
-                break  # the coarser levels have not moved either
+                break  # nor have the coarser levels moved
             ends[number] = end
 
     def _demote(self, bucket: TimerTaskList, number: int, expired: list[TimerTask]) -> None:
-        """Move the tasks of a due bucket down, or to `expired`."""
+        """Move the tasks of a due bucket to lower levels, or to `expired`."""
         target_number = max(0, number - LEVELS_DEMOTED)
         tick_ms = self._ticks[target_number]
         expired_end = self._expired_end
-        # The buckets that were needed before.
+        # A cache of the used buckets.
         targets: dict[int, TimerTaskList] = {}
         for task in bucket:
             if task._bucket is not bucket:

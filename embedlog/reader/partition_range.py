@@ -1,4 +1,4 @@
-"""A part of a partition that one process plans and another reads: no lock, no walk to its end."""
+"""`PartitionRange`: a part of a partition, planned in one process and read in another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READ_COMMITTED = "read_committed"
 
 
 class PartitionRange(NamedTuple):
-    """Offsets [start, end) of a partition that were published when this was made."""
+    """Published offsets [start, end) of a partition. It can be pickled."""
 
     path: str
     topic: str
@@ -31,15 +31,15 @@ class PartitionRange(NamedTuple):
     high_watermark: int
     topic_id: bytes
     mark: Mark | None = None
-    """Where the file may be entered: a hint."""
+    """A hint: a position in a file at which reading may begin."""
 
     def batches(self, *, runtime: Runtime | None = None) -> Iterator[Batch]:
-        """As `PartitionReader.batches`; the first may begin before `start`, the last end behind.
+        """See `PartitionReader.batches`. The first may begin before `start`, the last end later.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted, or made anew.
-            OffsetOutOfRange: `start` was removed meanwhile.
-            CorruptRecord: the next batch is damaged; it names the file and the position.
+            UnknownTopicOrPartition: the topic was deleted or recreated.
+            OffsetOutOfRange: retention removed `start` meanwhile.
+            CorruptRecord: the next batch is damaged; the error names the file and the position.
         """
         log = self._log(runtime)
         if self.isolation_level == _READ_COMMITTED:
@@ -47,10 +47,10 @@ class PartitionRange(NamedTuple):
         return data_batches(log, self.start, self.end)
 
     def log_start(self, *, runtime: Runtime | None = None) -> int:
-        """Where the partition begins by now.
+        """Return the partition's present log start offset.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted, or made anew.
+            UnknownTopicOrPartition: the topic was deleted or recreated.
         """
         return self._log(runtime).start()
 

@@ -1,12 +1,12 @@
-"""Reading a data directory that another process owns, or nobody: what `open_reader` returns.
+"""`LogDirectoryReader`: reads a data directory, even while another process owns it.
 
     with embedlog.open_reader("data") as reader:
         for record in reader.partition("events", 0).records():
             print(record.offset, record.value)
 
-No lock is taken and no file is written, so it needs the right to read and nothing else, and the
-owner does not notice. How far it reads, and why that is safe: `embedlog.storage.foreign`
-and `embedlog.storage.state_files.published_offset`.
+Reading takes no lock and writes no file: it needs only the right to read, and the owner does not
+notice. `embedlog.storage.foreign` and `embedlog.storage.state_files.published_offset` explain the
+end of reading, and why it is safe.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from _typeshed import StrPath
+
     from embedlog.errors import CorruptRecord
     from embedlog.reader.partition_range import PartitionRange
     from embedlog.runtime import Runtime
-    from embedlog.storage.directory.data_path import Path
     from embedlog.storage.foreign.segment import Batch
     from wire.records.record import Record
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 _POLL_MS = 20
+"""A waiting reader looks at the files this often."""
 _NAME_SIZE_MAX = 64
-"""How often a reader that waits looks at the files."""
 _SNAPSHOT_ATTEMPTS = 100
 
 
@@ -52,8 +53,8 @@ def _name_of(archive: str) -> str:
     return archive
 
 
-def open_reader(path: str | Path) -> LogDirectoryReader:
-    """Open the data directory at `path` to read it, whether a cluster has it open or not.
+def open_reader(path: StrPath) -> LogDirectoryReader:
+    """Open the data directory at `path` for reading, whether a cluster has it open or not.
 
     >>> import embedlog, tempfile
     >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
@@ -64,16 +65,16 @@ def open_reader(path: str | Path) -> LogDirectoryReader:
     [b'value']
 
     Raises:
-        ConfigError: `path` is not a directory, or that of several brokers.
+        ConfigError: `path` is no directory, or the directory of several brokers.
     """
     return LogDirectoryReader(path)
 
 
 class LogDirectoryReader:
-    """A data directory, read-only. Its partitions may be used by one thread each."""
+    """A read-only data directory. Each of its partitions may be used by one thread."""
 
-    def __init__(self, path: str | Path, *, runtime: Runtime | None = None) -> None:
-        """See `open_reader`; `runtime` replaces clock and files: see `embedlog.testing`."""
+    def __init__(self, path: StrPath, *, runtime: Runtime | None = None) -> None:
+        """See `open_reader`. `runtime` replaces clock and files: see `embedlog.testing`."""
         from embedlog.storage.directory.data_path import existing_directory
 
         self._runtime = runtime or real_runtime()
@@ -81,19 +82,19 @@ class LogDirectoryReader:
         self._is_closed = False
 
     def topics(self) -> list[str]:
-        """The names of the topics that have a partition here, internal ones too, sorted."""
+        """Return the sorted names of all topics in the directory, internal topics included."""
         return sorted({topic for topic, _ in self._partitions()})
 
     def partitions(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, sorted; none of a topic that is not there."""
+        """Return the sorted partition numbers of a topic; empty for an unknown topic."""
         return [number for name, number in self._partitions() if name == topic]
 
     def partition(self, topic: str, number: int) -> PartitionReader:
-        """A partition, as it is at the moment.
+        """Return a reader of a partition, with its present offsets.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition.
-            CorruptRecord: it cannot be read at all.
+            UnknownTopicOrPartition: the partition does not exist.
+            CorruptRecord: the log cannot be read at all.
         """
         self._check_open()
         return PartitionReader(self, TopicPartition(topic, number), self._runtime)
@@ -105,12 +106,11 @@ class LogDirectoryReader:
         known: Iterable[PartitionReader] = (),
         is_checked: bool = True,
     ) -> list[PartitionReader]:
-        """Some partitions as of one moment: each commit of staged files is in all of them or none.
+        """Return readers of one moment: all of them show a commit of staged files, or none does.
 
-        Readers that are `known` are refreshed and given again, unless their topic was made anew:
-        a new one reads the last segment from its begin, those only what has come since. Without
-        `is_checked` a new one reads but the heads of batches there, and `damage` inside is not
-        known before somebody reads it.
+        The call refreshes and returns `known` readers, unless their topic was recreated. A known
+        reader reads only new bytes; a new reader reads the whole last segment. Without `is_checked`
+        a new reader reads only batch headers, and does not know `damage` inside batches.
 
         >>> import embedlog, tempfile
         >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
@@ -121,9 +121,9 @@ class LogDirectoryReader:
         [0, 0]
 
         Raises:
-            UnknownTopicOrPartition: one of them is not there.
-            CorruptRecord: one of them cannot be read at all.
-            TimedOut: commits came faster than the partitions could be looked at.
+            UnknownTopicOrPartition: a partition does not exist.
+            CorruptRecord: a log cannot be read at all.
+            TimedOut: commits came faster than the logs could be read.
         """
         self._check_open()
         wanted = [TopicPartition(*each) for each in partitions]
@@ -134,7 +134,7 @@ class LogDirectoryReader:
             found = [self._refreshed(each, readers.get(each), is_checked) for each in wanted]
             if commit_key(files, self.path) == before:
                 return found
-        raise TimedOut(f"{self.path}: no moment between two commits to look at {len(wanted)} logs")
+        raise TimedOut(f"{self.path}: no moment between two commits to read {len(wanted)} logs")
 
     def _refreshed(
         self, key: TopicPartition, known: PartitionReader | None, is_checked: bool
@@ -148,10 +148,11 @@ class LogDirectoryReader:
     def pin(
         self, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int = 600_000
     ) -> RetentionPin:
-        """Let retention by size and age keep partitions from these offsets on, for `timeout_ms`.
+        """Keep retention by size and age from deleting records from these offsets on.
 
-        Renew it to read longer, release it when all is read; `with` does. DeleteRecords, compaction
-        and the deletion of topics go on: see `embedlog.storage.state_files.retention_pins`.
+        The pin ends after `timeout_ms`. Renew it to read longer, and release it when done; `with`
+        releases it. DeleteRecords, compaction and topic deletion ignore the pin: see
+        `embedlog.storage.state_files.retention_pins`.
 
         >>> import embedlog, tempfile
         >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
@@ -173,17 +174,17 @@ class LogDirectoryReader:
         *,
         topic_ids: Mapping[str, str] | None = None,
     ) -> None:
-        """Say that `archive` has all records below these offsets, by (topic, partition).
+        """Publish that `archive` has all records below these offsets, by (topic, partition).
 
-        Retention by size and age waits for it, of topics with `embedlog.retention.archived=true`:
-        see `embedlog.storage.state_files.archived_offsets`. It replaces what the archive has said
-        before, and is synced when this returns. `topic_ids` are those of the topics that were
-        archived: of one that is made anew meanwhile nothing is archived. Without them the topics
-        are those that are there at this moment.
+        In topics with `embedlog.retention.archived=true`, retention by size and age waits for the
+        archive: see `embedlog.storage.state_files.archived_offsets`. The call replaces the earlier
+        offsets of the archive, and returns after a sync. `topic_ids` names the archived topics by
+        id, so that a recreated topic does not count as archived. Without it the present topics
+        count.
 
         Raises:
-            ConfigError: `archive` is no name of letters, digits and hyphens, at most 64.
-            UnknownTopicOrPartition: there is no such partition.
+            ConfigError: `archive` is not 1 to 64 letters, digits and hyphens.
+            UnknownTopicOrPartition: a partition does not exist.
             OSError: the directory cannot be written.
         """
         known = set(self._partitions())
@@ -194,16 +195,16 @@ class LogDirectoryReader:
         publish_archived(self._runtime.files, self.path, _name_of(archive), keys, topic_ids or {})
 
     def withdraw_archived(self, archive: str) -> None:
-        """Let `archive` count no more for retention. Nothing happens when it never did.
+        """Make retention ignore `archive` from here on.
 
         Raises:
-            ConfigError, OSError: as `publish_archived`.
+            ConfigError, OSError: see `publish_archived`.
         """
         self._check_open()
         withdraw_archived(self._runtime.files, self.path, _name_of(archive))
 
     def close(self) -> None:
-        """Refuse calls from here on. A second call does nothing."""
+        """Make further calls fail. A second call does nothing."""
         self._is_closed = True
 
     def _partitions(self) -> list[TopicPartition]:
@@ -231,7 +232,7 @@ class LogDirectoryReader:
 
 
 class PartitionReader:
-    """One partition. What it says of offsets is of its making, or of the last `refresh`."""
+    """One partition. Its offsets are as of its construction or the last `refresh`."""
 
     def __init__(
         self,
@@ -248,29 +249,29 @@ class PartitionReader:
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that can be read."""
+        """The first readable offset."""
         return self._log.log_start_offset
 
     @property
     def high_watermark(self) -> int:
-        """The end of what is published."""
+        """The end of the published records."""
         return self._log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what is published and of no transaction that is still open."""
+        """The end of the published records before the first open transaction."""
         return self._log.last_stable_offset
 
     @property
     def damage(self) -> CorruptRecord | None:
-        """Why nothing at the high watermark or behind it can be read, though there is more."""
+        """The damage that hides records from the high watermark on; None without damage."""
         return self._log.damage
 
     def refresh(self) -> None:
-        """See what the owner has done since.
+        """Read the owner's newest state.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted, or made anew.
+            UnknownTopicOrPartition: the topic was deleted or recreated.
         """
         self._owner._check_open()
         self._log.refresh()
@@ -280,14 +281,14 @@ class PartitionReader:
     ) -> Iterator[Batch]:
         """Iterate over the record batches from `offset` (None: the log's start) to the end.
 
-        The first one holds `offset`, and may begin before it. The end is of the last `refresh`.
-        With "read_committed" batches of aborted transactions are left out, and it ends before the
-        first open one. Batches are bytes as they are stored (`buffer`), compressed or not, with
-        `records()` and `columns()`; their checksums were looked at.
+        The first batch contains `offset`, and may begin before it. The end is as of the last
+        `refresh`. "read_committed" leaves out aborted transactions and ends before the first open
+        transaction. A batch has its stored bytes (`buffer`), perhaps compressed, and `records()`
+        and `columns()`. Checksums were verified.
 
         Raises:
-            OffsetOutOfRange: `offset` is outside the log, or was removed before it was read.
-            CorruptRecord: the next batch is damaged; it names the file and the position.
+            OffsetOutOfRange: `offset` is outside the log, or was deleted before it was read.
+            CorruptRecord: the next batch is damaged; the error names the file and the position.
         """
         start = self.log_start_offset if offset is None else offset
         if isolation_level == READ_COMMITTED:
@@ -297,13 +298,13 @@ class PartitionReader:
         return data_batches(self._log, start, self.high_watermark)
 
     def stored_batches(self) -> Iterator[Batch]:
-        """Every batch up to the high watermark as it is stored, control batches too."""
+        """Iterate over every stored batch up to the high watermark, including control batches."""
         return self._log.batches(self.log_start_offset, self.high_watermark)
 
     def records(
         self, offset: int | None = None, *, isolation_level: str = READ_UNCOMMITTED
     ) -> Iterator[Record]:
-        """Iterate over the records from `offset` on, as `batches` does."""
+        """Iterate over the records from `offset` on: see `batches`."""
         start = self.log_start_offset if offset is None else offset
         for batch in self.batches(start, isolation_level=isolation_level):
             for record in batch.records():
@@ -313,7 +314,7 @@ class PartitionReader:
     def range(
         self, start: int, end: int, *, isolation_level: str = READ_UNCOMMITTED
     ) -> PartitionRange:
-        """The offsets [start, end), to be read in another process: it can be pickled.
+        """Return the offsets [start, end) for reading in another process. It can be pickled.
 
         Requires: `end` is not above the high watermark.
         """
@@ -332,33 +333,33 @@ class PartitionReader:
         )
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
-        """Offsets inside (start, end) that cut it into parts of about `size_max` stored bytes.
+        """Return offsets that cut (start, end) into parts of about `size_max` stored bytes.
 
-        Each is the offset behind a batch. Where an offset index is missing there are fewer.
+        Each cut lies between two batches. Without an offset index there are fewer cuts.
         """
         return self._log.cuts(start, end, size_max)
 
     def segment_paths(self) -> list[tuple[int, str]]:
-        """The base offset and the file of every segment, in order."""
+        """Return (base offset, file) of every segment, in order."""
         return self._log.segment_paths()
 
     def offset_for_timestamp(self, timestamp: int) -> int | None:
-        """The offset of the first record that is not older than `timestamp`, in milliseconds.
+        """Return the offset of the first record that is not older than `timestamp` (ms).
 
-        None when every record is older.
+        None if every record is older.
         """
         return self._log.offset_for_timestamp(timestamp)
 
     def wait(
         self, offset: int, timeout_ms: int | None, *, isolation_level: str = READ_UNCOMMITTED
     ) -> bool:
-        """Wait until `offset` can be read, at most `timeout_ms` (None: for ever); say if it can.
+        """Wait at most `timeout_ms` (None: for ever) for `offset`; return whether it is readable.
 
-        The files are looked at every 20 ms. Between, the end of the topic is noticed.
+        The reader looks at the files every 20 ms.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted, or made anew.
-            CorruptRecord: what lies there is damaged.
+            UnknownTopicOrPartition: the topic was deleted or recreated.
+            CorruptRecord: the records at `offset` are damaged.
         """
         scheduler, clock = self._runtime.scheduler, self._runtime.clock
         deadline_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
@@ -383,10 +384,10 @@ class PartitionReader:
         timeout_ms: int | None = None,
         isolation_level: str = READ_UNCOMMITTED,
     ) -> Iterator[Record]:
-        """Iterate over the records from `offset` on (None: the log's start), and those to come.
+        """Iterate over the records from `offset` on (None: the log's start), and wait for more.
 
-        It ends when none has come for `timeout_ms` (None: never). When retention is faster than
-        this reader, it goes on at what is left.
+        The iteration ends after `timeout_ms` without a record (None: never). If retention deletes
+        records before they are read, it continues at the log start offset.
         """
         position = self.log_start_offset if offset is None else offset
         while self.wait(position, timeout_ms, isolation_level=isolation_level):

@@ -1,4 +1,4 @@
-"""A DeleteRecords that waits until every live replica has given the records up."""
+"""A DeleteRecords request that waits until every live replica has deleted the records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_WATERMARK = -1
 
 
 class DeletedPartition:
-    """One partition whose leader has given up the records below `offset`."""
+    """A partition whose leader has deleted the records below `offset`."""
 
     __slots__ = ("answer", "offset", "partition")
 
@@ -33,7 +33,7 @@ class DeletedPartition:
 
 
 class DelayedDeleteRecords(DelayedOperation):
-    """One waiting DeleteRecords; `response` holds the answers of all its partitions."""
+    """One waiting request; `response` holds the answers of all its partitions."""
 
     __slots__ = ("_response", "_waiting", "pending")
 
@@ -48,23 +48,20 @@ class DelayedDeleteRecords(DelayedOperation):
             waiting.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
     def try_complete(self) -> bool:
-        """Note which partitions have arrived; complete when all have."""
+        """Fill in the answers of finished partitions; complete when all are finished."""
         self._waiting = [waiting for waiting in self._waiting if not _settle(waiting)]
         return not self._waiting and self.complete_held()
 
     def on_complete(self) -> None:
-        """Answer, with REQUEST_TIMED_OUT for partitions that have not arrived."""
+        """Answer; the partitions that did not finish have REQUEST_TIMED_OUT."""
         self.pending.complete(self._response)
-
-    def on_expiration(self) -> None:
-        """The answer was given by `on_complete`."""
 
 
 def _settle(waiting: DeletedPartition) -> bool:
-    """Fill in the partition's answer if its fate is known; say whether it is."""
+    """Fill in the partition's answer if its outcome is known; return whether it is."""
     partition, answer = waiting.partition, waiting.answer
-    if partition.gone:
-        code = partition.gone.code
+    if partition.retired_with:
+        code = partition.retired_with.code
     elif not partition.is_leader:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     elif partition.low_watermark >= waiting.offset:

@@ -1,8 +1,7 @@
-"""A fetch: answered at once, or parked until there is enough to answer or its time is over.
+"""A fetch: answered at once, or parked until it has enough to answer or its time is over.
 
-A parked one is watched under its session or under each of its partitions, so that it costs
-nothing until something changes there. When it completes it reads again: what it saw before it
-waited is not what it answers.
+A parked fetch is watched under its session or under each of its partitions, so it costs nothing
+until something changes there. On completion it reads again, because the log has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ def fetch(
     context: FetchContext,
     respond: Callable[[FetchRead], FetchResponse],
 ) -> FetchResponse | DelayedFetch:
-    """Read; answer when there is enough or waiting is pointless, else park.
+    """Read; answer if there is enough or waiting is pointless, otherwise park the fetch.
 
-    A parked fetch's `pending` will give the response. One that waits at the end of its partitions,
-    as most do, is parked unread: reading would only find out the same.
+    The `pending` of a parked fetch completes with the response. Most fetches wait at the end of
+    their partitions: they are parked without reading, which would find nothing.
     """
     partitions = manager.partitions
-    if params.replica_id >= 0 and manager.joined is not None:
-        manager.joined.note_fetch(params, context, manager.load)
+    if params.replica_id >= 0 and manager.replication is not None:
+        manager.replication.note_fetch(params, context, manager.load)
     may_wait = params.max_wait_ms > 0 and params.min_bytes > 0
     keys = context.keys_at_end(partitions, params) if may_wait else ()
     if not keys:
@@ -53,7 +52,7 @@ def fetch(
 
 
 class DelayedFetch(DelayedOperation):
-    """One waiting fetch. `respond` makes the response of what the last reading found."""
+    """One waiting fetch. `respond` turns the result of the last reading into the response."""
 
     __slots__ = (
         "_context",
@@ -82,23 +81,23 @@ class DelayedFetch(DelayedOperation):
     def try_complete(self) -> bool:
         """Complete when `min_bytes` can be read, or when waiting has become pointless.
 
-        Pointless: a partition went away, changed its leader or was truncated, or the reader's
-        history parts from the log's.
+        It is pointless once a partition was removed or truncated, changed its leader, or has
+        another history than the reader.
         """
         ready = self._context.is_ready(self._manager.partitions, self._params)
         return ready and self.complete_held()
 
     def on_complete(self) -> None:
-        """Read once more, and answer; no error when the time was over, just what there is."""
+        """Read once more and answer with the result, also after a timeout."""
         if self._is_abandoned:
             return
         try:
-            # Nothing is loaded here: that takes a lock which whoever completes this may hold.
+            # Do not load partitions here: that takes a lock which the completing thread may hold.
             found = self._context.read(self._manager.partitions, self._params, nothing_to_load)
             response = self._respond(found)
         except (EmbedlogError, OSError) as error:
-            # It is for who waits to hear of. The thread that came by has appended something, and
-            # would do so again if it were told that it failed.
+            # Report the error to the waiting fetch. The thread that completed it has only appended
+            # something, and would append it again if it got the error.
             self.pending.fail(error)
             return
         except BaseException as error:
@@ -106,10 +105,7 @@ class DelayedFetch(DelayedOperation):
             raise
         self.pending.complete(response)
 
-    def on_expiration(self) -> None:
-        """The answer was given by `on_complete`."""
-
     def abandon(self) -> None:
-        """Nobody waits for the answer any more: forget the fetch without reading."""
+        """Forget the fetch without reading: its client is gone."""
         self._is_abandoned = True
         self.force_complete()

@@ -1,10 +1,10 @@
-"""A produce that was appended and waits to be committed: by the replicas, by the disk, or both.
+"""Appended records that wait to be committed: by the replicas, by the disk, or by both.
 
-`DelayedProduce` is one of a request, `DelayedAppend` one of a producer in this process.
+`DelayedProduce` belongs to a request, `DelayedAppend` to a producer in this process.
 
-On a topic of the `fsync` level every acknowledgement waits here for the sync that covers it; on
-other topics only acks=-1 does, for as long as the high watermark is behind. Under acks=1 that sync
-is this broker's own, whatever the other replicas do.
+On a topic of the `fsync` level every acknowledgement waits for the sync that covers it. On other
+topics only acks=-1 waits, until the high watermark has passed the records. With acks=1 the sync of
+this broker is enough, whatever the other replicas do.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class AppendedPartition:
-    """One partition of a produce that was appended here and is not committed yet.
+    """A partition of a Produce request whose records are appended but not committed.
 
-    `answer` is its part of the response; it says REQUEST_TIMED_OUT until its fate is known.
+    `answer` is its part of the response; it says REQUEST_TIMED_OUT until the outcome is known.
     """
 
     __slots__ = ("answer", "is_local", "partition", "required_offset")
@@ -44,11 +44,11 @@ class AppendedPartition:
         """The high watermark that commits the append: the offset after its last record."""
         self.answer = answer
         self.is_local = is_local
-        """Does it wait for the disk of this broker alone (acks=1)?"""
+        """Is the disk of this broker enough (acks=1)?"""
 
 
 class DelayedProduce(DelayedOperation):
-    """One waiting produce; `response` holds the answers of all its partitions."""
+    """One waiting Produce request; `response` holds the answers of all its partitions."""
 
     __slots__ = ("_has_moved", "_on_moved", "_response", "_storage_error", "_waiting", "pending")
 
@@ -71,7 +71,7 @@ class DelayedProduce(DelayedOperation):
             waiting.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
     def try_complete(self) -> bool:
-        """Note which partitions are decided; complete when all are."""
+        """Fill in the answers of decided partitions; complete when all are decided."""
         undecided = []
         for waiting in self._waiting:
             code = commit_state(
@@ -90,17 +90,14 @@ class DelayedProduce(DelayedOperation):
         return not undecided and self.complete_held()
 
     def on_complete(self) -> None:
-        """Answer; the records of partitions that timed out stay in the log."""
+        """Answer. The records of timed-out partitions stay in the log."""
         if self._has_moved and self._on_moved is not None:
             self._on_moved(self._response)
         self.pending.complete(self._response)
 
-    def on_expiration(self) -> None:
-        """The answer was given by `on_complete`."""
-
 
 class DelayedAppend(DelayedOperation):
-    """One append of a producer in this process, until it is committed; fails as a request would."""
+    """One append of a producer in this process; it fails with a request's errors."""
 
     __slots__ = ("_code", "_info", "_is_local", "_partition", "pending")
 
@@ -115,7 +112,7 @@ class DelayedAppend(DelayedOperation):
         self.pending: Pending[LogAppendInfo] = Pending()
 
     def try_complete(self) -> bool:
-        """Complete once the fate of the records is known."""
+        """Complete once the outcome is known."""
         code = commit_state(self._partition, self._info.last_offset + 1, is_local=self._is_local)
         if code is None:
             return False
@@ -123,7 +120,7 @@ class DelayedAppend(DelayedOperation):
         return self.complete_held()
 
     def on_complete(self) -> None:
-        """Answer; the records of one that timed out stay in the log."""
+        """Report the outcome. Records that timed out stay in the log."""
         code = self._code
         if code == ErrorCode.NONE:
             self.pending.complete(self._info)
@@ -136,15 +133,15 @@ class DelayedAppend(DelayedOperation):
 def commit_state(
     partition: Partition, required_offset: int, *, is_local: bool = False
 ) -> int | None:
-    """The error code (0: committed) of an append up to `required_offset`; None: undecided yet.
+    """Return the error code of an append up to `required_offset`; None while it is undecided.
 
-    `is_local`: under acks=1 the other replicas are not waited for, only this broker's disk.
+    `is_local`: with acks=1 only this broker's disk counts, not the other replicas.
     """
-    if partition.gone:
-        return partition.gone.code
+    if partition.retired_with:
+        return partition.retired_with.code
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if is_local and partition.others is not None:
+    if is_local and partition.remote_replicas is not None:
         if partition.log.durability.synced_offset >= required_offset:
             return ErrorCode.NONE
     elif partition.log.offsets.high_watermark >= required_offset:

@@ -1,14 +1,15 @@
-"""What one fetch request looks at, when it is worth answering, and how it is answered.
+"""What one fetch request reads, when it is worth answering, and how it is answered.
 
     FullFetch          names all its partitions; answers all of them; may begin a session
-    IncrementalFetch   goes on with a session: looks at its active partitions, answers with news
+    IncrementalFetch   continues a session: reads its active partitions, answers with news
 
-A partition of a session is *active* while there may be something to tell of it. A reading that
-finds nothing puts it to rest; whatever happens to it afterwards makes it active again (see
-`ReplicaManager`). So an idle fetch of ten thousand partitions looks at none of them.
+A partition of a session is *active* while it may have news. A reading that finds nothing puts it to
+rest; any later change makes it active again (see `ReplicaManager`). So an idle fetch of ten
+thousand partitions reads none of them.
 
-To rest means: it is removed from `active` first and read after that. A change that comes before
-the removal is seen by the reading, one that comes later adds it again; no lock is needed.
+A partition is put to rest by removing it from `active` first and reading it afterwards. The reading
+sees every change before the removal, and every later change adds the partition again, so no lock is
+needed.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ NO_SESSION = 0
 
 
 class FullFetch:
-    """A fetch that names all its partitions, and is answered in their order.
+    """A fetch that names all its partitions and is answered in their order.
 
-    `begin_session`, when given, begins a session with them and returns its id, 0 for none.
+    `begin_session` begins a session with them and returns its id, 0 without a session.
 
-    Reading begins at the partition `first`, where there is one. After a reading `cut_at` is the
-    first one that was left out because the target was reached: if the next fetch begins there, a
-    client that names its partitions in the same order each time still gets to the last of them.
-    (Where its own limit leaves some out it has to rotate them, as with Kafka.)
+    Reading begins at the partition `first`, if there is one. After a reading `cut_at` is the first
+    partition that was left out because the target was reached. The next fetch begins there, so a
+    client that always names its partitions in the same order still gets to the last of them. (A
+    client whose own limit leaves some out must rotate them, as with Kafka.)
     """
 
     __slots__ = ("_begin_session", "_known", "cut_at", "first", "wanted")
 
     @property
     def named(self) -> Sequence[FetchPartition]:
-        """What the request says something of: all of them."""
+        """The partitions that the request names: all of them."""
         return self.wanted
 
     def __init__(
@@ -62,7 +63,7 @@ class FullFetch:
         self._known: Sequence[FetchPartition] = ()
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """As `watch_keys` if reading would find nothing, and no error; else, or in doubt, none."""
+        """Like `watch_keys` if reading is sure to find no records and no error; otherwise empty."""
         keys: list[Hashable] = []
         for asked in self.wanted:
             key = asked.key
@@ -74,7 +75,7 @@ class FullFetch:
         return keys
 
     def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
-        """Read all the partitions."""
+        """Read every partition, beginning at `first`."""
         wanted = order = self.wanted
         count = 0
         if self.first is not None:
@@ -88,12 +89,12 @@ class FullFetch:
         return found
 
     def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
-        """What a parked fetch waits for: the partitions that exist. Only they can end the wait."""
+        """Return the purgatory keys of the existing partitions: only they can end the wait."""
         self._known = [asked for asked in self.wanted if asked.key in partitions]
         return [asked.key for asked in self._known]
 
     def is_ready(self, partitions: Partitions, params: FetchParams) -> bool:
-        """Is there enough to answer a parked fetch, or waiting pointless?"""
+        """Is there enough to answer a parked fetch, or is waiting pointless?"""
         missing = params.min_bytes
         for asked in self._known:
             partition = partitions.get(asked.key)
@@ -108,7 +109,7 @@ class FullFetch:
         return False
 
     def respond(self, found: FetchRead) -> FetchResponse:
-        """The response with every partition."""
+        """Build the response with every partition."""
         session_id = NO_SESSION
         if self._begin_session is not None:
             for asked, data in zip(found.asked, found.data, strict=True):
@@ -118,7 +119,7 @@ class FullFetch:
 
 
 class IncrementalFetch:
-    """A fetch that goes on with a session; `epoch` is the one that the next request must carry."""
+    """A fetch that continues a session; the next request must carry `epoch`."""
 
     __slots__ = ("_epoch", "named", "session")
 
@@ -127,11 +128,14 @@ class IncrementalFetch:
     ) -> None:
         self.session = session
         self.named = named
-        """The partitions of which the request says something."""
+        """The partitions that the request names."""
         self._epoch = epoch
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """As `watch_keys` if reading would find no news; else none. Who has none is put to rest."""
+        """Like `watch_keys` if reading is sure to find no news; otherwise empty.
+
+        Partitions without news are put to rest.
+        """
         session = self.session
         if params.isolation != session.isolation:
             return ()
@@ -155,10 +159,10 @@ class IncrementalFetch:
         return (session,)
 
     def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
-        """Read the active partitions, and put those to rest that have nothing to tell."""
+        """Read the active partitions, and put those without news to rest."""
         session = self.session
         if params.isolation != session.isolation:
-            # Another isolation ends elsewhere: rest under one is not rest under the other.
+            # Another isolation level ends elsewhere, so every partition must be read again.
             session.isolation = params.isolation
             session.active.update(dict.fromkeys(session.partitions.values()))
         active = session.active
@@ -181,7 +185,7 @@ class IncrementalFetch:
         return found
 
     def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
-        """What a parked fetch waits for: the session, unless none of its partitions exists."""
+        """Return the purgatory key of the session, or none if none of its partitions exists."""
         session = self.session
         active = list(session.active)
         if len(active) == len(session.partitions) and all(
@@ -191,14 +195,14 @@ class IncrementalFetch:
         return (session,)
 
     def is_ready(self, partitions: Partitions, params: FetchParams) -> bool:
-        """Is there enough to answer a parked fetch, or waiting pointless?"""
+        """Is there enough to answer a parked fetch, or is waiting pointless?"""
         missing = params.min_bytes
         for asked in list(self.session.active):
             partition = partitions.get(asked.key)
             if partition is None:
                 if asked.source is not None:
                     return True
-                continue  # it never existed; only those that did can end the wait
+                continue  # the partition never existed; only a deleted one ends the wait
             try:
                 missing -= readable_size(partition, params, asked)
             except READ_ERRORS:
@@ -208,13 +212,13 @@ class IncrementalFetch:
         return False
 
     def respond(self, found: FetchRead) -> FetchResponse:
-        """The response with the partitions that have news."""
+        """Build the response with the partitions that have news."""
         session = self.session
         told: list[FetchPartition] = []
         news: list[PartitionData] = []
         with session.lock:
             if session.epoch != self._epoch:
-                # The client gave this request up and sent another; its answer goes nowhere.
+                # The client has abandoned this request and sent another.
                 return FetchResponse(error_code=errors.InvalidFetchSessionEpoch.code)
             for asked, data in zip(found.asked, found.data, strict=True):
                 has_records = bool(data.records)
@@ -223,13 +227,14 @@ class IncrementalFetch:
                     told.append(asked)
                     news.append(data)
                     if has_records:
-                        # So that a full answer does not starve the partitions behind it.
+                        # Other partitions come first next time, so that a full answer does not
+                        # starve them.
                         session.move_to_end(asked)
         return _response(session.id, _by_topic(told, news))
 
 
 def _response(session_id: int, topics: list[FetchableTopicResponse]) -> FetchResponse:
-    """Filled field by field: there is one for each wake-up of a consumer."""
+    """Build a response field by field: each wake-up of a consumer makes one."""
     response = bare(FetchResponse)
     response.throttle_time_ms = 0
     response.error_code = 0
@@ -240,7 +245,7 @@ def _response(session_id: int, topics: list[FetchableTopicResponse]) -> FetchRes
 
 
 def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) -> bool:
-    """Has the reader seen all that it may, of a partition that tells of its changes?"""
+    """Has the reader reached its end in a partition that reports its changes?"""
     source = asked.source
     if source is None:
         return False
@@ -248,7 +253,7 @@ def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) 
     if params.isolation == Isolation.LAST_STABLE:
         end_offset = data.last_stable_offset
     elif params.isolation == Isolation.LOG_END:
-        # It may have grown since the reading: then whoever appends has made it active again.
+        # If the log has grown since the reading, the append has made the partition active again.
         end_offset = source.log.log_end_offset
     return asked.fetch_offset >= end_offset
 
@@ -260,7 +265,7 @@ def _rank(asked: FetchPartition) -> int:
 def _by_topic(
     asked: Iterable[FetchPartition], data: list[PartitionData]
 ) -> list[FetchableTopicResponse]:
-    """The answers under their topics; neighbours of one topic share an entry, order is kept."""
+    """Group the answers under topics; neighbours of one topic share an entry, the order stays."""
     topics: list[FetchableTopicResponse] = []
     last: FetchPartition | None = None
     for partition, found in zip(asked, data, strict=True):

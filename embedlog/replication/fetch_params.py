@@ -1,4 +1,4 @@
-"""What a fetch asks for as a whole: how much, how long to wait, for whom."""
+"""The parameters that hold for all partitions of a fetch: size, waiting time, isolation, reader."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from embedlog.replication.partition import Isolation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.replication.throttles import Throttle
     from wire.schemas import fetch
 
 FIRST_WITH_RACKS = 11
-"""The version from which a consumer says where it stands, and may read from followers."""
+"""The first version in which a consumer names its rack and may read from followers."""
 
 FIRST_WITH_IDS = 13
-"""The version from which topics are named by id."""
+"""The first version that names topics by id."""
 
 FIRST_WITH_STATE = 15
-"""The version from which the replica's id is in `replica_state`."""
+"""The first version with the replica's id in `replica_state`."""
 
 NO_BROKER_EPOCH = -1
 
 
 class FetchParams:
-    """The part of a fetch that holds for all its partitions."""
+    """The parameters of one fetch."""
 
     __slots__ = (
         "isolation",
+        "leader_throttle",
         "max_bytes",
         "max_wait_ms",
         "may_read_followers",
@@ -38,7 +40,7 @@ class FetchParams:
     )
 
     def __init__(self, version: int, request: fetch.FetchRequest, max_bytes: int) -> None:
-        """`max_bytes` is the most that the broker gives, whatever is asked for."""
+        """`max_bytes` is the broker's limit on the size of a response."""
         asked = request.max_bytes
         self.max_bytes = max_bytes = asked if asked < max_bytes else max_bytes
         asked = request.min_bytes
@@ -48,18 +50,20 @@ class FetchParams:
         self.replica_id = (
             request.replica_id if version < FIRST_WITH_STATE else request.replica_state.replica_id
         )
-        """-1 is a consumer, as is every other negative number."""
+        """Negative for a consumer."""
         self.may_read_followers = version >= FIRST_WITH_RACKS and self.replica_id < 0
-        """Will a replica that does not lead do? Consumers that know of racks may be sent to one."""
+        """Is a follower enough? Consumers that know racks may be sent to one."""
         self.rack_id = ""
-        """Where the consumer stands, if a replica near to it is to be preferred."""
+        """The rack of the consumer, if a replica in that rack is preferred."""
+        self.leader_throttle: Throttle | None = None
+        """The limit on what this broker sends to followers; None on the only broker."""
         self.tells_high_watermark = False
-        """Is a new high watermark worth an answer to a follower that waits?"""
+        """Does a new high watermark end the wait of a follower?"""
         self.replica_epoch = NO_BROKER_EPOCH
-        """Of the registration of the follower's broker."""
+        """The epoch of the follower's broker registration."""
         if self.replica_id >= 0:
             self.isolation = Isolation.LOG_END
             self.replica_epoch = request.replica_state.replica_epoch
         self.uses_topic_ids = version >= FIRST_WITH_IDS
         self.target_bytes = max_bytes
-        """Once that much was read no further partition is."""
+        """No further partition is read after this size."""

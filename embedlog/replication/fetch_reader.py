@@ -1,6 +1,7 @@
-"""Reading for a fetch: from partitions and limits to the answer's partition data. No waiting here.
+"""Reading for a fetch: from partitions and limits to the partition data of the response. Never
+waits.
 
-An error of one partition is that partition's answer; the others are read all the same.
+An error in one partition becomes the answer of that partition; the others are read all the same.
 """
 
 from __future__ import annotations
@@ -18,40 +19,41 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_params import FetchParams
     from embedlog.replication.fetch_session import FetchPartition
     from embedlog.replication.partition import Partition
+    from embedlog.replication.throttles import Throttle
 
     Partitions = Mapping[tuple[str, int], Partition]
 
 NO_RECORDS = b""
-"""Clients in C crash on a null record set, so that an empty one is never null."""
+"""An empty record set is never null, because C clients crash on null."""
 
 READ_ERRORS = (errors.KafkaError, errors.CorruptRecord)
-"""What a partition may be answered with in place of records."""
+"""The errors that may stand in the answer of a partition."""
 
 _DEFAULTS = PartitionData()
 _NO_DIVERGING_EPOCH = _DEFAULTS.diverging_epoch
 _NO_LEADER = _DEFAULTS.current_leader
 _NO_SNAPSHOT = _DEFAULTS.snapshot_id
-"""Those that all answers share."""
+"""All answers share these three."""
 
 UNDEFINED = -1
 _CONSUMER_MAX = -1
 
 
 class FetchRead:
-    """What one pass over the partitions found."""
+    """The result of one pass over the partitions."""
 
     __slots__ = ("asked", "cut_at", "data", "must_answer", "size")
 
     def __init__(self, asked: Sequence[FetchPartition], data: list[PartitionData]) -> None:
         self.asked = asked
         self.data = data
-        """For each of `asked`."""
+        """The answers, one for each of `asked`."""
         self.size = 0
-        """Bytes of records."""
         self.must_answer = False
-        """Is there news that must not wait for `min_bytes`: an error, or a diverging epoch?"""
+        """Is there an error or a diverging epoch, which must not wait for `min_bytes`?"""
         self.cut_at: int | None = None
-        """The place in `asked` from which on nothing was read, with the target reached; or None."""
+        """Index in `asked` of the first partition left out because the target was reached, or None.
+        """
 
 
 def read_partitions(
@@ -62,10 +64,10 @@ def read_partitions(
 ) -> FetchRead:
     """Read each wanted partition within the limits of the fetch.
 
-    The first batch found is returned whole even if it is larger than every limit (KIP-74); later
-    partitions get what room is left, in whole batches, and no records once `target_bytes` were
-    read. Unknown partitions do not make the answer urgent: they are only noted in it. `load` finds
-    those that are not in `partitions`.
+    The first batch is returned whole even if it is larger than every limit (KIP-74). Later
+    partitions get whole batches in the remaining room, and no records after `target_bytes`. Unknown
+    partitions do not make the answer urgent; their error waits in it. `load` loads partitions that
+    are missing in `partitions`.
     """
     data: list[PartitionData] = []
     result = FetchRead(wanted, data)
@@ -107,14 +109,14 @@ def read_partitions(
 def read_partition(
     partition: Partition, params: FetchParams, asked: FetchPartition, *, room: int, min_one: bool
 ) -> PartitionData:
-    """Whole batches from `asked.fetch_offset` on, up to what the reader may see.
+    """Return whole batches from `asked.fetch_offset` on, up to the end for this reader.
 
     Raises:
-        NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`;
-            the first also for a follower that has no replica, or is an earlier life of its broker.
+        NotLeaderOrFollower: also if the follower has no replica, or its broker has restarted.
+        FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`.
         InconsistentTopicId: the topic was deleted and made again since the client looked.
-        OffsetOutOfRange: there is no such offset in the log.
-        UnknownServerError: a negative limit, as Kafka answers it.
+        OffsetOutOfRange: the log does not have the offset.
+        UnknownServerError: the limit is negative; Kafka answers the same.
     """
     if params.replica_id > _CONSUMER_MAX:
         _check_follower(partition, params)
@@ -127,7 +129,7 @@ def read_partition(
     if max_bytes < 0:
         raise errors.UnknownServerError()
     log, isolation = partition.log, params.isolation
-    # Field by field, as defaults that are assigned over cost as much again.
+    # Field by field: assigning over the defaults would cost as much again.
     found = bare(PartitionData)
     found.partition_index = asked.partition
     found.error_code = 0
@@ -151,13 +153,13 @@ def read_partition(
         if end is not None:
             found.diverging_epoch = end
             return found
-    if partition.others is not None and _has_none_now(partition, params, found, offset):
+    if partition.remote_replicas is not None and _has_none_now(partition, params, found, offset):
         return found
-    # Not above what the answer says: a later one would be news that the session misses.
+    # Not beyond the offsets in the answer: the session would miss a later one as news.
     read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LOG_END:
-        _count(partition, len(read[0]))
+        _count(partition, params.leader_throttle, len(read[0]))
     elif isolation == Isolation.LAST_STABLE and read.records:
         found.aborted_transactions = [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -167,7 +169,7 @@ def read_partition(
 
 
 def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
-    """Would `read_partition` find nothing, and no error? False also when only reading can tell."""
+    """Is reading sure to find nothing and no error? Also False if only reading can tell."""
     log = partition.log
     if params.isolation == Isolation.HIGH_WATERMARK:
         end_offset = log.offsets.high_watermark
@@ -183,20 +185,20 @@ def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) 
         and not params.rack_id
         and params.replica_id <= _CONSUMER_MAX
         and (not params.uses_topic_ids or asked.topic_id == partition.topic_id)
-        # Where the log ends with rot nobody may wait for more.
+        # A reader must not wait for more where the log ends in damage.
         and log.failure is None
     )
 
 
 def readable_size(partition: Partition, params: FetchParams, asked: FetchPartition) -> int:
-    """How much a parked fetch could get from this partition now; 0 when it is worth waiting.
+    """Return how many bytes a parked fetch could read now; 0 if it should go on waiting.
 
-    Exact up to the limit of the partition. `min_bytes`, the whole of what is waited for, when
-    waiting is pointless: the offset lies in an older segment than the end, and a fetch reads one
-    segment only; or the reader's history has parted from the log's.
+    Exact up to the partition's limit. It is `min_bytes`, enough to end the wait, if waiting is
+    pointless: the offset lies in an older segment than the end, and a fetch reads from one segment
+    only; or the reader's history diverges from the log's.
 
     Raises:
-        KafkaError: the partition would be answered with an error.
+        KafkaError: the answer for the partition would be an error.
     """
     log = partition.log
     offset = asked.fetch_offset
@@ -204,7 +206,7 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
     if params.replica_id > _CONSUMER_MAX and is_throttled(partition, params):
         end_offset = min(offset, end_offset)
     if offset < end_offset and params.min_bytes <= 1:
-        return params.min_bytes  # records or an error: either is worth an answer
+        return params.min_bytes  # records and errors are both worth an answer
     epoch = asked.current_leader_epoch
     if not partition.is_leader or 0 <= epoch != partition.leader_epoch:
         partition.check_leader(max(epoch, UNDEFINED), may_follow=params.may_read_followers)
@@ -223,13 +225,13 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
 
 
 def _is_news(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
-    """Shall a follower that waits be told of the leader's offsets?
+    """Do the leader's offsets end the wait of a follower?
 
-    Of the log start, as DeleteRecords waits for it; of the high watermark where consumers read from
-    followers, and would else see a record half a second late.
+    The log start does, because DeleteRecords waits for it. The high watermark does if consumers
+    read from followers; otherwise they would see a record half a second late.
     """
     if asked.answered_log_start_offset == UNDEFINED:
-        return False  # it is not in a session, or will be told at once
+        return False  # not in a session, or about to be answered
     offsets = partition.log.offsets
     return asked.answered_log_start_offset != offsets.log_start_offset or (
         params.tells_high_watermark and asked.answered_high_watermark != offsets.high_watermark
@@ -237,10 +239,10 @@ def _is_news(partition: Partition, params: FetchParams, asked: FetchPartition) -
 
 
 def refusal(partition: int, error: Exception) -> PartitionData:
-    """The answer for a partition that cannot be read: the code, no offsets, no records.
+    """Return the answer for an unreadable partition: an error code, no offsets, no records.
 
-    Damage is CORRUPT_MESSAGE, as in Kafka: clients raise it, or hand it to their application. They
-    take KAFKA_STORAGE_ERROR for news of another leader, and would ask again for ever.
+    Damage is CORRUPT_MESSAGE, as in Kafka: clients raise it or report it to their application.
+    After KAFKA_STORAGE_ERROR they would look for another leader and repeat the fetch for ever.
     """
     code = error.code if isinstance(error, errors.KafkaError) else ErrorCode.CORRUPT_MESSAGE
     return PartitionData(
@@ -258,11 +260,11 @@ def _unknown(params: FetchParams, asked: FetchPartition) -> errors.KafkaError:
 
 
 def _check_follower(partition: Partition, params: FetchParams) -> None:
-    others = partition.others
+    remote = partition.remote_replicas
     if (
-        others is None
-        or others.find(params.replica_id) is None
-        or others.is_outdated(params.replica_id, params.replica_epoch)
+        remote is None
+        or remote.find(params.replica_id) is None
+        or remote.is_outdated(params.replica_id, params.replica_epoch)
     ):
         raise errors.NotLeaderOrFollower()
 
@@ -270,36 +272,33 @@ def _check_follower(partition: Partition, params: FetchParams) -> None:
 def _has_none_now(
     partition: Partition, params: FetchParams, found: PartitionData, offset: int
 ) -> bool:
-    """Shall the reader go to a follower in its rack (noted in `found`), or wait for its turn?"""
+    """Should the reader go to a follower in its rack (noted in `found`), or wait for its turn?"""
     if params.replica_id > _CONSUMER_MAX:
         return is_throttled(partition, params)
-    if params.rack_id and partition.others is not None:
-        found.preferred_read_replica = partition.others.preferred_for(params.rack_id, offset)
+    remote = partition.remote_replicas
+    if params.rack_id and remote is not None:
+        found.preferred_read_replica = remote.preferred_for(params.rack_id, offset)
     return found.preferred_read_replica != UNDEFINED
 
 
 def is_throttled(partition: Partition, params: FetchParams) -> bool:
-    """Is the follower one that has to wait, so that others have the network?"""
-    joined = partition.joined
-    if joined is None or params.replica_id in partition.isr:
+    """Must the follower wait because it would exceed the leader's throttle?"""
+    throttle = params.leader_throttle
+    if throttle is None or params.replica_id in partition.isr:
         return False
-    throttle = joined.throttles.leader
     return throttle.covers(partition.topic, partition.index) and throttle.is_exceeded
 
 
-def _count(partition: Partition, size: int) -> None:
-    joined = partition.joined
-    if size and joined is not None:
-        throttle = joined.throttles.leader
-        if throttle.covers(partition.topic, partition.index):
-            throttle.record(size)
+def _count(partition: Partition, throttle: Throttle | None, size: int) -> None:
+    if size and throttle is not None and throttle.covers(partition.topic, partition.index):
+        throttle.record(size)
 
 
 def diverging_epoch(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
-    """Where the reader's history parts from this log's; None when it does not (KIP-595).
+    """Return where the reader's history diverges from this log's, or None (KIP-595).
 
     Raises:
-        OffsetOutOfRange: this log knows nothing of that epoch, or has given the offset up.
+        OffsetOutOfRange: this log does not know the epoch, or no longer has the offset.
     """
     epoch, end_offset = partition.log.epochs.end_offset_for(asked.last_fetched_epoch)
     if (

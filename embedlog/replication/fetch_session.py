@@ -1,4 +1,4 @@
-"""One fetch session (KIP-227), and a partition of a fetch, which may live on in a session."""
+"""A fetch session (KIP-227), and one partition of a fetch, which may live on in a session."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ NOTHING_ANSWERED = -1
 
 
 class FetchPartition:
-    """One partition of a fetch: what the request says of it, under the topic's name.
+    """One partition of a fetch: the parameters of the request, under the topic's name.
 
-    In a session it lives on, with what was last answered.
-
-    `topic` is "" while the topic id of a v13 request is unknown; only `resolve` changes that.
+    In a session it lives on and remembers the last answer. `topic` is "" while the topic id of a
+    v13 request is unknown, until `resolve`.
     """
 
     __slots__ = (
@@ -51,55 +50,57 @@ class FetchPartition:
         self.topic_id = topic_id
         self.partition = partition = asked.partition
         self.key = (topic, partition)
-        """Equal to the `TopicPartition`, and made in a tenth of the time."""
+        """Equal to the `TopicPartition`, but made in a tenth of the time."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
         self.log_start_offset = asked.log_start_offset
-        """Of a follower's own log."""
         self.answered_high_watermark = NOTHING_ANSWERED
         self.answered_log_start_offset = NOTHING_ANSWERED
         self.rank = 0
-        """Its place in the session's order."""
         self.session: FetchSession | None = None
         self.source: Partition | None = None
-        """The partition that tells of its changes."""
 
     def resolve(self, topic: str) -> None:
-        """The topic id has become known."""
+        """Note the name of the topic once its id is known."""
         self.topic = topic
         self.key = (topic, self.partition)
 
     def take_over(self, newer: FetchPartition) -> None:
-        """A later request of the session asks differently for this partition."""
+        """Take over the parameters of a later request of the session."""
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         is_follower = self.session is not None and self.session.is_privileged
         if is_follower and newer.current_leader_epoch != self.current_leader_epoch:
-            # What was told in the term before may have come too late to be taken over.
+            # The answer of the earlier term may have arrived too late to be used.
             self.answered_high_watermark = NOTHING_ANSWERED
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
         self.log_start_offset = newer.log_start_offset
 
     def follow(self, source: Partition | None) -> None:
-        """Be told of the changes of `source`, and of no other partition's."""
+        """Watch the changes of `source`, and of no other partition."""
         if self.source is not None:
-            self.source.followers.pop(self, None)
+            self.source.watchers.pop(self.source_changed, None)
         self.source = source
         if source is not None:
-            source.followers[self] = None
+            source.watchers[self.source_changed] = None
 
     def source_changed(self) -> FetchSession | None:
-        """The session will look at it again; None when the session has ended."""
+        """Let the session look at the partition again; return it, or None after its end."""
         session = self.session
         if session is not None:
             session.active[self] = None
         return session
 
+    def session_used_ms(self) -> int | None:
+        """Return the last use of the session (monotonic time), or None without a session."""
+        session = self.session
+        return None if session is None else session.last_used_ms
+
     def has_news(self, data: fetch.PartitionData) -> bool:
-        """Is there anything in `data` that the client has not been told?"""
+        """Is anything in `data` new to the client?"""
         return (
             bool(data.records)
             or data.error_code != 0
@@ -118,9 +119,9 @@ class FetchPartition:
         )
 
     def note_answered(self, data: fetch.PartitionData) -> None:
-        """The client is being told of `data`; an error is told again, and so is its end.
+        """Remember that the client gets `data`. Errors are always news, and so is their end.
 
-        Who has to cut its log first does not take over the high watermark.
+        A follower that must first truncate its log does not use the high watermark.
         """
         is_taken_over = not data.error_code and data.diverging_epoch.epoch == NO_EPOCH
         self.answered_high_watermark = data.high_watermark if is_taken_over else NOTHING_ANSWERED
@@ -130,8 +131,8 @@ class FetchPartition:
 class FetchSession:
     """One session. `lock` guards its epoch, its partitions and their order.
 
-    `active` has no lock: the partitions of which there may be something to tell, added by any
-    thread that changes one of them.
+    `active` holds the partitions that may have news. It has no lock: any thread that changes a
+    partition adds it.
     """
 
     __slots__ = (
@@ -162,26 +163,26 @@ class FetchSession:
         self.active: dict[FetchPartition, None] = {}
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """Followers' sessions are: consumers cannot push them out."""
+        """Is it a follower's session? Consumers cannot evict it."""
         self.isolation = Isolation.HIGH_WATERMARK
-        """Of the last request: what rests, rests under this one."""
+        """The isolation of the last request. Partitions rest under this isolation only."""
         self.epoch = 1
         """The epoch that the next request must carry."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.lock = ranked_rlock(Rank.FETCH_SESSION)  # why: `runtime.pending`
+        self.lock = ranked_rlock(Rank.FETCH_SESSION)  # see `runtime.pending` for the reason
         self._last_rank = 0
         for partition in partitions.values():
             self.add(partition)
 
     def add(self, partition: FetchPartition) -> None:
-        """Take a partition in, as the last one, active. Requires: the session lock."""
+        """Add an active partition at the end of the order. Requires: the session lock."""
         partition.session = self
         self.move_to_end(partition)
         self.active[partition] = None
 
     def forget(self, key: Key) -> None:
-        """Fetch a partition no more. Requires: the session lock."""
+        """Remove a partition. Requires: the session lock."""
         partition = self.partitions.pop(key, None)
         if partition is not None:
             partition.session = None
@@ -189,12 +190,12 @@ class FetchSession:
             self.active.pop(partition, None)
 
     def move_to_end(self, partition: FetchPartition) -> None:
-        """Let a partition be read after all others. Requires: the session lock."""
+        """Read a partition after all others from here on. Requires: the session lock."""
         self._last_rank += 1
         partition.rank = self._last_rank
 
     def end(self) -> None:
-        """Let go of all partitions."""
+        """Stop watching all partitions."""
         for partition in list(self.partitions.values()):
             partition.session = None
             partition.follow(None)

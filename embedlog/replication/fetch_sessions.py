@@ -1,14 +1,14 @@
-"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, and sends only news.
+"""Fetch sessions (KIP-227): the broker remembers what a client fetches, and sends only news.
 
     session id  epoch   the fetch
     0           -1      full, without a session
     0           0       full, and begins a session if the cache has room
     s           0       full, ends s and begins another
     s           -1      full, ends s
-    s           n > 0   incremental: names only what changes in the session
+    s           n > 0   incremental: names only the changes of the session
 
-The epoch counts the requests of a session; after 2147483647 comes 1. An incremental answer leaves
-out a partition that has no records, no error and no new offsets.
+The epoch counts the requests of a session; 1 follows 2147483647. An incremental answer leaves out a
+partition that has no records, no error and no new offsets.
 """
 
 from __future__ import annotations
@@ -34,25 +34,14 @@ EPOCH_MAX = 2**31 - 1
 
 SLOT_COUNT = 1000
 SESSION_SIZE_MAX = 10_000
-"""Partitions of one session, unless it is set. Kafka has no such limit."""
+"""Default limit of partitions in one session. Kafka has no such limit."""
 TOTAL_SIZE_MAX = 100_000
-"""Partitions of all sessions, half a kilobyte each."""
+"""Limit of partitions in all sessions; each takes half a kilobyte."""
 EVICTION_MS = 120_000
 
 
 class FetchSessions:
     """The cache of sessions. Every method may be called from any thread."""
-
-    __slots__ = (
-        "_clock",
-        "_lock",
-        "_random",
-        "_session_size_max",
-        "_sessions",
-        "_size",
-        "_slot_count",
-        "_total_size_max",
-    )
 
     def __init__(
         self,
@@ -63,7 +52,7 @@ class FetchSessions:
         session_size_max: int = SESSION_SIZE_MAX,
         total_size_max: int = TOTAL_SIZE_MAX,
     ) -> None:
-        """`session_size_max` counts the partitions of a session, `total_size_max` those of all."""
+        """The `size` limits count partitions, of one session and of all sessions."""
         self._clock = clock
         self._random = random
         self._slot_count = slot_count
@@ -72,7 +61,6 @@ class FetchSessions:
         self._lock = ranked_lock(Rank.FETCH_SESSIONS)
         self._sessions: dict[int, FetchSession] = {}
         self._size = 0
-        """Partitions of all of them."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -80,15 +68,15 @@ class FetchSessions:
     def begin(
         self, request: FetchRequest, version: int, topic_name: Callable[[bytes], str]
     ) -> FullFetch | IncrementalFetch:
-        """What the request fetches, and how it will be answered.
+        """Return the fetch context of a request: its partitions, and the form of its answer.
 
-        `topic_name` gives the name of a topic id, "" when it is unknown.
+        `topic_name` returns the name of a topic id, "" if it is unknown.
 
         Raises:
-            FetchSessionIdNotFound: the session was evicted, or never was.
+            FetchSessionIdNotFound: the session was evicted, or never existed.
             InvalidFetchSessionEpoch: a request of the session was lost or repeated.
-            FetchSessionTopicIdError: the session began with names and goes on with ids, or the
-                other way round.
+            FetchSessionTopicIdError: the session began with topic names and continues with ids,
+                or the other way round.
         """
         uses_topic_ids = version >= FIRST_WITH_IDS
         epoch = request.session_epoch
@@ -119,7 +107,7 @@ class FetchSessions:
                     len(session.partitions) > self._session_size_max
                     or self._size > self._total_size_max
                 ):
-                    # The client asks for all of it again, and does without a session.
+                    # The client repeats the full request, and goes on without a session.
                     self._end(session.id)
                     raise errors.FetchSessionIdNotFound()
             if not session.partitions:
@@ -137,7 +125,7 @@ class FetchSessions:
         uses_topic_ids: bool,
         is_privileged: bool,
     ) -> int:
-        """Begin a session and return its id; 0 when the cache is full of better ones."""
+        """Begin a session and return its id; 0 if the cache is full of more valuable sessions."""
         now_ms = self._clock.monotonic_ms()
         if len(partitions) > self._session_size_max:
             return NO_SESSION
@@ -166,10 +154,10 @@ class FetchSessions:
         return id
 
     def _use(self, id: int) -> FetchSession:
-        """The session, noted as used just now.
+        """Return the session, noted as used now.
 
         Raises:
-            FetchSessionIdNotFound: there is none.
+            FetchSessionIdNotFound: there is no such session.
         """
         session = self._sessions.get(id)
         if session is None:
@@ -178,11 +166,10 @@ class FetchSessions:
         return session
 
     def find(self, id: int) -> FetchSession | None:
-        """The session of that id, if there is one."""
         return self._sessions.get(id)
 
     def size_of(self, id: int) -> int:
-        """The partitions of a session; 0 when there is none."""
+        """Return the number of partitions of a session; 0 if there is none."""
         session = self._sessions.get(id)
         return 0 if session is None else len(session.partitions)
 
@@ -199,10 +186,11 @@ class FetchSessions:
             session.end()
 
     def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
-        """Whom a newcomer of that many partitions may push out. Requires: the cache lock.
+        """Return the session that a new one of `size` partitions may evict.
 
-        Anyone unused for two minutes; else the least valuable of those that have lived for two
-        minutes (followers push out young consumers too), when the newcomer is worth more.
+        First a session unused for two minutes. Otherwise the least valuable session that is two
+        minutes old (for a follower also a young consumer's), if the new session is worth more.
+        Requires: the cache lock.
         """
         oldest = min(self._sessions.values(), key=_last_used_ms, default=None)
         if oldest is None:
@@ -226,14 +214,14 @@ def _last_used_ms(session: FetchSession) -> int:
 
 
 def _value(session: FetchSession) -> tuple[bool, int, int]:
-    """What a session is worth keeping; the id makes it unique."""
+    """Return the value of a session for eviction; the id makes it unique."""
     return session.is_privileged, len(session.partitions), session.id
 
 
 def _partitions(
     request: FetchRequest, uses_topic_ids: bool, topic_name: Callable[[bytes], str]
 ) -> dict[Key, FetchPartition]:
-    """The request's partitions in its order; of one named twice the last counts."""
+    """Return the request's partitions in order; the last entry wins for a repeated partition."""
     found: dict[Key, FetchPartition] = {}
     for topic in request.topics:
         topic_id = topic.topic_id
@@ -270,7 +258,7 @@ def _update(
 
 
 def _resolve(wanted: Iterable[FetchPartition], topic_name: Callable[[bytes], str]) -> None:
-    """Look again for the names of topics that were unknown when the session met them."""
+    """Look up topics again that were unknown when they entered the session."""
     for partition in wanted:
         if not partition.topic:
             name = topic_name(partition.topic_id)

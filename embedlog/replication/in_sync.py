@@ -1,16 +1,16 @@
-"""Who is in sync, agreed with the controller: proposals, one at a time for a partition.
+"""Changes of the ISR, agreed with the controller: one proposal at a time for each partition.
 
-    a follower has caught up       proposed to join at its fetch; counts for the high watermark at
-                                   once, for acks=all when the controller has agreed
-    one has fallen behind          proposed to leave, looked for every replica.lag.time.max.ms / 2;
-                                   counts until the controller has agreed
-    agreed                         the answer is taken over, unless the metadata was faster
-    refused, it may not join       forgotten, and proposed again: at its next fetch by name, or by
-                                   the duty where it has nothing to fetch
-    refused as out of date         nothing more until the metadata says what happened
-    not answered                   sent again
+    a follower has caught up       propose to add it at its fetch; the high watermark waits for it
+                                   at once, acks=all counts it after the controller agreed
+    a follower lags                propose to remove it, checked every replica.lag.time.max.ms / 2;
+                                   it counts until the controller agreed
+    agreed                         take the answer over, unless the metadata was faster
+    refused: not eligible          forget the proposal and repeat it: at the next fetch by name, or
+                                   in the duty for a follower without anything to fetch
+    refused: out of date           do nothing until the metadata arrives
+    not answered                   send the proposal again
 
-Nothing is sent under a lock, and no proposal is made while another one is out.
+Proposals are sent without a lock, and only after the one before is settled.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
-    from embedlog.replication.partition_state import PartitionState
-    from embedlog.replication.replicas import Proposal
+    from embedlog.replication.remote_replicas import Proposal
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RETRY_MS = 50
 RETURN_MS = 500
-"""How often it is looked for replicas that may return though they have nothing to fetch."""
+"""Interval of looking for replicas that may return to the ISR without having anything to fetch."""
 
 _FORGOTTEN = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 _FINAL = (
@@ -45,11 +45,11 @@ _FINAL = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""The metadata is on its way and will settle the proposal."""
+"""Final refusals: the metadata on its way will settle the proposal."""
 
 
 class InSync:
-    """A duty of the scheduler. `wake` tries what waits for a partition, without any lock."""
+    """The duty that proposes ISRs. `wake` tries what waits for a partition, without any lock."""
 
     def __init__(
         self,
@@ -67,24 +67,23 @@ class InSync:
         self._wake = wake
         self._lock = ranked_lock(Rank.IN_SYNC)
         self._unanswered: Waiting = []
-        """To be sent again, `RETRY_MS` after the last one failed."""
+        """Proposals to send again, `RETRY_MS` after the last failure."""
         self._retry_ms = 0
         self._incomplete: dict[Partition, None] = {}
-        """Those of which not all replicas are in sync."""
+        """Partitions with replicas out of sync."""
         self._return_ms = 0
         self._shrink_ms = self._monotonic_ms() + self._shrink_interval_ms
         self._is_closed = False
         runtime.scheduler.add(self)
 
     def close(self) -> None:
-        """Propose nothing more."""
         self._is_closed = True
         self._scheduler.remove(self)
 
     def watch(self, partition: Partition) -> None:
-        """The partition's state has changed. Callable with any lock held."""
-        others = partition.others
-        if others is not None and not others.is_complete and partition not in self._incomplete:
+        """Look after a partition whose state has changed. Callable with any lock held."""
+        remote = partition.remote_replicas
+        if remote is not None and not remote.is_complete and partition not in self._incomplete:
             with self._lock:
                 self._incomplete[partition] = None
             self._scheduler.notify(self)
@@ -95,7 +94,7 @@ class InSync:
         return max(1, lag_ms // 2)
 
     def send(self, partition: Partition, proposal: Proposal) -> None:
-        """Ask the controller. Requires: no lock."""
+        """Ask the controller for an ISR. Requires: no lock."""
         if self._is_closed:
             return
         try:
@@ -113,13 +112,13 @@ class InSync:
         pending.add_callback(lambda done: self._answered(partition, proposal, done))
 
     def run_once(self, now_ms: int) -> int | None:
-        """Send again what was not answered; let those leave who lag."""
+        """Repeat unanswered proposals; propose returning and lagging replicas."""
         if self._unanswered and now_ms >= self._retry_ms:
             with self._lock:
                 unanswered, self._unanswered = self._unanswered, []
             for partition, proposal in unanswered:
-                others = partition.others
-                if others is not None and others.proposal is proposal:
+                remote = partition.remote_replicas
+                if remote is not None and remote.proposal is proposal:
                     self.send(partition, proposal)
         if self._incomplete and now_ms >= self._return_ms:
             self._return_ms = now_ms + RETURN_MS
@@ -128,7 +127,7 @@ class InSync:
         if now_ms >= self._shrink_ms:
             self._shrink_ms = now_ms + self._shrink_interval_ms
             for partition in list(self._partitions.values()):
-                if partition.others is not None:
+                if partition.remote_replicas is not None:
                     self._shrink(partition)
         next_ms = self._shrink_ms
         if self._unanswered:
@@ -139,13 +138,13 @@ class InSync:
 
     def _let_return(self, partition: Partition, now_ms: int) -> None:
         with partition.lock:
-            others = partition.others
-            if others is None or others.is_complete:
+            remote = partition.remote_replicas
+            if remote is None or remote.is_complete:
                 with self._lock:
                     self._incomplete.pop(partition, None)
                 return
             wait_ms: int = self._membership.config.replica_fetch_wait_max_ms
-            proposal = others.propose_seen(
+            proposal = remote.propose_seen(
                 now_ms - wait_ms - RETURN_MS, partition.log.offsets.high_watermark
             )
         if proposal is not None:
@@ -153,15 +152,15 @@ class InSync:
 
     def _shrink(self, partition: Partition) -> None:
         with partition.lock:
-            others = partition.others
-            if others is None:
+            remote = partition.remote_replicas
+            if remote is None:
                 return
-            proposal = others.propose_without_lagging(partition.log.log_end_offset)
+            proposal = remote.propose_without_lagging(partition.log.log_end_offset)
         if proposal is not None:
             self.send(partition, proposal)
 
     def _answered(
-        self, partition: Partition, proposal: Proposal, pending: Pending[PartitionState]
+        self, partition: Partition, proposal: Proposal, pending: Pending[LeaderAndIsr]
     ) -> None:
         error = pending.error()
         if error is not None:
@@ -170,26 +169,29 @@ class InSync:
             self._refused(partition, proposal, error)
             return
         state = pending.result()
-        others = partition.others
-        if others is None or others.proposal is not proposal:
+        remote = partition.remote_replicas
+        if remote is None or remote.proposal is not proposal:
             return  # the metadata was faster
         if state.leader_epoch != proposal.leader_epoch:
-            return  # and it will tell of the new leader
-        # The controller's answer does not say how many must be in sync, nor which cannot be.
-        wanted, lost = partition.state.min_insync_replicas, partition.state.lost
-        partition.apply(state.replaced(min_insync_replicas=wanted, lost=lost), self._node_id)
+            return  # the metadata will name the new leader
+        # The controller's answer has neither min.insync.replicas nor the offline replicas.
+        known = partition.state
+        state = state.replace(
+            min_insync_replicas=known.min_insync_replicas, offline_replicas=known.offline_replicas
+        )
+        partition.apply(state, self._node_id)
         self._wake(partition)
 
     def _refused(self, partition: Partition, proposal: Proposal, error: KafkaError) -> None:
         if error.code in _FINAL or self._is_closed:
             return
         with partition.lock:
-            others = partition.others
-            if others is None or others.proposal is not proposal:
+            remote = partition.remote_replicas
+            if remote is None or remote.proposal is not proposal:
                 return
             is_forgotten = error.code in _FORGOTTEN
             if is_forgotten:
-                others.proposal = None
+                remote.proposal = None
                 partition.commit()
         if is_forgotten:
             self._wake(partition)

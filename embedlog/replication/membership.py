@@ -1,54 +1,55 @@
-"""What replication sees of the other brokers and of the controller: all that goes there."""
+"""The other brokers and the controller, as replication sees them."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Protocol
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Protocol
 
     from embedlog.config import BrokerConfig
-    from embedlog.replication.partition_state import PartitionState
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.runtime.pending import Pending
     from wire.schema import R, Request
 
-    class Membership(Protocol):
-        """This broker as a member of a cluster of several. Callable from any thread."""
 
-        @property
-        def broker_epoch(self) -> int:
-            """Of this broker's present registration."""
+class Membership(Protocol):
+    """This broker as a member of a cluster of several. Callable from any thread."""
 
-        @property
-        def config(self) -> BrokerConfig:
-            """This broker's settings."""
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's present registration."""
 
-        def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
-            """To the door of another broker, at the newest version.
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings of this broker."""
 
-            Fails with `errors.Network` or `errors.RequestTimedOut`.
-            """
+    def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
+        """Send to the door of another broker, at the newest version.
 
-        def alter_partition(
-            self,
-            topic_id: bytes,
-            partition: int,
-            *,
-            leader_epoch: int,
-            partition_epoch: int,
-            isr: Sequence[tuple[int, int]],
-            is_recovering: bool,
-        ) -> Pending[PartitionState]:
-            """Ask the controller for another set of (node id, broker epoch) in sync.
+        Fails with `errors.Network` or `errors.RequestTimedOut`.
+        """
 
-            Fails with the controller's refusal, or as `send` does.
-            """
+    def alter_partition(
+        self,
+        topic_id: bytes,
+        partition: int,
+        *,
+        leader_epoch: int,
+        partition_epoch: int,
+        isr: Sequence[tuple[int, int]],
+        is_recovering: bool,
+    ) -> Pending[LeaderAndIsr]:
+        """Ask the controller for another ISR, given as (node id, broker epoch).
 
-        def epoch_of(self, node_id: int) -> int:
-            """Of a broker's registration as this one knows it, -1 for none."""
+        Fails with the controller's refusal, or as `send` does.
+        """
 
-        def is_eligible(self, node_id: int) -> bool:
-            """May it join the replicas in sync: registered, not fenced, not about to stop?"""
+    def epoch_of(self, node_id: int) -> int:
+        """Return the epoch of a broker's registration as this broker knows it, or -1."""
 
-        def rack_of(self, node_id: int) -> str | None:
-            """Where the broker stands, if it was told."""
+    def is_eligible(self, node_id: int) -> bool:
+        """May the broker join an ISR: is it registered, not fenced, and not about to stop?"""
+
+    def rack_of(self, node_id: int) -> str | None:
+        """Return the rack of a broker, or None if it has none."""

@@ -1,13 +1,13 @@
-"""One partition as this broker holds it: its log, who leads it, and how far readers may go.
+"""One partition on this broker: its log, its leader, and how far readers may go.
 
-    appended      log end offset          everything written here
-    synced        synced offset           what power loss cannot take (fsync topics only)
-    committed     high watermark          what every in-sync replica has, and fsync topics synced
-                                          (see `replicas`; a follower is told it by its leader)
-    stable        last stable offset      what no undecided transaction can touch
+    appended      log end offset          everything in the log
+    synced        synced offset           what a loss of power cannot take (fsync topics only)
+    committed     high watermark          what every in-sync replica has, synced on fsync topics
+                                          (see `remote_replicas`; followers get it by fetching)
+    stable        last stable offset      what no open transaction can change
 
-Writers hold the partition lock; readers hold nothing, as the log publishes by assignment. Delayed
-operations are completed after the lock is released: they take locks of their own, and answer
+Writers hold the partition lock. Readers hold no lock, because the log publishes by assignment.
+Delayed operations are completed after the lock is released: they take their own locks and answer
 clients.
 """
 
@@ -15,82 +15,61 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import ZERO_UUID
-from embedlog.replication.partition_state import NOBODY, NOTHING_DECIDED
-from wire.error_codes import ErrorCode
+from embedlog.replication.leader_and_isr import NOBODY, NOTHING_DECIDED
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-    from typing import Protocol
+    from collections.abc import Callable, Hashable
 
     from embedlog.common import Buffer, TopicPartition
-    from embedlog.replication.partition_state import PartitionState
-    from embedlog.replication.replicas import Replicas
-    from embedlog.replication.throttles import Throttles
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
+    from embedlog.replication.remote_replicas import RemoteReplicas
     from embedlog.storage.log.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producers.entry import ProducerStateEntry, VerificationState
     from wire.records.encode.built import BuiltBatch
 
-    class Follower(Protocol):
-        """A partition of a fetch session, which wants to know when this one has changed."""
-
-        def source_changed(self) -> Hashable | None:
-            """Look again. What a parked fetch waits for; None when the session has ended."""
-
-    class Joined(Protocol):
-        """What this broker has where there are others."""
-
-        def begin_term(self, partition: Partition, state: PartitionState) -> Replicas:
-            """The other replicas, of a partition that this broker leads from here on."""
-
-        def applied(self, partition: Partition) -> None:
-            """Follow the partition's leader, or nobody. Requires: no partition lock."""
-
-        @property
-        def throttles(self) -> Throttles:
-            """How fast replicas may be moved."""
-
-
 NO_LEADER = NOBODY
 NO_EPOCH = -1
 
-_TOLD_WITH_LOG_START = (
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.INVALID_TXN_STATE,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-)
-"""A producer that missed records may find by the log start that they were deleted."""
-
 
 class Isolation:
-    """How far a reader may read. The first two are the `isolation_level` of requests."""
+    """How far a reader may read. The first two are the values of `isolation_level` in requests."""
 
     HIGH_WATERMARK = 0
     LAST_STABLE = 1
     LOG_END = 2
 
 
+class ClusterHooks(Value):
+    """Functions that the partitions of a cluster of several brokers call."""
+
+    begin_term: Callable[[Partition, LeaderAndIsr], RemoteReplicas]
+    """Return the other replicas when this broker begins to lead. The partition lock is held."""
+    on_change: Callable[[Partition], None]
+    """Act on a change of the leader or the ISR. No lock is held."""
+
+
 class Partition:
-    """A hosted partition. `lock` guards the log and every attribute; one writer at a time."""
+    """A hosted partition. `lock` guards the log and all attributes; one thread writes at a time."""
 
     __slots__ = (
-        "followers",
-        "gone",
+        "_hooks",
         "is_leader",
         "isr",
-        "joined",
         "leader_epoch",
         "lock",
         "log",
         "min_isr",
-        "others",
+        "remote_replicas",
+        "retired_with",
         "state",
         "syncs",
         "topic",
         "topic_id",
         "topic_partition",
+        "watchers",
     )
 
     def __init__(
@@ -99,7 +78,7 @@ class Partition:
         log: Log,
         *,
         topic_id: bytes = ZERO_UUID,
-        joined: Joined | None = None,
+        hooks: ClusterHooks | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic = topic_partition.topic
@@ -107,46 +86,43 @@ class Partition:
         self.log = log
         self.lock = log.lock
         self.state = NOTHING_DECIDED
-        """What the controller decided last."""
         self.leader_epoch = NO_EPOCH
         self.is_leader = False
-        self.joined = joined
-        """None where this broker is the only one."""
-        self.others: Replicas | None = None
-        """The other replicas; None on a follower, and where there are none."""
+        self._hooks = hooks
+        self.remote_replicas: RemoteReplicas | None = None
+        """The other replicas; None on a follower and for a partition of one replica."""
         self.isr: tuple[int, ...] = ()
-        """The replicas in sync, as the controller has decided."""
         self.min_isr = 1
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
         """Does the high watermark wait for the disk?"""
-        self.gone: type[errors.KafkaError] | None = None
-        """Why nobody is served any more: it was deleted, or its directory is offline."""
-        self.followers: dict[Follower, None] = {}
-        """The partitions of fetch sessions that want to know of changes. Any thread adds its own;
-        iterate over a copy."""
+        self.retired_with: type[errors.KafkaError] | None = None
+        """The error for all requests once the topic was deleted or its directory went offline."""
+        self.watchers: dict[Callable[[], Hashable | None], None] = {}
+        """Functions to call when the partition has changed. Each returns the purgatory key of the
+        fetches to try, or None once its fetch session has ended. Any thread adds its own; iterate
+        over a copy."""
 
     # Leadership
 
-    def apply(self, state: PartitionState, node_id: int) -> None:
-        """Take over what the controller decided: become leader or follower.
+    def apply(self, state: LeaderAndIsr, node_id: int) -> None:
+        """Take over a decision of the controller: become leader or follower.
 
-        A new term of this broker's begins at the log's end. What is older than the present state is
-        left alone: the answer to a proposal may overtake the metadata. `node_id` is this broker's
-        own. Requires: no partition lock.
+        A new term of this broker begins at the end of the log. A state older than the present one
+        is ignored, because the answer to a proposal may overtake the metadata. `node_id` is this
+        broker's number. Requires: no partition lock.
 
         Raises:
-            KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken
-                over.
+            KafkaStorageError: the disk failed at the beginning of a term; the old state stays.
         """
         with self.lock:
-            if self.gone or state.partition_epoch < self.state.partition_epoch:
+            if self.retired_with or state.partition_epoch < self.state.partition_epoch:
                 return
             self._take(state, node_id)
-        if self.joined is not None:
-            self.joined.applied(self)
+        if self._hooks is not None:
+            self._hooks.on_change(self)
 
-    def _take(self, state: PartitionState, node_id: int) -> None:
+    def _take(self, state: LeaderAndIsr, node_id: int) -> None:
         is_leader = state.leader == node_id
         is_new_term = state.leader_epoch > self.leader_epoch
         if is_new_term and is_leader and state.leader_epoch > self.log.epochs.latest:
@@ -158,14 +134,14 @@ class Partition:
         if is_new_term:
             self.leader_epoch = state.leader_epoch
         if not self.is_leader:
-            self.others = None
+            self.remote_replicas = None
             return
-        if self.joined is None or len(state.replicas) < 2:
-            self.others = None
-        elif self.others is None or is_new_term:
-            self.others = self.joined.begin_term(self, state)
+        if self._hooks is None or len(state.replicas) < 2:
+            self.remote_replicas = None
+        elif self.remote_replicas is None or is_new_term:
+            self.remote_replicas = self._hooks.begin_term(self, state)
         else:
-            self.others.take(state)
+            self.remote_replicas.take(state)
         self.commit()
 
     def _begin_epoch(self, epoch: int) -> None:
@@ -175,53 +151,52 @@ class Partition:
         except errors.KafkaStorageError:
             if self.log.failure is not None:
                 raise
-            # A full disk: the first append of the term notes it, or is refused.
+            # The disk is full: the first append of the term notes its epoch, or is refused.
 
     def commit(self) -> None:
-        """Raise the high watermark to what counts as committed now. Requires: the lock."""
-        offsets, others = self.log.offsets, self.others
-        if others is None:
+        """Raise the high watermark to the offset that is committed now. Requires: the lock."""
+        offsets, remote = self.log.offsets, self.remote_replicas
+        if remote is None:
             offsets.commit(self.syncs)
             return
         end = own = self.log.log_end_offset
         if self.syncs:
             own = min(own, self.log.durability.synced_offset)
-        offsets.commit_to(others.committed_offset(own, end))
+        offsets.commit_to(remote.committed_offset(own, end))
 
     def configure(self, *, min_insync_replicas: int) -> None:
-        """Obey other settings from the next append on; the log has them already."""
+        """Apply new settings from the next append on. The log has already got its own."""
         with self.lock:
-            self.state = self.state.replaced(min_insync_replicas=min_insync_replicas)
+            self.state = self.state.replace(min_insync_replicas=min_insync_replicas)
             self.min_isr = self.state.min_isr
             self.syncs = self.log.config.durability == "fsync"
-            if self.others is not None:
-                self.others.state = self.state
+            if self.remote_replicas is not None:
+                self.remote_replicas.state = self.state
             if self.is_leader:
                 self.commit()
 
     def retire(self, reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition) -> None:
-        """Nothing is appended or read from here on: the topic is gone, or what `reason` says."""
+        """Refuse all appends and reads from here on with `reason`."""
         with self.lock:
-            self.gone = reason
+            self.retired_with = reason
             self.is_leader = False
-            self.others = None
-            self.state = self.state.replaced(leader=NO_LEADER)
-        if self.joined is not None:
-            self.joined.applied(self)
+            self.remote_replicas = None
+            self.state = self.state.replace(leader=NO_LEADER)
+        if self._hooks is not None:
+            self._hooks.on_change(self)
 
     @property
     def index(self) -> int:
-        """Its number in the topic."""
         return self.topic_partition.partition
 
     @property
     def leader(self) -> int:
-        """The broker that leads it, -1 when nobody does."""
+        """The broker that leads the partition; -1 without a leader."""
         return self.state.leader
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """The brokers that hold it, the preferred leader first."""
+        """The brokers that have a replica, the preferred leader first."""
         return self.state.replicas
 
     def check_leader(
@@ -229,22 +204,22 @@ class Partition:
     ) -> None:
         """Raise unless this broker leads the partition in the epoch that the client knows.
 
-        `may_follow`: it is enough that it has a replica.
+        With `may_follow` a follower is enough.
 
         Raises:
-            UnknownTopicOrPartition: it was deleted meanwhile.
-            KafkaStorageError: its directory is offline.
-            NotLeaderOrFollower: another broker leads it, or none.
+            UnknownTopicOrPartition: the topic was deleted meanwhile.
+            KafkaStorageError: the log directory is offline.
+            NotLeaderOrFollower: another broker is the leader, or none.
             FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
             UnknownLeaderEpoch: the client knows a newer leader than this broker does.
         """
-        if self.gone:
-            raise self.gone()
+        if self.retired_with:
+            raise self.retired_with()
         if current_leader_epoch not in (self.leader_epoch, NO_EPOCH):
             if current_leader_epoch < self.leader_epoch:
                 raise errors.FencedLeaderEpoch()
             raise errors.UnknownLeaderEpoch()
-        if not self.is_leader and (self.joined is None or not may_follow):
+        if not self.is_leader and (self._hooks is None or not may_follow):
             raise errors.NotLeaderOrFollower()
 
     def _too_few_in_sync(self) -> errors.KafkaError:
@@ -266,11 +241,11 @@ class Partition:
         verification: VerificationState | None = None,
         transaction_version: int = -1,
     ) -> LogAppendInfo:
-        """Append one record set as the leader; offsets and epoch are stamped by the log.
+        """Append one record set as the leader; the log assigns offsets and stamps the epoch.
 
-        `records` are not modified. `now_ms` is wall time. `verification` guards what belongs to a
-        transaction, see `begin_verification`; `transaction_version` is told of a marker. The caller
-        completes delayed operations afterwards.
+        `records` are not modified. `now_ms` is wall time. `verification` guards the append of a
+        transactional batch, see `begin_verification`. `transaction_version` goes with a transaction
+        marker. The caller completes delayed operations afterwards.
 
         Raises:
             NotLeaderOrFollower, UnknownTopicOrPartition, FencedLeaderEpoch, UnknownLeaderEpoch:
@@ -284,32 +259,27 @@ class Partition:
                 self.check_leader(current_leader_epoch)
             if acks == -1 and len(self.isr) < self.min_isr:
                 raise self._too_few_in_sync()
-            try:
-                info = log.append_as_leader(
-                    records,
-                    leader_epoch=self.leader_epoch,
-                    origin=origin,
-                    now_ms=now_ms,
-                    magic_limits=magic_limits,
-                    verification=verification,
-                    transaction_version=transaction_version,
-                )
-            except errors.KafkaError as error:
-                if error.code in _TOLD_WITH_LOG_START:
-                    error.log_start_offset = log.offsets.log_start_offset
-                raise
-            if self.others is None:
+            info = log.append_as_leader(
+                records,
+                leader_epoch=self.leader_epoch,
+                origin=origin,
+                now_ms=now_ms,
+                magic_limits=magic_limits,
+                verification=verification,
+                transaction_version=transaction_version,
+            )
+            if self.remote_replicas is None:
                 log.offsets.commit(self.syncs)
             else:
                 if not info.duplicate:
-                    self.others.appended(info.first_offset)
+                    self.remote_replicas.appended(info.first_offset)
                 self.commit()
         return info
 
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
     ) -> VerificationState:
-        """What guards the append of a transactional batch while its coordinator is asked.
+        """Return a guard for the append of a transactional batch, before asking its coordinator.
 
         Raises as `check_leader` and `ProducerStateManager.begin_verification` do.
         """
@@ -320,9 +290,9 @@ class Partition:
             )
 
     def sync(self) -> None:
-        """Make everything appended so far survive power loss, and let readers see it.
+        """Make all appended records survive a loss of power, and let readers see them.
 
-        The disk is waited for without the lock: appends go on and share the next sync.
+        The thread waits for the disk without the lock: appends go on and share the next sync.
 
         Raises:
             KafkaStorageError: the disk refused; the log is read-only from here on.
@@ -333,11 +303,11 @@ class Partition:
                 self.commit()
 
     def delete_records(self, offset: int) -> int:
-        """Give up the records below `offset` (-1: the high watermark); return that offset.
+        """Delete the records below `offset` (-1: the high watermark) and return that offset.
 
         Raises:
-            OffsetOutOfRange: a negative offset, or one that is not committed.
-            PolicyViolation: the topic is compacted only.
+            OffsetOutOfRange: the offset is negative or not committed.
+            PolicyViolation: the topic is only compacted.
             KafkaStorageError: the disk refuses; at most whole segments were removed.
         """
         with self.lock:
@@ -358,7 +328,8 @@ class Partition:
             try:
                 log.offsets.increment_log_start_offset(offset)
             except errors.KafkaStorageError:
-                # A full disk: what is given up makes the room that it takes to say so.
+                # The disk is full: free the deleted records first, so that the new start can be
+                # written.
                 from embedlog.storage.log.retention import free_below
 
                 if log.failure is not None or not free_below(log, offset):
@@ -370,16 +341,16 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The offset below which no live replica holds records; -1 while that is not known."""
+        """The offset below which no live replica holds records; -1 while it is unknown."""
         start = self.log.offsets.log_start_offset
-        others = self.others
-        if others is None:
+        remote = self.remote_replicas
+        if remote is None:
             return start
         with self.lock:
-            return others.low_watermark(start)
+            return remote.low_watermark(start)
 
     def end_offset(self, isolation: int) -> int:
-        """The offset that a reader of this isolation may not reach; see `Isolation`."""
+        """Return the offset at which a reader of this isolation must stop; see `Isolation`."""
         log = self.log
         if isolation == Isolation.HIGH_WATERMARK:
             return log.offsets.high_watermark
@@ -390,17 +361,17 @@ class Partition:
     def end_offset_for_epoch(
         self, epoch: int, current_leader_epoch: int = NO_EPOCH
     ) -> tuple[int, int]:
-        """(largest known epoch not above `epoch`, where it ended); (-1, -1) when unknown."""
+        """Return (largest known epoch up to `epoch`, its end offset), or (-1, -1) if unknown."""
         self.check_leader(current_leader_epoch)
         return self.log.epochs.end_offset_for(epoch)
 
     def active_producers(self) -> list[ProducerStateEntry]:
-        """What is remembered of each producer, also by a follower.
+        """Return the state of each producer; followers know it as well.
 
         Raises:
-            UnknownTopicOrPartition: it was deleted meanwhile.
+            UnknownTopicOrPartition: the topic was deleted meanwhile.
         """
         with self.lock:
-            if self.gone:
-                raise self.gone()
+            if self.retired_with:
+                raise self.retired_with()
             return list(self.log.transactions.producers)

@@ -1,8 +1,8 @@
-"""Work on partitions that is left for the thread that drives the scheduler.
+"""Work on partitions, done later by the thread that drives the scheduler.
 
-That is a listener's thread after it has handled every ready request, or a caller's that waits for
-its answer. A partition that is left several times before its turn is worked on once: this is what
-makes one sync acknowledge the appends of many producers.
+That is a listener's thread after it has handled every ready request, or the thread of a caller that
+waits for its answer. Work that is added several times before its turn is done once: thus one sync
+acknowledges the appends of many producers.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ if TYPE_CHECKING:
 
 
 _RETRY_MS = 100
-"""A process that is short of descriptors may have some again by then."""
+"""A process without free descriptors may have some again by then."""
 _PATIENCE_MS = 1000
-"""Where nobody waits there is no hurry, and one sync then serves the appends of a second."""
+"""If nobody waits, one sync serves the appends of a second."""
 
 
 class PartitionDuty:
-    """Calls `work(partition)` soon for each partition left here, without any lock held.
+    """Calls `work(partition)` soon for each added partition, without any lock.
 
-    What is left while it works is done in the next round.
+    Partitions added during a round wait for the next one.
     """
-
-    __slots__ = ("_again", "_left", "_lock", "_scheduler", "_work", "_works")
 
     def __init__(self, scheduler: Scheduler, work: Callable[[Partition], None]) -> None:
         self._scheduler = scheduler
@@ -41,7 +39,7 @@ class PartitionDuty:
         scheduler.add(self)
 
     def add(self, partition: Partition) -> None:
-        """Leave a partition. Callable with any lock held."""
+        """Work on a partition soon. Callable with any lock held."""
         try:
             with self._lock:
                 if partition in self._left:
@@ -51,25 +49,25 @@ class PartitionDuty:
             if is_first:
                 self._scheduler.notify(self, _PATIENCE_MS)
         except BaseException:
-            # A KeyboardInterrupt: whoever leaves something after this is not the first.
+            # On KeyboardInterrupt the next thread that adds a partition would not be the first:
+            # notify now.
             self._scheduler.notify(self)
             raise
 
     def try_again(self, partition: Partition) -> None:
-        """Leave a partition that could not be worked on now. Callable with any lock held."""
+        """Repeat the work on a partition that failed for now. Callable with any lock held."""
         with self._lock:
             self._again[partition] = None
         if not self._works:
             self._scheduler.notify(self, _RETRY_MS)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Work on every partition that was left, once."""
         if not self._left and not self._again:
             return None
         with self._lock:
             left = {**self._again, **self._left}
             self._left, self._again = {}, {}
-        # A notice of its own would have it called again at once, as long as somebody waits.
+        # A notification from within a round would run this duty again at once while somebody waits.
         self._works = True
         try:
             for partition in left:
@@ -85,7 +83,7 @@ class PartitionDuty:
         return _RETRY_MS if self._again else None
 
     def close(self, *, works: bool = True) -> None:
-        """Do what was left, unless told not to, and nothing more."""
+        """Do the remaining work if `works`, and then nothing more."""
         self._scheduler.remove(self)
         if works:
             self.run_once(0)

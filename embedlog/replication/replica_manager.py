@@ -3,11 +3,11 @@
     append                              fetch
     partition lock: append, watermark   read, without a lock
     lock released                       enough, or no time to wait: answer
-    waiting operations are tried        else: park a DelayedFetch under its partitions
-    not committed yet: park a DelayedProduce
+    try the waiting operations          else: park a DelayedFetch under its partitions
+    not committed: park a DelayedProduce
 
-Delayed operations are always tried after the partition lock is released: they take locks of
-their own, and answer clients.
+Delayed operations are always tried after the partition lock is released: they take their own locks
+and answer clients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.purgatory.purgatory import PURGE_INTERVAL, DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
-from embedlog.replication.partition import Partition
+from embedlog.replication.partition import ClusterHooks, Partition
 from embedlog.replication.partition_duty import PartitionDuty
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from embedlog.common import Buffer
-    from embedlog.replication.delayed_delete_records import (
-        DeletedPartition,
-    )
+    from embedlog.replication.cluster_replication import ClusterReplication
+    from embedlog.replication.delayed_delete_records import DeletedPartition
     from embedlog.replication.delayed_produce import AppendedPartition
     from embedlog.replication.fetcher.fetchers import Fetchers
-    from embedlog.replication.joined import Joined
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
     from embedlog.replication.membership import Membership
-    from embedlog.replication.partition_state import PartitionState
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
     from embedlog.storage.log.log import Log
@@ -44,22 +42,22 @@ if TYPE_CHECKING:
     from wire.schemas.produce import ProduceResponse
 
 CURRENT_MAGIC = (2, 2)
-"""Only batches of magic 2; older produce versions may bring (0, 2)."""
+"""Only batches of magic 2; older Produce versions may send (0, 2)."""
 
 _CLOCKS_DIFFER_MS = 60_000
-"""From so much on this process' wall clock and the machine's are not the same."""
+"""Difference from which this process's wall clock disagrees with the machine's."""
 
 
 class ReplicaManager:
-    """Owns the hosted partitions. Every method may be called from any thread."""
+    """Owner of the hosted partitions. Every method may be called from any thread."""
 
     def __init__(self, runtime: Runtime, *, node_id: int) -> None:
         self.runtime = runtime
         self.node_id = node_id
         self.partitions: dict[tuple[str, int], Partition] = {}
-        """Those that were asked for, by `TopicPartition` or any pair that equals it."""
+        """The partitions in use, by `TopicPartition` or by an equal pair."""
         self.load: Callable[[str, int], Partition | None] = nothing_to_load
-        """Host a partition that exists and was not asked for yet; None when there is none."""
+        """Host a partition that exists but is not in use yet; None if there is none."""
         self.produce_purgatory = self._purgatory("Produce")
         self.fetch_purgatory = self._purgatory("Fetch")
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
@@ -67,23 +65,25 @@ class ReplicaManager:
         self._wall_ms = runtime.clock.wall_ms
         self.to_sync = PartitionDuty(runtime.scheduler, self._sync)
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
-        self.joined: Joined | None = None
-        """What it takes to replicate; None where this broker is the only one."""
+        self._hooks: ClusterHooks | None = None
+        self.replication: ClusterReplication | None = None
+        """None on the only broker of a cluster."""
 
     def join(self, membership: Membership) -> None:
         """Replicate to and from other brokers. Requires: no partition is hosted yet."""
-        from embedlog.replication.joined import Joined
+        from embedlog.replication.cluster_replication import ClusterReplication
 
         assert not self.partitions, self.partitions
-        self.joined = Joined(
+        self.replication = ClusterReplication(
             self.runtime, self.node_id, membership, self.partitions, self._complete_all
         )
+        self._hooks = ClusterHooks(self.replication.begin_term, self.replication.follow_leader)
 
     @property
     def fetchers(self) -> Fetchers:
-        """The fetchers of the partitions that are followed. Requires: it has joined others."""
-        assert self.joined is not None, "there is nobody to follow"
-        return self.joined.fetchers
+        """The fetchers of followed partitions. Requires: a cluster of several brokers."""
+        assert self.replication is not None, "this broker is the only one"
+        return self.replication.fetchers
 
     def _purgatory(
         self, name: str, *, purge_interval: int = PURGE_INTERVAL
@@ -94,10 +94,10 @@ class ReplicaManager:
         return DelayedOperationPurgatory(name, timer, purge_interval)
 
     def close(self, *, syncs: bool = True) -> None:
-        """Sync what waits for it, unless told not to, and answer every operation that waits."""
+        """Sync partitions that wait for it, unless `syncs` is false; answer all operations."""
         scheduler = self.runtime.scheduler
-        if self.joined is not None:
-            self.joined.close()
+        if self.replication is not None:
+            self.replication.close()
         self.to_sync.close(works=syncs)
         for partition in list(self.partitions.values()):
             partition.retire()
@@ -115,7 +115,7 @@ class ReplicaManager:
     # Partitions
 
     def partition(self, topic: str, index: int) -> Partition:
-        """The partition, loaded now if need be. Requires: no partition lock.
+        """Return the partition, loaded now if necessary. Requires: no partition lock.
 
         Raises:
             UnknownTopicOrPartition: this broker has no such partition.
@@ -127,25 +127,26 @@ class ReplicaManager:
         return found
 
     def host(
-        self, topic_partition: TopicPartition, log: Log, state: PartitionState, *, topic_id: bytes
+        self, topic_partition: TopicPartition, log: Log, state: LeaderAndIsr, *, topic_id: bytes
     ) -> Partition:
-        """Take a partition in, which leads or follows as `state` says. Requires: no partition lock.
+        """Take in a partition that leads or follows as `state` says. Requires: no partition lock.
 
-        Nobody finds it before that is known: they would hear that another broker leads it.
+        It becomes visible only with its state; otherwise clients would hear that another broker
+        leads it.
 
         Raises:
-            KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken in.
+            KafkaStorageError: the disk failed at the beginning of a term; nothing was taken in.
         """
-        partition = Partition(topic_partition, log, topic_id=topic_id, joined=self.joined)
+        partition = Partition(topic_partition, log, topic_id=topic_id, hooks=self._hooks)
         partition.apply(state, self.node_id)
         self.partitions[topic_partition] = partition
         return partition
 
     def changed(self, partition: Partition) -> None:
-        """Its leader, epoch or settings did: tell what waits, soon.
+        """Wake what waits for a partition whose leader, epoch or settings changed, soon.
 
-        Not in this call: whoever changes metadata holds the controller lock, and those who are
-        answered may want it.
+        Not in this call: the caller may hold the controller lock, and the woken operations may need
+        it.
         """
         if partition.syncs and partition.log.offsets.high_watermark < partition.log.log_end_offset:
             self.to_sync.add(partition)
@@ -156,9 +157,7 @@ class ReplicaManager:
         topic_partition: TopicPartition,
         reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition,
     ) -> Partition | None:
-        """Forget a partition whose topic was deleted, or for another `reason`; what waits on it is
-        answered soon, with that.
-        """
+        """Forget a partition; answer what waits for it soon, with `reason`."""
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
             partition.retire(reason)
@@ -178,12 +177,12 @@ class ReplicaManager:
         is_awaited: bool = False,
         verification: VerificationState | None = None,
     ) -> LogAppendInfo:
-        """Append as the leader, and wake who waited for it. See `Partition.append` for errors.
+        """Append as the leader and wake the waiting readers. See `Partition.append` for errors.
 
-        On return the records are in the log; they are committed once the high watermark has
-        passed them, which it has on topics that do not wait for the disk. On the others the sync
-        is left for the scheduler, to be shared by many, unless the caller waits for it
-        (`is_awaited`): then it is done in this call, and shared with who calls meanwhile.
+        On return the records are in the log. They are committed when the high watermark has passed
+        them; on topics that do not wait for the disk it has done so on return. On other topics the
+        scheduler syncs later, once for many appends. With `is_awaited` this call syncs, shared with
+        concurrent callers.
         """
         now_ms = self._wall_ms()
         try:
@@ -196,7 +195,7 @@ class ReplicaManager:
                 verification=verification,
             )
         except errors.InvalidTimestamp as error:
-            # A test may have frozen this process' time, but not that of a client in C.
+            # A test may have frozen the clock of this process, but not the clock of a C client.
             machine_ms = self._clock.machine_wall_ms()
             if abs(machine_ms - now_ms) < _CLOCKS_DIFFER_MS:
                 raise
@@ -211,19 +210,19 @@ class ReplicaManager:
                 )
             except errors.InvalidTimestamp:
                 raise _with_clocks(error, now_ms, machine_ms) from None
-        if partition.syncs or partition.others is not None:
+        if partition.syncs or partition.remote_replicas is not None:
             self.appended(partition, is_awaited=is_awaited)
         else:
-            # `_wake_readers`, without a call for each record.
+            # `_wake_readers`, written out to save a call for each record.
             self.fetch_purgatory.check_and_complete(partition.topic_partition)
-            if partition.followers:
-                self._tell_sessions(partition)
+            if partition.watchers:
+                self._notify_watchers(partition)
         return info
 
     def append_marker(
         self, partition: Partition, marker: bytes, *, transaction_version: int
     ) -> LogAppendInfo:
-        """Append the end of a transaction to one of its partitions, for its coordinator."""
+        """Append the marker that ends a transaction in a partition, for the coordinator."""
         info = partition.append(
             marker,
             acks=-1,
@@ -236,9 +235,9 @@ class ReplicaManager:
         return info
 
     def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:
-        """Commit and wake after `Partition.append`, as `append` does. Requires: no lock."""
-        if partition.others is not None:
-            # Followers read what is not committed; and who is alone in sync has committed it.
+        """Wake, and sync if needed, after a `Partition.append`. Requires: no lock."""
+        if partition.remote_replicas is not None:
+            # Followers read uncommitted records; without other in-sync replicas they are committed.
             self._complete_all(partition)
         elif not partition.syncs:
             self._wake_readers(partition)
@@ -258,10 +257,10 @@ class ReplicaManager:
         storage_error: int = ErrorCode.KAFKA_STORAGE_ERROR,
         on_moved: Callable[[ProduceResponse], None] | None = None,
     ) -> ProduceResponse | Pending[ProduceResponse]:
-        """Answer when every partition of `appended` is committed, or the time is over.
+        """Answer when every partition of `appended` is committed, or after `timeout_ms`.
 
-        `storage_error` is what the client is told when the disk refuses. `on_moved` completes an
-        answer that says of a partition that another broker leads it now.
+        `storage_error` is the code for the client if the disk refuses. `on_moved` completes an
+        answer with partitions that other brokers lead now.
         """
         from embedlog.replication.delayed_produce import DelayedProduce
 
@@ -279,7 +278,7 @@ class ReplicaManager:
         *,
         is_local: bool = False,
     ) -> LogAppendInfo | Pending[LogAppendInfo]:
-        """As `await_commit`, for one append without a request; the pending fails with its error.
+        """Like `await_commit`, for one append without a request; the pending fails with its error.
 
         `is_local`: for acks=1, which does not wait for other replicas.
         """
@@ -294,37 +293,38 @@ class ReplicaManager:
             partition.sync()
         except errors.KafkaStorageError:
             if partition.log.failure is None:
-                # Without a descriptor nothing was synced, nor lost: it is as if it took longer.
+                # Without a free descriptor nothing was synced or lost: try again as if the sync
+                # took longer.
                 self.to_sync.try_again(partition)
                 return
-            # The log remembers, and refuses writes; those who wait learn of it below.
+            # The log remembers the failure and refuses writes; waiting producers learn of it below.
         self._wake_readers(partition)
         self.produce_purgatory.check_and_complete(partition.topic_partition)
 
     def _wake_readers(self, partition: Partition) -> None:
-        """The high watermark has moved. Requires: no partition lock."""
+        """Try what waits for the high watermark. Requires: no partition lock."""
         self.fetch_purgatory.check_and_complete(partition.topic_partition)
-        if partition.followers:
-            self._tell_sessions(partition)
+        if partition.watchers:
+            self._notify_watchers(partition)
 
     def _complete_all(self, partition: Partition) -> None:
         key = partition.topic_partition
         self.fetch_purgatory.check_and_complete(key)
-        self._tell_sessions(partition)
+        self._notify_watchers(partition)
         self.produce_purgatory.check_and_complete(key)
         self.delete_records_purgatory.check_and_complete(key)
 
     def records_deleted(self, partition: Partition) -> None:
-        """The log start offset has moved. Requires: no partition lock."""
-        self._tell_sessions(partition)
+        """Try what waits for the log start offset. Requires: no partition lock."""
+        self._notify_watchers(partition)
         self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
-    def _tell_sessions(self, partition: Partition) -> None:
-        """Fetch sessions look again at a partition when it has changed, and only then."""
-        for asked in list(partition.followers):
-            session = asked.source_changed()
+    def _notify_watchers(self, partition: Partition) -> None:
+        """Let the fetch sessions that watch the partition look at it again."""
+        for source_changed in list(partition.watchers):
+            session = source_changed()
             if session is None:
-                partition.followers.pop(asked, None)  # its session ended while it was read
+                partition.watchers.pop(source_changed, None)  # its session ended meanwhile
                 continue
             self.fetch_purgatory.check_and_complete(session)
 
@@ -334,7 +334,7 @@ class ReplicaManager:
         deleted: Sequence[DeletedPartition],
         response: DeleteRecordsResponse,
     ) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
-        """Answer when no live replica holds the deleted records, or the time is over."""
+        """Answer when no live replica holds the deleted records, or after `timeout_ms`."""
         from embedlog.replication.delayed_delete_records import DelayedDeleteRecords
 
         operation = DelayedDeleteRecords(timeout_ms, deleted, response)
@@ -345,7 +345,7 @@ class ReplicaManager:
 
 
 def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> errors.KafkaError:
-    """The refusal of a timestamp, with what two clocks say that do not agree."""
+    """Return the refusal of a timestamp, with the times of both clocks."""
     told = errors.InvalidTimestamp(
         f"{error}; the broker's wall clock says {now_ms}, while its machine's says {machine_ms}: "
         "has a test frozen or moved the time of this process?"
@@ -355,10 +355,10 @@ def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> erro
 
 
 def check_one_batch(records: Buffer) -> None:
-    """Look at the frame of what is to be produced, as Kafka does before it looks for the leader.
+    """Check the frame of produced records, as Kafka does before it looks for the leader.
 
     Raises:
-        InvalidRecord, CorruptMessage: they are not one batch of the current format.
+        InvalidRecord, CorruptMessage: the records are not one batch of the current format.
     """
     from embedlog.storage.validation.record_set import check_rest, first_entry
 
@@ -368,5 +368,5 @@ def check_one_batch(records: Buffer) -> None:
 
 
 def nothing_to_load(_topic: str, _index: int) -> Partition | None:
-    """Stands for `ReplicaManager.load` where there is nothing, or where it may not be called."""
+    """Return None, as `ReplicaManager.load` where nothing exists or loading is not allowed."""
     return None

@@ -1,11 +1,11 @@
-"""How fast replicas may be moved: bytes a second, for the partitions that are named (KIP-73).
+"""Limits on the bytes a second that replication moves, for the partitions that are named (KIP-73).
 
-    leader      what followers are sent: leader.replication.throttled.rate, and a topic's
+    leader      sent to followers: leader.replication.throttled.rate, and a topic's
                 leader.replication.throttled.replicas
-    follower    what is fetched: the same names with follower
+    follower    fetched from leaders: the same names with follower
 
-A replica in sync is not slowed down, but counts: the throttle is for those that catch up. The rate
-is an average over replication.quota.window.num windows of replication.quota.window.size.seconds.
+The throttle slows down only replicas that catch up, but in-sync replicas count as well. The rate is
+an average over replication.quota.window.num windows of replication.quota.window.size.seconds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ ALL = "*"
 
 
 class Throttle:
-    """One direction of one broker. Callable from any thread; a sample lost to another is no harm.
+    """One direction of one broker. Callable from any thread; a sample lost to a race does no harm.
 
     `node_id` is the broker that a topic's setting must name, as in "partition:broker".
     """
-
-    __slots__ = ("_config", "_monotonic_ms", "_name", "_node_id", "_samples", "_topics")
 
     def __init__(
         self, name: str, node_id: int, config: BrokerConfig, monotonic_ms: Callable[[], int]
@@ -39,12 +37,12 @@ class Throttle:
         self._config = config
         self._monotonic_ms = monotonic_ms
         self._topics: dict[str, frozenset[int] | None] = {}
-        """Topic -> its throttled partitions, None for all."""
+        """Topic -> its throttled partitions; None for all."""
         self._samples: deque[tuple[int, int]] = deque()
-        """(the begin of a window, bytes in it), oldest first."""
+        """(begin of a window, bytes in it), the oldest first."""
 
     def configure(self, topic: str, replicas: Sequence[str]) -> None:
-        """Take over a topic's setting: "*", or texts like "0:1", partition and broker."""
+        """Take over the setting of a topic: "*", or "partition:broker" texts such as "0:1"."""
         if ALL in replicas:
             self._topics[topic] = None
             return
@@ -58,14 +56,13 @@ class Throttle:
             self._topics.pop(topic, None)
 
     def covers(self, topic: str, partition: int) -> bool:
-        """Is the partition one of those that are throttled?"""
         if not self._topics or topic not in self._topics:
             return False
         named = self._topics[topic]
         return named is None or partition in named
 
     def record(self, size: int) -> None:
-        """So many bytes of a throttled partition have been moved."""
+        """Count `size` bytes of a throttled partition."""
         window_ms = self._window_ms
         begin_ms = self._monotonic_ms() // window_ms * window_ms
         samples = self._samples
@@ -75,7 +72,6 @@ class Throttle:
 
     @property
     def is_exceeded(self) -> bool:
-        """Was more moved than the rate allows?"""
         rate = self._rate
         samples = self._samples
         if rate is None or not samples:
@@ -96,7 +92,7 @@ class Throttle:
 
     @property
     def _rate(self) -> int | None:
-        """Bytes a second, None for as fast as can be. It is set while the broker runs."""
+        """Bytes a second, or None for no limit. The setting may change while the broker runs."""
         for texts, _ in self._config.sources():
             if self._name in texts:
                 return int(texts[self._name])
@@ -104,9 +100,7 @@ class Throttle:
 
 
 class Throttles:
-    """Both directions."""
-
-    __slots__ = ("follower", "leader")
+    """The throttles of both directions."""
 
     def __init__(self, node_id: int, config: BrokerConfig, monotonic_ms: Callable[[], int]) -> None:
         self.leader = Throttle(LEADER_RATE, node_id, config, monotonic_ms)
@@ -115,6 +109,5 @@ class Throttles:
     def configure(
         self, topic: str, *, leader_replicas: Sequence[str], follower_replicas: Sequence[str]
     ) -> None:
-        """Take over what a topic says of its throttled replicas."""
         self.leader.configure(topic, leader_replicas)
         self.follower.configure(topic, follower_replicas)

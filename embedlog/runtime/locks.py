@@ -42,7 +42,7 @@ class Rank:
     user's callback the locks of the user's calls."""
     ACCUMULATOR = 15
     """A producer's queues. Under it: leaves only."""
-    COMMIT_DESK = 17
+    COMMIT_INBOX = 17
     """Creation of the part that commits staged files, and of its thread."""
     ADOPTION = 18
     """A commit of staged files: one at a time. Under it: locks for loading a topic's logs, several

@@ -1,4 +1,4 @@
-"""The broker's open addresses: from the settings to a listener and the thread that serves it."""
+"""The open addresses of a broker: from the settings to a listener and its thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.config import BrokerConfig
     from embedlog.runtime.threads import Thread
-    from embedlog.server.service import Entrance
+    from embedlog.server.service import RequestHandler
     from wire.net.limits import ListenerLimits
     from wire.net.listener import Listener
 
@@ -28,8 +28,10 @@ _JOIN_TIMEOUT_MS = 10_000
 
 
 class ServedAddress:
-    """An open address and the thread that serves it. It keeps the broker alive, and no cluster:
-    one that is forgotten can be told so, and closed, although its listener's thread runs.
+    """An open address and the thread that serves it.
+
+    It keeps the broker alive, but not the cluster: a forgotten cluster can be found and closed
+    although the thread of its listener runs.
     """
 
     def __init__(
@@ -54,7 +56,6 @@ class ServedAddress:
         self._resign = broker.runtime.scheduler.on_notify(listener.wake)
 
     def run(self) -> None:
-        """See `BrokerListener.run`."""
         self._thread_id = get_ident()
         try:
             self._listener.run()
@@ -63,32 +64,27 @@ class ServedAddress:
 
     @property
     def connection_count(self) -> int:
-        """See `BrokerListener.connection_count`."""
         return self._listener.connection_count
 
     def start(self) -> None:
-        """See `BrokerListener.start`."""
         scheduler = self._broker.runtime.scheduler
         name = f"embedlog-listener-{self._listener.address[1]}"
         self._thread = scheduler.start_thread(self.run, name)
 
     @property
     def signal_fd(self) -> int:
-        """See `wire.net.listener.Listener.signal_fd`."""
         return self._listener.signal_fd
 
     def stop(self) -> None:
-        """See `BrokerListener.stop`."""
         self._listener.stop()
 
     def close(self) -> None:
-        """See `BrokerListener.close`."""
         if self._thread is None:
             self._listener.close()
             self._give_back()
             return
         self._listener.stop()
-        # The collector may find a forgotten cluster in any thread, also in this address's own.
+        # The collector may find a forgotten cluster in any thread, even in this address's own.
         if self._thread_id != get_ident():
             self._thread.join(_JOIN_TIMEOUT_MS)
 
@@ -111,8 +107,8 @@ class ServedAddress:
 class BrokerListener:
     """An address at which a broker is served; made by `listen`.
 
-    Either the caller's thread runs it (`run`, until `stop`), or one of its own does (`start`).
-    `host` and `port` are the ones in use, also when port 0 asked for a free one.
+    Either the caller's thread runs it (`run`, until `stop`), or its own thread does (`start`).
+    `host` and `port` are the real ones, even after port 0 asked for a free port.
     """
 
     def __init__(
@@ -123,11 +119,9 @@ class BrokerListener:
         *,
         allow_remote_plaintext: bool = False,
         owner: object = None,
-        door: Entrance | None = None,
+        door: RequestHandler | None = None,
     ) -> None:
-        """`owner` is kept alive for as long as this object is. `door` is used in place of the
-        broker's own.
-        """
+        """`owner` stays alive as long as this object. `door` replaces the broker's own."""
         from wire.net.acceptor import RemoteAddress
         from wire.net.listener import Listener
         from wire.net.reports import Reports
@@ -154,12 +148,12 @@ class BrokerListener:
         told_host, told_port = advertised or listener.address
         endpoint = (LISTENER_NAME, told_host or self.host, told_port)
         self.served = ServedAddress(broker, listener, endpoint, service.close)
-        """What goes on when this object is gone."""
+        """The part that outlives this object."""
         self._show_address(broker.config, is_first=len(broker.endpoints) == 1)
 
     @property
     def address(self) -> str:
-        """`host:port`, as clients take it for their bootstrap servers."""
+        """`host:port`, as in the bootstrap servers of clients."""
         return self.served.address
 
     @property
@@ -169,7 +163,6 @@ class BrokerListener:
 
     @property
     def connection_count(self) -> int:
-        """How many clients are connected."""
         return self.served.connection_count
 
     def run(self) -> None:
@@ -177,22 +170,22 @@ class BrokerListener:
         self.served.run()
 
     def start(self) -> None:
-        """Serve in a thread of its own until `close`."""
+        """Serve in a new thread until `close`."""
         self.served.start()
 
     def stop(self) -> None:
-        """Make `run` return soon. From any thread, or a signal handler."""
+        """Make `run` return soon. Callable from any thread and from a signal handler."""
         self.served.stop()
 
     def close(self) -> None:
-        """Stop and close every connection; when this returns the address is free again."""
+        """Close every connection; on return the address is free again."""
         self.served.close()
 
     def __repr__(self) -> str:
         return f"<BrokerListener {self.address}{', closed' if self.served.is_closed else ''}>"
 
     def _show_address(self, config: BrokerConfig, *, is_first: bool) -> None:
-        """Let the setting `listeners` say what is served."""
+        """Add the address to the setting `listeners`."""
         others = () if is_first else config.listeners
         config.set_static("listeners", ",".join((*others, f"{LISTENER_NAME}://{self.address}")))
 
@@ -205,14 +198,14 @@ def listen(
     allow_remote_plaintext: bool = False,
     default_port: int = 0,
     owner: object = None,
-    door: Entrance | None = None,
+    door: RequestHandler | None = None,
 ) -> BrokerListener:
     """Open an address for `broker`; connections wait until the listener runs.
 
-    What is not given says the setting `listeners`, for the first listener; else it is loopback,
-    and `default_port`. Where that setting leaves out the host (`PLAINTEXT://:9092`) it means every
-    address in Kafka. Here it does so if other machines are allowed, and means loopback otherwise.
-    The result keeps `owner` alive. `door` stands before the broker's own, if it is given.
+    Without `host` and `port` the first listener takes the setting `listeners`; otherwise they are
+    loopback and `default_port`. A setting without a host (`PLAINTEXT://:9092`) means every address,
+    as in Kafka, if other machines are allowed, and loopback otherwise. The result keeps `owner`
+    alive. `door` replaces the broker's own.
 
     Raises:
         OSError: the address cannot be listened on; `filename` is the address.
@@ -240,10 +233,10 @@ def listen(
 
 
 def limits_from(config: BrokerConfig) -> ListenerLimits:
-    """The listener's limits: those of the settings that were made, ours for the others.
+    """Return the listener's limits: from the settings that were made, otherwise ours.
 
-    A request size that was set is for all requests, and limits for an address that were set hold
-    for loopback too: whoever sets them wants to see them.
+    A request size from the settings limits all requests. Limits for one address from the settings
+    hold for loopback as well, because their user wants to see them work.
     """
     from wire.net.limits import ListenerLimits
 
@@ -269,23 +262,23 @@ _PER_ADDRESS = {"max.connections.per.ip", "max.connection.creation.rate"}
 
 
 def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
-    """What `advertised.listeners` says; None when it was not set.
+    """Return the address in `advertised.listeners`, or None if it is not set.
 
-    A host of "" stands for the one that each client connected to.
+    A host of "" stands for the address that each client connected to.
 
     Raises:
-        ConfigError: it does not name one plaintext address.
+        ConfigError: the setting does not name one plaintext address.
     """
     return _address(config, "advertised.listeners")
 
 
 def listen_address(config: BrokerConfig) -> tuple[str, int] | None:
-    """What `listeners` says; None when it was not set. Not to be asked once something listens.
+    """Return the address in `listeners`, or None if it is not set. Call it before listening.
 
     A host of "" stands for every address of the machine.
 
     Raises:
-        ConfigError: it does not name one plaintext address.
+        ConfigError: the setting does not name one plaintext address.
     """
     return _address(config, "listeners") if config.is_set("listeners") else None
 
@@ -295,7 +288,7 @@ def _address(config: BrokerConfig, setting: str) -> tuple[str, int] | None:
     if not listeners:
         return None
     assert isinstance(listeners, tuple), (setting, listeners)
-    # Kafka's own file names the controller's listener beside it. Here nobody connects to that one.
+    # Kafka's own file also names the controller's listener, to which nobody connects here.
     unserved = tuple(f"{name}://" for name in config.controller_listener_names)
     served = [each for each in listeners if not each.startswith(unserved)]
     name, _, address = served[0].partition("://") if served else ("", "", "")

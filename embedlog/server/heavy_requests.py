@@ -1,12 +1,11 @@
-"""Requests that take long are worked on in a thread of their own: other peers need not wait.
+"""Long requests in a thread of their own, so that other clients need not wait.
 
     frame -> is_heavy? -- no --> the listener's thread handles it
                        -- yes -> HeavyRequests, one after the other; the connection is parked
 
 The listener's thread gets the interpreter back within a few switches of 5 ms each, whatever a
-request does. The thread exists only while there is such work. Which requests are heavy is guessed
-from what is known before anything is done: the API, the size of the frame, and what a record batch
-says of itself.
+request does. The thread exists only while there is such work. A request is heavy by a guess from
+facts known in advance: the API, the size of the frame, and the header of a record batch.
 """
 
 from __future__ import annotations
@@ -26,23 +25,22 @@ if TYPE_CHECKING:
     from wire.schemas.produce import ProduceRequest
 
 LIGHT_SIZE_MAX = 8 * 1024
-"""Frames up to here are light, unless their API says otherwise."""
+"""Smaller frames are light, unless their API has its own limit."""
 LIGHT_PRODUCE_SIZE_MAX = 2 * 1024 * 1024
-"""Two batches of the usual size: as many headers as they may have take 30 to 50 ms."""
+"""Two batches of the usual size: the headers that fit into them take 30 to 50 ms."""
 LIGHT_PARTITIONS_MAX = 200
 LIGHT_COMPRESSED_SIZE_MAX = 16 * 1024
-"""Compressed records, over all partitions: 16 KiB may become 16 MiB."""
+"""Size of compressed records over all partitions: 16 KiB may become 16 MiB."""
 LIGHT_RECORDS_MAX = 10_000
-"""Plain records, over all partitions: 10,000 take 2 to 20 ms."""
+"""Number of plain records over all partitions: 10,000 take 2 to 20 ms."""
 _COMPRESSED_WEIGHT = 10
-"""How many plain ones a compressed record counts as. A frame that brings a plain record has paid
-for its bytes; 10,000 records with a header each fit into 280 bytes of gzip, and take 22 ms.
-"""
+"""The number of plain records that a compressed record counts as. Plain records pay for their bytes
+in the frame; 10,000 records with a header each fit into 280 bytes of gzip, and take 22 ms."""
 LIGHT_SESSION_MAX = 1_000
 LIGHT_TOPICS_MAX = 200
 
 _LIGHT_SIZES = {
-    # Whatever their size: one topic may have ten thousand partitions, one answer all groups.
+    # Heavy at any size: one topic may have ten thousand partitions, one answer all groups.
     ApiKey.CREATE_TOPICS: 0,
     ApiKey.CREATE_PARTITIONS: 0,
     ApiKey.DELETE_TOPICS: 0,
@@ -58,7 +56,7 @@ _LIGHT_SIZES = {
     ApiKey.FETCH: 64 * 1024,
 }
 _BATCH_HEAD = Struct(">22xB34xi")
-"""Of a record batch: the low byte of its attributes, and how many records it says it has."""
+"""In a record batch: the low byte of the attributes, and the number of records."""
 _CODEC_MASK = 0x07
 
 
@@ -68,7 +66,7 @@ def is_heavy(api_key: int, size: int) -> bool:
 
 
 def is_heavy_produce(request: ProduceRequest) -> bool:
-    """May appending take long? What counts is all of the request: it is handled in one go."""
+    """May the append take long? All partitions count, because one call handles them."""
     topics = request.topic_data
     count = weight = compressed_size = 0
     for topic in topics:
@@ -80,7 +78,7 @@ def is_heavy_produce(request: ProduceRequest) -> bool:
             if records is None or len(records) < _BATCH_HEAD.size:
                 continue
             attributes, record_count = _BATCH_HEAD.unpack_from(records)
-            # A count that is no count is refused before any record is looked at.
+            # A negative count is refused before any record is read.
             if attributes & _CODEC_MASK:
                 compressed_size += len(records)
                 weight += max(0, record_count) * _COMPRESSED_WEIGHT
@@ -92,30 +90,27 @@ def is_heavy_produce(request: ProduceRequest) -> bool:
 
 
 class HeavyRequests:
-    """The thread for heavy requests of one listener, and what waits for it."""
-
-    __slots__ = ("_failed", "_is_closed", "_queue", "_thread")
+    """The thread for heavy requests of one listener, and its queue."""
 
     def __init__(self, runtime: Runtime, failed: Callable[[Connection, Exception], None]) -> None:
-        """`failed` is told which connection's request ended with a defect."""
+        """`failed` gets the connection and the exception of a request that ended with a defect."""
         self._queue: deque[tuple[Connection, Callable[[], None]]] = deque()
         self._failed = failed
         self._is_closed = False
         self._thread = runtime.scheduler.duty_thread(self, "embedlog-heavy-requests")
 
     def add(self, connection: Connection, work: Callable[[], None]) -> None:
-        """Have `work` done for `connection`, after what waits already. Not from several threads."""
+        """Queue `work` for `connection`. Only one thread may call this."""
         self._queue.append((connection, work))
         self._thread.notify()
 
     def close(self) -> None:
-        """Do nothing more; returns when the request that is worked on is done."""
+        """Stop working; return when the present request is done."""
         self._is_closed = True
         self._thread.close()
         self._queue.clear()
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Work until there is nothing left. In the thread of its own."""
         while self._queue and not self._is_closed:
             connection, work = self._queue.popleft()
             if not connection.is_open:

@@ -2,10 +2,9 @@
 
     wire.net.Listener -> BrokerService.handle -> Broker.handle -> answer, now or later -> frame
 
-What cannot be understood closes the connection, as in Kafka: a version that is not served, an
-unknown API, a body that is no such request. One exception: an ApiVersions request of an unknown
-version is answered in the form of version 0, which names the versions that are served, so that a
-newer client can ask again.
+As in Kafka, an unknown API, an unserved version or a malformed body closes the connection. One
+exception: an ApiVersions request of an unknown version is answered in the form of version 0 with
+the served versions, so that a newer client can ask again.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
     from wire.net.reports import Reports
     from wire.schema import Payload, R, Request
 
-    class Entrance(Protocol):
-        """Whatever answers requests as the broker does."""
+    class RequestHandler(Protocol):
+        """A `Broker`, or the door of a broker that can be stopped and paused."""
 
         def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]: ...
 
@@ -61,10 +60,10 @@ _COPIED_SIZE_MAX = 64 * 1024
 class BrokerService:
     """Serves one broker to the connections of one listener, in the listener's thread.
 
-    A defect, in a handler or here, is the listener's to report; it costs one connection.
+    A defect in a handler or here costs one connection; the listener reports it.
 
-    `advertised` is the (host, port) that clients are told; None tells each the address that it
-    connected to, which is right whatever name or network it came by. So does a host of "".
+    `advertised` is the (host, port) for clients. With None, or a host of "", each client gets the
+    address that it connected to, which is right for any name or network.
     """
 
     def __init__(
@@ -74,31 +73,28 @@ class BrokerService:
         reports: Reports | None = None,
         *,
         has_thread: bool = False,
-        door: Entrance | None = None,
+        door: RequestHandler | None = None,
     ) -> None:
-        """`has_thread`: heavy requests may be worked on in a thread of their own. `door`: what
-        requests go through in place of the broker's own.
-        """
+        """`has_thread`: heavy requests get their own thread. `door` replaces the broker's own."""
         self._broker = broker
-        self._door: Entrance = door or broker
+        self._door: RequestHandler = door or broker
         self._reports = reports
         self._advertised = advertised
         self._respond = ServerConnection().respond
         self._versions = dispatch.versions(broker.config)
         self._elements_max: int = broker.config.embedlog_max_request_elements
         self._answer_size_max: int = broker.config.embedlog_max_response_bytes
-        # By API key: the versions that are served, and the class of the requests.
+        # By API key: the served versions and the class of the requests.
         self._served: dict[int, tuple[int, int, type[Any]]] = {}
-        # By version: an ApiVersions response, and its frame but for the correlation id.
+        # By version: an ApiVersions response, and its frame without the correlation id.
         self._api_versions: dict[int, tuple[object, bytes, bytes]] = {}
         self._heavy: HeavyRequests | None = None
         self._has_thread = has_thread
 
     def connected(self, connection: Connection) -> None:
-        """Give the connection the context of its requests."""
         host, port = self._advertised or (connection.local_host, connection.local_port)
         host = host or connection.local_host
-        # One for all requests of the connection: there is one in flight at a time.
+        # One context for all requests, because only one is in flight at a time.
         connection.state = RequestContext(
             -1,
             -1,
@@ -111,11 +107,11 @@ class BrokerService:
         )
 
     def disconnected(self, connection: Connection) -> None:
-        """Let the broker forget what the connection waited for."""
+        """Abandon the parked fetch of the connection."""
         self._broker.parked.connection_closed(connection)
 
     def handle(self, connection: Connection, frame: Payload) -> Sequence[Payload] | None:
-        """Answer one request; an empty answer for acks 0 and for what closes the connection."""
+        """Answer one request; the answer is empty for acks 0 and when the connection closes."""
         context = connection.state
         assert isinstance(context, RequestContext), context
         try:
@@ -156,7 +152,7 @@ class BrokerService:
         return self._encode(context, request, answer)
 
     def _asks_for_much(self, api_key: int, request: Any) -> Any:
-        """Is the answer long although the question is short?"""
+        """Is the answer long although the request is short?"""
         if api_key == ApiKey.FETCH:
             session_id = request.session_id
             return (
@@ -168,7 +164,7 @@ class BrokerService:
         return not request.topics and len(image.topics_by_name) > LIGHT_TOPICS_MAX
 
     def _has_to_replay(self, request: Any) -> bool:
-        """Must a segment be read to learn of its aborted transactions, for read_committed?"""
+        """Must a read_committed fetch read a segment to find its aborted transactions?"""
         broker = self._broker
         partitions = broker.replica_manager.partitions
         for topic in request.topics:
@@ -188,7 +184,7 @@ class BrokerService:
         context: Any = connection.state
         version = context.api_version
         if len(frame) <= _COPIED_SIZE_MAX:
-            # Or a frame of a few bytes would keep the whole buffer that it came in.
+            # A small view would keep the whole receive buffer alive.
             frame = bytes(frame)
         limit = self._elements_max
         self._set_aside(
@@ -213,13 +209,13 @@ class BrokerService:
             return
         answer = self._door.handle(context, request)
         if not connection.is_open:
-            # It has gone meanwhile: forget what was parked for it just now.
+            # The connection broke meanwhile: abandon the fetch that was parked for it just now.
             self._broker.parked.connection_closed(connection)
         if type(answer) is Pending and not answer.done():
             answer.add_callback(self._when_answered(context, request))
             return
         if context.api_key == _PRODUCE:
-            # What is known of produce requests is the listener's thread's.
+            # The state of produce requests belongs to the listener's thread.
             connection.respond_with(lambda: self._encode(context, request, answer))
         else:
             connection.respond(self._encode(context, request, answer))
@@ -231,12 +227,12 @@ class BrokerService:
         connection.respond(None)
 
     def close(self) -> None:
-        """The listener has ended: end the thread for heavy requests."""
+        """End the thread for heavy requests, after the listener has ended."""
         if self._heavy is not None:
             self._heavy.close()
 
     def _serve(self, api_key: int) -> tuple[int, int, type[Any]]:
-        """What `_served` will say of the API; no versions for one that is not served."""
+        """Return the entry of `_served`; versions (0, -1) for an API that is not served."""
         first, last = self._versions.get(api_key, _NOT_SERVED)
         if last < first:
             return first, last, object
@@ -244,13 +240,12 @@ class BrokerService:
         return served
 
     def _cut_off(self, connection: Connection, error: Exception | str) -> None:
-        """Close the connection: nobody knows what its peer wants."""
+        """Close the connection after a request that was not understood."""
         if self._reports is not None:
             self._reports.cut_off(connection, "request", f"a request was not understood: {error}")
         connection.close()
 
     def turn(self) -> int | None:
-        """Run the broker's duties that are due."""
         runtime = self._broker.runtime
         return runtime.scheduler.run_due(runtime.clock.monotonic_ms())
 
@@ -258,20 +253,20 @@ class BrokerService:
         connection: Any = context.connection
 
         def answered(pending: Pending[Any]) -> None:
-            # This may be a thread of the application: the work is left to the listener's.
+            # This may be a thread of the application: leave the work to the listener's thread.
             connection.respond_with(lambda: self._encode(context, request, pending))
 
         return answered
 
     def _encode(self, context: RequestContext, request: Any, answer: Any) -> Sequence[Payload]:
-        """The frame of an answer that is there; empty when there is none to send."""
+        """Return the frame of a complete answer; empty if there is none to send."""
         if type(answer) is Pending:
             error = answer.error()
             if error is None:
                 answer = answer.result()
             elif isinstance(error, errors.Network):
-                # The broker is gone or going: a peer that is told so in an answer takes it for the
-                # outcome of what it asked, one whose connection breaks asks again.
+                # The broker is stopping. A client takes an error in an answer for the outcome of
+                # its request; a broken connection makes it ask again.
                 connection: Any = context.connection
                 connection.close()
                 return _NO_ANSWER
@@ -285,15 +280,15 @@ class BrokerService:
             _remember_software(context, request, answer)
             return self._encode_api_versions(context, answer)
         if api_key in (_PRODUCE, ApiKey.FETCH):
-            # Of the one it is as long as its request, of the other fetch.max.bytes bounds it, but
-            # for a first batch that is larger (KIP-74).
+            # A Produce answer is as long as its request. fetch.max.bytes limits a Fetch answer,
+            # except for a first batch that is larger (KIP-74).
             return self._respond(context.correlation_id, api_key, context.api_version, answer)
         return self._encode_within(context, request, answer)
 
     def _encode_within(
         self, context: RequestContext, request: Any, answer: Any
     ) -> Sequence[Payload]:
-        """As `_encode`, an error in place of an answer that is too large."""
+        """As `_encode`, with an error in place of an answer that is too large."""
         arguments = context.correlation_id, context.api_key, context.api_version
         try:
             return self._respond(*arguments, answer, size_max=self._answer_size_max)
@@ -306,7 +301,7 @@ class BrokerService:
         return _NO_ANSWER if refusal is None else self._respond(*arguments, refusal)
 
     def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
-        """As `_encode`; every client asks for it first, and nearly all get the same."""
+        """As `_encode`, from a cache: every client asks first for these, and most get the same."""
         version = context.api_version
         known = self._api_versions.get(version)
         if known is None or known[0] is not answer:
@@ -315,7 +310,7 @@ class BrokerService:
         return (known[1] + _CORRELATION_ID.pack(context.correlation_id) + known[2],)
 
     def _refuse(self, context: RequestContext) -> Sequence[Payload]:
-        """Answer a version that is not served; None of them but ApiVersions has an answer."""
+        """Close the connection of an unserved version; only ApiVersions gets an answer."""
         if context.api_key != ApiKey.API_VERSIONS:
             connection: Any = context.connection
             first, last = self._versions.get(context.api_key, _NOT_SERVED)
@@ -342,7 +337,7 @@ def _why_not_served(api_key: int, version: int, first: int, last: int) -> str:
 
 
 def _remember_software(context: RequestContext, request: Any, response: Any) -> None:
-    # The names were checked by the handler; what it refused is not repeated anywhere.
+    # The handler has checked the names. Refused ones are not repeated anywhere.
     if context.api_version >= _SOFTWARE_NAMED_FROM and not response.error_code:
         context.client_software_name = request.client_software_name
         context.client_software_version = request.client_software_version

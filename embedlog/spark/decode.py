@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from wire.records.batch import RecordBatch
-from wire.records.decode.fast.lockstep import columns_of_batches
+from wire.records.decode.choose import columns_of_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ ROW_COUNT_MAX = 65_536
 _RECORDS_A_STEP = 10
 """So many records with headers take as long, read one by one, as a step."""
 _STEP_COUNT_MAX = 1_000
-"""Batches of more records are read alone: see `wire.records.decode.fast.lockstep`."""
+"""Batches of more records are read alone: see `wire.records.decode.lockstep`."""
 
 
 class ArrowChunks:

@@ -1,4 +1,4 @@
-"""The test kit: simulated twins of everything that chance can touch.
+"""The test kit: simulated twins of clock, files, scheduler and randomness.
 
 runtime = sim_runtime(seed=7)        time stands still, the disk crashes on demand, no threads
 """

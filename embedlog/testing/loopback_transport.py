@@ -1,8 +1,8 @@
-"""`LoopbackTransport`: objects to bytes to objects, through both ends of the protocol, no socket.
+"""`LoopbackTransport`: a connection through both ends of the protocol, without sockets.
 
-Everything that TCP exercises but the sockets: the network client, encoding and decoding at the
-versions both sides agree on, the broker's network service. It runs in one thread, also under a
-simulated clock, and a test may cut a connection (`channels.cut`).
+It runs the network client, the encoders and decoders at the negotiated versions, and the broker's
+network service, in one thread, also with a simulated clock. A test can cut a connection
+(`channels.cut`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HOST, _PORT = "loopback", 9092
 
 
 class LoopbackTransport(NetworkClient):
-    """A transport to a cluster of this process that goes through bytes.
+    """A transport to a cluster of this process, through bytes.
 
     >>> import embedlog
     >>> with embedlog.open() as cluster, embedlog.Admin(LoopbackTransport(cluster)) as admin:
@@ -38,7 +38,7 @@ class LoopbackTransport(NetworkClient):
     """
 
     def __init__(self, cluster: Cluster, settings: Mapping[str, Any] | None = None) -> None:
-        """`settings` are those of a client; the client that uses it has settings of its own."""
+        """`settings` are settings of a client, for the transport alone."""
         self.channels = LoopbackChannels(cluster)
         super().__init__(
             [(_HOST, _PORT)],
@@ -49,10 +49,10 @@ class LoopbackTransport(NetworkClient):
 
 
 class LoopbackChannels:
-    """What `wire.net.SocketChannels` is to sockets, to calls of the broker's network service."""
+    """The twin of `wire.net.SocketChannels`: it calls the broker's network service directly."""
 
     def __init__(self, cluster: Cluster, node_id: int | None = None) -> None:
-        """`node_id` says which broker where there are several."""
+        """`node_id` chooses one of several brokers."""
         self._service = BrokerService(cluster.broker(node_id).core)
         self._scheduler = cluster.runtime.scheduler
         self._clock = cluster.runtime.clock
@@ -62,7 +62,7 @@ class LoopbackChannels:
         self.is_waiting = False
 
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> _End:
-        """A connection, at once; the address does not matter."""
+        """Return an open connection; the address does not matter."""
         end = _End(self, host, port)
         self._ends.append(end)
         self._service.connected(end)  # type: ignore[arg-type]
@@ -70,12 +70,12 @@ class LoopbackChannels:
         return end
 
     def send(self, channel: _End, buffers: Sequence[Payload]) -> None:
-        """Give whole frames to the service, one after the other is answered."""
+        """Give whole frames to the service, each after the answer to the one before."""
         if not channel.is_closed:
             channel.take(b"".join(buffers))
 
     def poll(self, timeout_ms: int | None) -> list[_Event]:
-        """What has happened, waiting at most `timeout_ms` for the first event."""
+        """Return the queued events; wait at most `timeout_ms` for the first one."""
         if not self._events:
             self._scheduler.run_due(self._clock.monotonic_ms())
         if not self._events and timeout_ms != 0:
@@ -89,14 +89,14 @@ class LoopbackChannels:
         return events
 
     def close(self, channel: _End) -> None:
-        """End a connection from the client's side; no event follows."""
+        """Close a connection from the client's side, without an event."""
         if not channel.is_closed:
             channel.is_closed = True
             self._ends.remove(channel)
             self._service.disconnected(channel)  # type: ignore[arg-type]
 
     def close_all(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for end in list(self._ends):
             self.close(end)
 
@@ -105,23 +105,23 @@ class LoopbackChannels:
         self._signal.complete(None)
 
     def cut(self, reason: str = "cut by the test") -> None:
-        """Break every connection, as a network would."""
+        """Break every connection, as a network failure does."""
         for end in list(self._ends):
             self.close(end)
             self.happened(_Event(end, reason=reason))
 
     def serve(self, end: _End, frame: memoryview) -> Sequence[Payload] | None:
-        """The service's answer; None when it comes later."""
+        """Return the service's answer; None if it comes later."""
         return self._service.handle(end, frame)  # type: ignore[arg-type]
 
     def happened(self, event: _Event) -> None:
-        """Queue an event, from any thread."""
+        """Queue an event. Any thread may call this."""
         self._events.append(event)
         self._signal.complete(None)
 
 
 class _Event:
-    """Opened (neither frame nor reason), a frame, or closed for a reason."""
+    """A new connection (neither frame nor reason), a frame, or a close with its reason."""
 
     __slots__ = ("channel", "frame", "reason")
 
@@ -134,7 +134,7 @@ class _Event:
 
 
 class _End:
-    """One connection, seen from the service: the peer that a listener would show it."""
+    """One connection: the peer that the service sees."""
 
     def __init__(self, channels: LoopbackChannels, host: str, port: int) -> None:
         self.local_host = host
@@ -147,7 +147,7 @@ class _End:
         self._is_busy = False
 
     def take(self, data: bytes) -> None:
-        """Bytes from the client: whole frames, each with its size."""
+        """Take bytes from the client: whole frames, each with its size."""
         position = 0
         while position < len(data):
             (size,) = _SIZE.unpack_from(data, position)
@@ -157,16 +157,16 @@ class _End:
         self._serve()
 
     def respond(self, buffers: Sequence[Payload] | None) -> None:
-        """An answer of the service that comes later; from any thread."""
+        """Send a late answer of the service. Any thread may call this."""
         self._answer(buffers)
         self._serve()
 
     def respond_with(self, make: Callable[[], Sequence[Payload] | None]) -> None:
-        """As `respond`, with an answer that is made where it is written."""
+        """Like `respond`, with a function that makes the answer."""
         self.respond(make())
 
     def close(self) -> None:
-        """The service ends the connection."""
+        """Close the connection from the service's side."""
         if not self.is_closed:
             self._channels.close(self)
             self._channels.happened(_Event(self, reason="closed by the broker"))

@@ -1,4 +1,4 @@
-"""A clock that stands still until somebody moves it."""
+"""`SimClock`: a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ class SimClock(Clock):
         return self._wall_offset_ms + self._monotonic_us // 1000
 
     def machine_wall_ms(self) -> int:
-        """There is only one clock here."""
+        """The same as `wall_ms`."""
         return self.wall_ms()
 
     def advance(self, delay_ms: float) -> None:
-        """Let time pass, on both clocks."""
+        """Move both clocks forward."""
         assert delay_ms >= 0, delay_ms
         self._monotonic_us += int(delay_ms * 1000)
 
     def suspend(self, delay_ms: int) -> None:
-        """Let time pass as it does while a machine sleeps: timers do not notice."""
+        """Pass time as while a machine sleeps: timers do not notice."""
         assert delay_ms >= 0, delay_ms
         self._suspended_ms += delay_ms
         self._wall_offset_ms += delay_ms
 
     def set_wall(self, wall_ms: int) -> None:
-        """Let the wall clock jump, as an operator or NTP does; timers do not notice."""
+        """Set the wall clock, as an operator or NTP does; timers do not notice."""
         self._wall_offset_ms = wall_ms - self.monotonic_ms()

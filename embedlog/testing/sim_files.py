@@ -1,14 +1,14 @@
-"""A disk that loses power, fills up and fails on demand.
+"""`SimFiles`: a disk that loses power, fills up and fails on demand.
 
-What a loss of power may leave: of every file what was synced, and of what was written since any
-subset of its 512-byte sectors; of every directory what was synced, and a prefix of the changes to
-names since. `crash_images` enumerates such states, each as a new `SimFiles`.
+A loss of power leaves the synced content of each file, and any subset of the 512-byte sectors that
+were written later; and the synced names of each directory, with a prefix of the later changes.
+`crash_images` yields such states, each as a new `SimFiles`.
 
-A sync that fails has written nothing, and what it was to write is not dirty any more, as in Linux:
-programs read it until the power goes, and no later sync writes it.
+A failed sync writes nothing, and its sectors are clean afterwards, as in Linux: programs read them
+until the power goes, and no later sync writes them.
 
-Every call counts. A test makes the n-th call fail, makes a write short, or lets the process die
-there; `calls` says how many there were, so that a test can go through all of them.
+Each call has a number. A test makes the n-th call fail, shortens a write, or lets the process die
+there. `calls` is the number of calls so far, so that a test can try them all.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 SECTOR_SIZE = 512
 
 _DEATH = -1
-"""Stands for an errno in a plan: the process dies."""
+"""In place of an errno: the process dies."""
 
 
 class SimulatedCrash(BaseException):
-    """The process dies in this call. Not an `Exception`: nothing can handle one's own death."""
+    """The process dies in this call. No `Exception`: a process cannot handle its own death."""
 
 
 class _Plan:
-    """What happens at one call: an errno, a number of bytes to write, or death."""
+    """The fault of one call: an errno, a short write, or death."""
 
     __slots__ = ("after", "errno", "forever", "size")
 
@@ -61,35 +61,34 @@ class _Plan:
 
 
 class SimNode(MemoryNode):
-    """A file's content, and which of its sectors were written since the last sync.
+    """The content of a file, and the sectors written since the last sync.
 
-    A content that two states of a disk have in common is one `bytes`, until either writes.
+    Two states of a disk share equal content as one `bytes` object until one of them writes.
     """
 
     __slots__ = ("_content", "_has_lost", "dirty", "synced")
 
     def __init__(self, content: bytes = b"") -> None:
-        """`content` is on the platter."""
+        """`content` is synced."""
         super().__init__()
         self._content: bytes | None = content
-        """What `content()` returns, if nothing was written since."""
+        """The cached result of `content()`; None after a write."""
         self._views = self._views[0], memoryview(content)
         self.size = len(content)
         self.synced = content
         self.dirty: dict[int, None] = {}
-        """Sector numbers, in the order in which they were first written."""
+        """Numbers of unsynced sectors, in the order of their first write."""
         self._has_lost = False
-        """Whether sectors that are not dirty may be others than those on the platter."""
+        """True if clean sectors may differ from the synced content, after a failed sync."""
 
     def content(self) -> bytes:
-        """All of it, as programs see it."""
+        """Return the whole content, as programs see it."""
         if self._content is None:
             self._content = bytes(self.view(0, self.size))
         return self._content
 
     def take_own(self) -> None:
-        """Have a buffer that can be written to, before a change, and before anybody gets a view:
-        views show what is written later."""
+        """Copy shared content to an own buffer before a change, and before a view shows it."""
         if len(self._views[0]) < self.size:
             own = memoryview(bytearray(self._views[1]))
             self._views = own, own.toreadonly()
@@ -109,24 +108,24 @@ class SimNode(MemoryNode):
         first, last = sorted((size // SECTOR_SIZE, self.size // SECTOR_SIZE))
         super().resize(size)
         if size < len(self.synced):
-            # What is cut off reads as zeros if the file grows again.
+            # Cut-off bytes read as zeros if the file grows again.
             self.dirty.update(dict.fromkeys(range(first, last + 1)))
 
     def sync(self) -> None:
-        """What is dirty is on the platter."""
+        """Make the dirty sectors durable."""
         if self.dirty or len(self.synced) != self.size:
             self.synced = self._synced_with(self.dirty, self.size)
             self.dirty.clear()
 
     def lose(self) -> None:
-        """A sync has failed: what was dirty is not any more, and was not written."""
+        """Fail a sync: the dirty sectors become clean without being written."""
         self.dirty.clear()
         self._has_lost = True
 
     def image(self, sectors: set[int], keeps_size: bool) -> SimNode:
-        """The file after a loss of power that only these dirty sectors outlived.
+        """Return the file after a loss of power that kept only these dirty sectors.
 
-        `keeps_size` says whether the new size did, too; a kept sector brings its own.
+        `keeps_size`: the new size survived as well. A kept sector extends the file to its own end.
         """
         end = self.size if keeps_size else len(self.synced)
         if sectors:
@@ -134,7 +133,7 @@ class SimNode(MemoryNode):
         return SimNode(self._synced_with(sectors, end))
 
     def _synced_with(self, sectors: Collection[int], end: int) -> bytes:
-        """The first `end` bytes of what is synced, with these sectors as programs see them."""
+        """Return `end` bytes: the synced content, with these sectors as programs see them."""
         if not sectors and end == len(self.synced):
             return self.synced
         if len(sectors) == len(self.dirty) and end == self.size and not self._has_lost:
@@ -145,7 +144,7 @@ class SimNode(MemoryNode):
             start, stop = sector * SECTOR_SIZE, min(end, (sector + 1) * SECTOR_SIZE)
             if start < stop:
                 made[start:stop] = self.view(start, stop)
-        # Where it is the same as what programs see, which is often, it is that one.
+        # Often this equals the content that programs see: then share that object.
         return self.content() if made == self.content() else bytes(made)
 
 
@@ -199,7 +198,7 @@ class SimFile(MemoryFile):
 
 
 class SimDirectory(MemoryDirectory):
-    """Names, and those of them that are durable."""
+    """The entries of a directory, and its durable entries."""
 
     __slots__ = ("synced",)
 
@@ -209,7 +208,7 @@ class SimDirectory(MemoryDirectory):
 
 
 class SimTree(MemoryTree):
-    """Names and files, with what of them a loss of power leaves."""
+    """Directories and files, with their states after a loss of power."""
 
     __slots__ = ("unsynced",)
 
@@ -217,7 +216,7 @@ class SimTree(MemoryTree):
         super().__init__(clock)
         self.unsynced: list[tuple[SimDirectory, dict[str, MemoryNode | MemoryDirectory | None]]]
         self.unsynced = []
-        """Changes to names that no sync has made durable, in order."""
+        """Unsynced changes of entries, in order."""
 
     def new_node(self) -> SimNode:
         return SimNode()
@@ -233,13 +232,13 @@ class SimTree(MemoryTree):
         self.unsynced.append((directory, changes))
 
     def sync(self, directory: MemoryDirectory) -> None:
-        """The names in the directory are on the platter."""
+        """Make the entries of a directory durable."""
         assert isinstance(directory, SimDirectory)
         directory.synced = dict(directory.entries)
         self.unsynced = [change for change in self.unsynced if change[0] is not directory]
 
     def survivor(self) -> SimTree:
-        """All of it, as the next process finds it, and durable."""
+        """Return the tree as the next process finds it, all durable."""
 
         def copy(directory: MemoryDirectory) -> SimDirectory:
             made = SimDirectory()
@@ -257,7 +256,7 @@ class SimTree(MemoryTree):
         return survivor
 
     def image(self, sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool) -> SimTree:
-        """The tree when these dirty sectors and the first `names` changes to names outlived."""
+        """Return the tree if these sectors and the first `names` changes of entries survived."""
         durable: dict[int, Names] = {}
         for directory, changes in self.unsynced[:names]:
             entries = durable.setdefault(id(directory), dict(directory.synced))
@@ -287,7 +286,7 @@ class SimTree(MemoryTree):
         return image
 
     def nodes(self) -> list[SimNode]:
-        """Every file that some name stands for, or did durably."""
+        """Return every file with a present or a durable name."""
         found: dict[SimNode, None] = {}
 
         def visit(directory: MemoryDirectory) -> None:
@@ -302,7 +301,7 @@ class SimTree(MemoryTree):
         return list(found)
 
     def contents(self) -> dict[str, bytes]:
-        """Every file, path -> content, as programs see it. Counts as no call."""
+        """Return path -> content of every file, as programs see it. This counts as no call."""
         found: dict[str, bytes] = {}
 
         def visit(directory: MemoryDirectory, prefix: str) -> None:
@@ -338,40 +337,39 @@ class SimFiles(MemoryFiles):
     tree: SimTree
 
     def __init__(self, clock: Clock | None = None, tree: SimTree | None = None) -> None:
-        """`tree` is what there is already."""
+        """`tree` is the initial content."""
         clock = clock if clock is not None else Clock()
         super().__init__(clock, tree if tree is not None else SimTree(clock))
         self.calls = 0
-        """How many calls were made; the next one has this number."""
+        """Number of calls so far, which is the number of the next call."""
         self.trace: list[tuple[str, str]] = []
-        """(call, path) of every call."""
+        """(name, path) of every call."""
         self._plans: dict[int, _Plan] = {}
         self._broken: _Plan | None = None
         self.failing: dict[str, int] = {}
-        """Directories of which every call fails, also about what is in them, as where the disk has
-        failed that they are on; and with which errno."""
+        """Directories on a failed disk -> errno. Every call on a path in them fails."""
         self._is_dying = False
         self._is_dead = False
 
     # Planning faults
 
     def fail(self, call: int, errno: int, *, forever: bool = False) -> None:
-        """Let call number `call` fail with `errno`, and all after it with `forever`."""
+        """Make call number `call` fail with `errno`; with `forever` also all later calls."""
         self._plans[call] = _Plan(errno=errno, forever=forever)
 
     def write_short(self, call: int, size: int) -> None:
-        """Let call number `call`, if it is a write, take no more than `size` bytes."""
+        """Make call number `call`, if it is a write, take at most `size` bytes."""
         self._plans[call] = _Plan(size=size)
 
     def crash(self, call: int, *, after: bool = False, size: int | None = None) -> None:
-        """Let the process die at call number `call`: before it has any effect, or after.
+        """Make the process die at call number `call`, before or `after` its effect.
 
-        With `size` a write gets that many bytes done first.
+        With `size` a write stores that many bytes first.
         """
         self._plans[call] = _Plan(errno=_DEATH, after=after or size is not None, size=size)
 
     def heal(self) -> None:
-        """Let no call fail from here on."""
+        """End all faults."""
         self.failing.clear()
         self._plans.clear()
         self._broken = None
@@ -379,17 +377,17 @@ class SimFiles(MemoryFiles):
     # States after a crash
 
     def survivor(self) -> SimFiles:
-        """The disk as the next process finds it when this one was killed: nothing is lost."""
+        """Return the disk as the next process finds it after a kill: nothing is lost."""
         survivor = SimFiles(self.clock, self.tree.survivor())
         survivor.boot_id = self.boot_id
         return survivor
 
     def crash_images(self, random: Random, count: int) -> Iterator[SimFiles]:
-        """At most `count` states that a loss of power at this moment may leave.
+        """Yield at most `count` states that a loss of power at this moment may leave.
 
-        First everything unsynced is lost, then nothing is; then come prefixes of the sectors in
-        the order of their writing, all but one, one only, and random subsets, each with a random
-        prefix of the changes to names.
+        The first state loses all unsynced data, the second loses nothing. Later states keep a
+        prefix of the sectors in the order of their writes, all sectors but one, one sector, or a
+        random subset, each with a random prefix of the changes of entries.
         """
 
         def image(sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool) -> SimFiles:
@@ -412,7 +410,7 @@ class SimFiles(MemoryFiles):
     # Calls
 
     def begin(self, call: str, path: str) -> int | None:
-        """Count a call; return how many bytes it may write, None for all of them."""
+        """Count a call. Return the size it may write; None for no limit."""
         if self._is_dead:
             raise SimulatedCrash
         number = self.calls
@@ -435,7 +433,7 @@ class SimFiles(MemoryFiles):
         return plan.size if call == "write" else None
 
     def end(self) -> None:
-        """The call has had its effect."""
+        """End a call after its effect."""
         if self._is_dying:
             self._is_dead = True
             raise SimulatedCrash
@@ -496,7 +494,7 @@ class SimFiles(MemoryFiles):
 def _subsets(
     order: list[tuple[SimNode, int]], random: Random
 ) -> Iterator[set[tuple[SimNode, int]]]:
-    """Subsets of the dirty sectors worth trying, without end."""
+    """Yield subsets of the dirty sectors, without end."""
     count = len(order)
     kinds: tuple[Callable[[], set[tuple[SimNode, int]]], ...] = (
         lambda: set(order[: random.below(count + 1)]),

@@ -1,4 +1,4 @@
-"""A runtime in which nothing is left to chance but the seed."""
+"""`sim_runtime`: a deterministic runtime from a seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from embedlog.testing.sim_scheduler import SimScheduler
 
 
 class SimRuntime(Runtime):
-    """A `Runtime` whose edges are simulated, typed as what they are."""
+    """A `Runtime` with simulated parts, typed by their own classes."""
 
     __slots__ = ()
 
@@ -22,9 +22,9 @@ class SimRuntime(Runtime):
 def sim_runtime(
     seed: int = 0, *, files: SimFiles | None = None, wall_ms: int = START_WALL_MS
 ) -> SimRuntime:
-    """One thread, time that stands still, a disk that crashes on demand, randomness of `seed`.
+    """Return a runtime with one thread, a still clock, a crashing disk, and randomness of `seed`.
 
-    Pass `files` to go on with the disk of an earlier run. The wall clock begins at `wall_ms`.
+    Pass `files` to continue with the disk of an earlier run. The wall clock begins at `wall_ms`.
 
     >>> runtime = sim_runtime(seed=7)
     >>> runtime.random.below(100) == sim_runtime(seed=7).random.below(100)

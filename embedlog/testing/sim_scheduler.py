@@ -1,7 +1,7 @@
-"""A scheduler without threads: one order of events for one seed, and time that jumps.
+"""`SimScheduler`: a scheduler without threads. A seed decides the order of events.
 
-Waiting costs no real time: when nothing is due, the clock goes straight to the next duty or to the
-end of the wait.
+Waiting costs no real time: if no duty is due, the clock jumps to the next duty or to the end of the
+wait.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _STALLED_MAX = 10_000
 class SimScheduler(Scheduler):
     """Runs duties in an order drawn from a seed, on the thread that waits or steps.
 
-    Its user is single-threaded: `start_thread` is refused, since no seed decides what the
-    operating system's threads do.
+    It has no threads: `start_thread` fails, because no seed controls threads of the system.
     """
 
     def __init__(self, clock: SimClock, random: Random) -> None:
@@ -34,10 +33,10 @@ class SimScheduler(Scheduler):
         self._clock: SimClock = clock
 
     def wait(self, pending: Pending[object], timeout_ms: int | None) -> bool:
-        """Run duties, letting time pass, until `pending` is done or the time is over.
+        """Run duties and move the clock until `pending` is done or the time-out ends.
 
         Raises:
-            AssertionError: the wait has no end and nothing is left that could end it.
+            AssertionError: the wait has no time-out and no duty could end it.
         """
         clock = self._clock
         deadline = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
@@ -60,7 +59,7 @@ class SimScheduler(Scheduler):
         raise AssertionError(f"a wait of more than {_STEPS_MAX} steps")
 
     def run_for(self, delay_ms: int) -> None:
-        """Let `delay_ms` pass, running every duty when it is due."""
+        """Move the clock by `delay_ms`, and run every duty when it is due."""
         clock = self._clock
         end = clock.monotonic_ms() + delay_ms
         for _ in range(_STEPS_MAX):
@@ -72,7 +71,7 @@ class SimScheduler(Scheduler):
         raise AssertionError(f"more than {_STEPS_MAX} steps in {delay_ms} ms")
 
     def start_thread(self, target: Callable[[], None], name: str) -> Thread:
-        """Refused: a simulation has one thread.
+        """Fail: a simulation has one thread.
 
         Raises:
             AssertionError: always.
@@ -80,21 +79,21 @@ class SimScheduler(Scheduler):
         raise AssertionError(f"thread {name!r} in a simulation: make it a duty")
 
     def _failed(self, duty: Duty, error: Exception) -> None:
-        """A test shall see it."""
+        """Raise the error, so that the test sees it."""
         raise error
 
     def duty_thread(self, duty: Duty, name: str) -> DutyThread:
-        """No thread: a duty like the others."""
+        """Add the duty to this scheduler, without a thread."""
         self.add(duty)
         return _SimulatedThread(self, duty)  # type: ignore[return-value]
 
     def at_exit(self, function: Callable[[], None], order: int) -> Callable[[], None]:
-        """Never: a simulation ends when its test does."""
+        """Do nothing: a simulation ends with its test."""
         return lambda: None
 
     @property
     def is_watched(self) -> bool:
-        """Always, by the test."""
+        """True: the test notices delays."""
         return True
 
 
@@ -106,7 +105,7 @@ def _shuffled(due: list[Duty], random: Random) -> list[Duty]:
 
 
 class _SimulatedThread:
-    """The duty of a thread that a simulation does not have."""
+    """Stands for a `DutyThread`; the scheduler runs its duty."""
 
     __slots__ = ("_duty", "_scheduler")
 

@@ -1,4 +1,4 @@
-"""One cluster, the ways to it, and an event loop that notices what is left behind."""
+"""A cluster, the transports to it, and an event loop that reports leftover threads and tasks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cluster() -> Iterator[embedlog.Cluster]:
 
 @pytest.fixture(params=["in process", pytest.param("loopback", marks=pytest.mark.slow), "tcp"])
 def connect(request: pytest.FixtureRequest, cluster: embedlog.Cluster) -> Callable[[], Any]:
-    """What a client is given to reach the cluster; a new one for each client."""
+    """Returns a new target for each client."""
     if request.param == "in process":
         return lambda: cluster
     if request.param == "loopback":
@@ -36,7 +36,7 @@ def connect(request: pytest.FixtureRequest, cluster: embedlog.Cluster) -> Callab
 
 @pytest.fixture
 def run() -> Iterator[Run]:
-    """Runs a coroutine in a loop that checks its callers; no thread or task may be left over."""
+    """Runs a coroutine in a loop that checks its callers. No thread or task may be left."""
     before = set(threading.enumerate())
     failures: list[Any] = []
 
@@ -53,5 +53,5 @@ def run() -> Iterator[Run]:
     started = set(threading.enumerate()) - before
     ours = [each for each in started if not each.name.startswith("embedlog-listener")]
     for each in ours:
-        each.join(5)  # it has done all it does and may not be gone yet
+        each.join(5)  # its work is done, but it may not have ended yet
     assert not any(each.is_alive() for each in ours), ours

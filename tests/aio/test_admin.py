@@ -1,4 +1,4 @@
-"""`embedlog.aio.Admin`: every call goes through one mechanism; some of each kind."""
+"""`embedlog.aio.Admin`: some calls of each kind, which all go through one mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of one client: order, cancellation, the end, and what goes wrong in the thread."""
+"""The calls of one client: order, cancellation, the end, and errors in the thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scheduler() -> Scheduler:
 
 
 class Gate:
-    """A call that waits until it is let through, or interrupted."""
+    """A call that waits until it is released or interrupted."""
 
     def __init__(self) -> None:
         self.opened = threading.Event()
@@ -73,7 +73,7 @@ def test_a_cancelled_call_is_interrupted_and_the_next_waits_for_its_end(
         await asyncio.sleep(0.01)
         assert not second.done()
         first.cancel()
-        assert await second, "it was made after the first had ended"
+        assert await second, "it runs after the first has ended"
         assert first.cancelled()
         await calls.close(lambda: None)
 
@@ -81,7 +81,7 @@ def test_a_cancelled_call_is_interrupted_and_the_next_waits_for_its_end(
 
 
 def test_what_nobody_gets_is_undone(scheduler: Scheduler, run: Run) -> None:
-    """Cancelled while the call is made, and after it was made but before its task ran again."""
+    """Cancelled during the call, and after the call but before its task runs again."""
 
     async def main() -> None:
         undone: list[str] = []
@@ -97,7 +97,7 @@ def test_what_nobody_gets_is_undone(scheduler: Scheduler, run: Run) -> None:
         call_soon = loop.call_soon_threadsafe
 
         def call_and_cancel(callback: Callable[..., object], *given: object) -> None:
-            """What the thread has to tell, and behind it, before any task runs, the end."""
+            """Deliver the thread's result and cancel the task before it runs."""
 
             def both() -> None:
                 callback(*given)

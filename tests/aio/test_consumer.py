@@ -1,4 +1,4 @@
-"""`embedlog.aio.Consumer`: the promises of the synchronous one, awaited, shared and cancelled."""
+"""`embedlog.aio.Consumer`: the tests of the synchronous consumer, awaited, shared and cancelled."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ GROUP = {"group.id": "readers", "auto.offset.reset": "earliest", "enable.auto.co
 
 
 def fill(cluster: embedlog.Cluster, topic: str, count: int, start: int = 0) -> None:
-    """Records b"0", b"1", ... in partition 0."""
+    """Write records b"0", b"1", ... to partition 0."""
     with cluster.producer() as producer:
         values = [b"%d" % number for number in range(start, start + count)]
         producer.send_batch(topic, values, partition=0).result()
 
 
 async def read(consumer: Consumer, count: int) -> list[int]:
-    """Poll until `count` records have come; their numbers."""
+    """Poll until `count` records have come; return their numbers."""
     found: list[int] = []
     while len(found) < count:
         records = await consumer.poll(10_000)
@@ -112,7 +112,7 @@ def test_what_was_not_handed_out_counts_as_unread(
             assert (await anext(consumer)).offset == 10
         async with Consumer(connect(), GROUP) as consumer:
             await consumer.assign([here])
-            assert (await anext(consumer)).offset == 11, "the one that was closed committed"
+            assert (await anext(consumer)).offset == 11, "the closed consumer has committed"
 
     run(main())
 
@@ -145,7 +145,7 @@ def test_many_tasks_iterate_over_one_consumer(
 
 @pytest.mark.slow
 def test_a_cancelled_poll_takes_nothing(connect: Connect, run: Run) -> None:
-    """Whenever it is cancelled: before it begins, while it waits, when it has just found some."""
+    """At any time: before it begins, while it waits, when it has just found records."""
 
     async def main() -> None:
         async with Producer(connect()) as producer, Consumer(connect(), GROUP) as consumer:

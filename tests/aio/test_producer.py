@@ -1,4 +1,4 @@
-"""`embedlog.aio.Producer`: the promises of the synchronous one, awaited."""
+"""`embedlog.aio.Producer`: the tests of the synchronous producer, awaited."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Connect = Callable[[], Any]
 
 
 def values_of(cluster: embedlog.Cluster, topic: str, partition: int = 0) -> list[Any]:
-    """Everything in a partition."""
+    """Return all records of a partition."""
     found: list[Any] = []
     with cluster.consumer(auto_offset_reset="earliest", max_poll_records=100_000) as consumer:
         consumer.assign([(topic, partition)])
@@ -52,7 +52,7 @@ def test_a_record_is_written_when_send_returns(connect: Connect, run: Run) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "batches_max"),
-    # Without linger a thread sends meanwhile what it finds, as soon as the system lets it run.
+    # Without linger a thread sends the present records as soon as the system lets it run.
     [({}, 100), ({"linger.ms": 0}, 500), ({"linger.ms": 5}, 100)],
     ids=str,
 )
@@ -67,9 +67,9 @@ def test_many_tasks_send_at_once(
                 return int(written.offset)
 
             offsets = await asyncio.gather(*[one(number) for number in range(1000)])
-            assert offsets == list(range(1000)), "tasks start in order, and records keep it"
+            assert offsets == list(range(1000)), "tasks and records keep their order"
             batches = producer.metrics()["request-total"]
-            assert batches < batches_max, "what is sent in one turn of the loop travels together"
+            assert batches < batches_max, "records of one turn of the loop are sent together"
 
     run(main())
     assert values_of(cluster, "many") == [b"%d" % number for number in range(1000)]
@@ -172,7 +172,7 @@ def test_what_a_broker_refuses_fails_the_future(
                 await producer.send("small", b"x" * 1000)
             assert (await producer.send("small", b"x")).offset == 0
             parts = await producer.send_batch("small", [b"x" * 100] * 5)
-            assert sum(part.record_count for part in parts) == 5, "too large together, so cut"
+            assert sum(part.record_count for part in parts) == 5, "too large for one batch, so cut"
 
     run(main())
 
@@ -286,7 +286,7 @@ def test_interceptors_see_records_and_their_outcomes(connect: Connect, run: Run)
 def test_one_batch_settles_every_future_that_was_not_cancelled(connect: Connect, run: Run) -> None:
     async def main() -> list[Any]:
         async with Producer(connect(), linger_ms=50) as producer:
-            await producer.send("events", b"first")  # the topic is known from here on
+            await producer.send("events", b"first")  # the topic is known now
             futures: list[Any] = [producer.send("events", b"%d" % number) for number in range(5)]
             futures.append(producer.send_batch("events", [b"a", b"b"]))
             futures.append(producer.send("events", None, b"key"))

@@ -1,4 +1,4 @@
-"""The clients for asyncio against Apache Kafka itself."""
+"""The asyncio clients against Apache Kafka."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def connect(address: str, run: Run) -> Callable[[], Any]:
-    """The way to a cluster without topics."""
+    """The address of a cluster without topics."""
 
     async def clear() -> None:
         async with Admin(address) as admin:

@@ -1,4 +1,4 @@
-"""Asking a broker in a test: request and answer go through the bytes of their version."""
+"""Requests to a broker in tests: request and response go through the bytes of their version."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PORT = 9092
 
 @contextmanager
 def opened(**settings: Any) -> Iterator[Cluster]:
-    """A cluster in memory with these settings, and Kafka's answers about topics that it makes."""
+    """A cluster in memory with these settings, and Kafka's answers about topics that it creates."""
     settings.setdefault("embedlog_auto_create_topics_await", False)
     with embedlog.open(**settings) as cluster:
         yield cluster
 
 
 def ask(cluster: Cluster, request: Any, version: int) -> Any:
-    """The answer that a client of this version would decode."""
+    """Return the response that a client of this version would decode."""
     declared = declaration(type(request))
     assert declared.api is not None
     first, last = dispatch.versions(cluster.config)[declared.api]

@@ -1,10 +1,10 @@
 """Every API test runs three times: with objects in process, with their bytes, and over TCP.
 
-One of many cases does so in the slow run only. Without it the cases take turns: each goes one way,
-and every way is gone by some of them.
+A test with many cases does so only in the slow run. Otherwise its cases take turns, so that each
+transport serves some of them.
 
-`client` is the peer of one cluster in memory; `call(request, version)` is its shortest use. In
-process and with bytes time is simulated: a wait of minutes costs nothing. Over TCP it is real.
+`client` is a client of one cluster in memory; `call(request, version)` is its shortest use. In
+process and with bytes, time is simulated and a wait of minutes costs nothing. Over TCP it is real.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class Closed(Exception):
 
 
 class Answer:
-    """An answer that may not be there yet."""
+    """An answer that may come later."""
 
     def __init__(self, result: Callable[[], Any], done: Callable[[], bool]) -> None:
         self.result = result
         """Waits for the answer. Raises `Closed`."""
         self.done = done
-        """Is it there? Over TCP: never known before `result`."""
+        """Has the answer come? Over TCP this is unknown before `result`."""
 
 
 class Client:
-    """A peer of `cluster`; subclasses say how requests travel."""
+    """A client of `cluster`; subclasses say how requests travel."""
 
     simulates_time = True
 
@@ -57,7 +57,7 @@ class Client:
         self._topic_count = 0
 
     def send(self, request: Any, version: int | None = None) -> Answer:
-        """Send a request; the newest version unless told."""
+        """Send a request, by default at the newest version."""
         raise NotImplementedError
 
     def post(self, request: Any, version: int | None = None) -> None:
@@ -69,16 +69,18 @@ class Client:
         return self.send(request, version).result()
 
     def find_coordinator_of(self, request: Any) -> None:
-        """As clients do before they ask a group anything: there is none before that."""
+        """Find the group's coordinator, as clients do before other requests: it creates the
+        topic.
+        """
         if api_key(request) in GROUP_APIS:
             assert topics.ensure_internal_topic(self.broker, "__consumer_offsets")
 
     def another(self, client_id: str = CLIENT_ID) -> Client:
-        """A second peer of the same cluster."""
+        """Return a second client of the same cluster."""
         return type(self)(self.cluster, client_id)
 
     def make_topic(self, partitions: int = 1, **configs: object) -> tuple[str, bytes]:
-        """(name, id) of a new topic; settings with underscores for dots."""
+        """Create a topic, with underscores for dots in settings; return (name, id)."""
         topic: TopicImage = self.cluster.create_topic(
             f"topic-{len(self.cluster.topics)}",
             partitions,
@@ -93,11 +95,11 @@ class Client:
             assert not self.simulates_time, "it should have been parked at once"
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 42, 47, 68, 69}
-"""What is asked of a group's coordinator."""
+"""The APIs of a group's coordinator."""
 
 
 def newest(request: Any, version: int | None) -> int:
@@ -111,7 +113,7 @@ def api_key(request: Any) -> int:
 
 
 class InProcess(Client):
-    """Request and response objects, passed as they are."""
+    """Passes request and response objects as they are."""
 
     def send(self, request: Any, version: int | None = None) -> Answer:
         self.find_coordinator_of(request)
@@ -144,7 +146,7 @@ class LoopbackConnection:
 
 
 class Loopback(InProcess):
-    """Objects -> bytes -> objects, both ways."""
+    """Objects become bytes and objects again, both ways."""
 
     def __init__(self, cluster: Cluster, client_id: str = CLIENT_ID) -> None:
         super().__init__(cluster, client_id)
@@ -214,7 +216,7 @@ class Tcp(Client):
     def post(self, request: Any, version: int | None = None) -> None:
         frame = self._peer.send(request, newest(request, version), expect_response=False)
         self._socket.sendall(b"".join(frame))
-        # Answers come in order: the answer of a second request shows what became of the first.
+        # Answers come in order: the answer to a second request shows the outcome of the first.
         from wire.schemas.api_versions import ApiVersionsRequest
 
         self.call(ApiVersionsRequest(), 0)
@@ -258,7 +260,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
 
 @pytest.fixture(params=list(TRANSPORTS))
 def durable_client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
-    """As `client`, on disk (a simulated one where time is), at the level `fsync`."""
+    """Like `client`, on a disk (a simulated one with simulated time), at the level `fsync`."""
     kind = TRANSPORTS[request.param]
     runtime = sim_runtime(seed=1) if kind.simulates_time else None
     with Cluster(tmp_path, runtime=runtime, durability="fsync") as cluster:

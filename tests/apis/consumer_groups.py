@@ -14,13 +14,13 @@ GROUP = "consumers"
 
 
 def stay(member_id: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatRequest:
-    """A heartbeat that says no more than it must."""
+    """Return a heartbeat with the required fields only."""
     said = {"group_id": GROUP, "member_id": member_id, "member_epoch": epoch}
     return ConsumerGroupHeartbeatRequest(**{**said, **fields})
 
 
 def join(member_id: str, *topics: str, **fields: Any) -> ConsumerGroupHeartbeatRequest:
-    """A first heartbeat."""
+    """Return a first heartbeat."""
     full: dict[str, Any] = {
         "rebalance_timeout_ms": 30_000,
         "subscribed_topic_names": list(topics) or None,
@@ -30,12 +30,12 @@ def join(member_id: str, *topics: str, **fields: Any) -> ConsumerGroupHeartbeatR
 
 
 def owned(topic_id: bytes, *partitions: int) -> list[TopicPartitions]:
-    """What a member says it owns."""
+    """Return the partitions that a member reports as its own."""
     return [TopicPartitions(topic_id=topic_id, partitions=list(partitions))]
 
 
 def assigned(response: ConsumerGroupHeartbeatResponse) -> dict[bytes, list[int]] | None:
-    """What a response tells the member to own; None for no news."""
+    """Return the partitions that a response assigns; None without an assignment."""
     assert response.error_code == 0, response
     if response.assignment is None:
         return None

@@ -20,7 +20,7 @@ SESSION_MS = 10_000
 def join(
     member_id: str = "", *, version: int = 9, instance_id: str | None = None, **fields: Any
 ) -> JoinGroupRequest:
-    """A consumer that joins, with fields that the version has."""
+    """Return a consumer's join, with the fields of the version."""
     said: dict[str, Any] = {
         "group_id": GROUP,
         "session_timeout_ms": SESSION_MS,
@@ -42,7 +42,7 @@ def sync(
     version: int = 5,
     **fields: Any,
 ) -> SyncGroupRequest:
-    """A member that asks for its assignment; the leader hands in everybody's."""
+    """Return a member's sync; the leader's has the assignments of all members."""
     said: dict[str, Any] = {
         "group_id": GROUP,
         "generation_id": generation_id,
@@ -58,7 +58,7 @@ def sync(
 
 
 def heartbeat(member_id: str, generation_id: int, **fields: Any) -> HeartbeatRequest:
-    """A member that lives."""
+    """Return a member's heartbeat."""
     said: dict[str, Any] = {
         "group_id": GROUP,
         "generation_id": generation_id,
@@ -68,7 +68,7 @@ def heartbeat(member_id: str, generation_id: int, **fields: Any) -> HeartbeatReq
 
 
 class Simulated(InProcess):
-    """A peer in process that can let time pass."""
+    """A client in process that can let time pass."""
 
     def advance(self, delay_ms: int) -> None:
         """Let `delay_ms` pass."""
@@ -77,13 +77,13 @@ class Simulated(InProcess):
 
 @contextmanager
 def simulated() -> Iterator[Simulated]:
-    """A peer of a cluster in memory, for what takes minutes whatever the transport."""
+    """A client of a cluster in memory, for tests that take minutes over any transport."""
     with Cluster(runtime=sim_runtime(seed=1)) as cluster:
         yield Simulated(cluster)
 
 
 def form_alone(client: Client, **fields: Any) -> str:
-    """A stable group of one member, in generation 1; its id."""
+    """Form a stable group of one member, in generation 1; return its id."""
     member_id: str = client.call(join(version=3, **fields), 3).member_id
     answer = client.call(sync(member_id, 1, {member_id: b"A"}))
     assert (answer.error_code, answer.assignment) == (0, b"A")
@@ -91,7 +91,7 @@ def form_alone(client: Client, **fields: Any) -> str:
 
 
 def form_pair(client: Client, other: Client) -> tuple[str, str]:
-    """Two members in generation 2, before they sync; the leader's id first."""
+    """Join two members in generation 2, without a sync; return the leader's id first."""
     leader = form_alone(client)
     waiting = other.send(join(version=3), 3)
     wait_for_rebalance(client, leader, 1)
@@ -101,6 +101,6 @@ def form_pair(client: Client, other: Client) -> tuple[str, str]:
 
 
 def wait_for_rebalance(client: Client, member_id: str, generation_id: int) -> None:
-    """Return once a heartbeat says that others are joining."""
+    """Return once a heartbeat reports a rebalance."""
     while client.call(heartbeat(member_id, generation_id)).error_code != 27:
         assert not client.simulates_time, "it should have begun at once"

@@ -1,4 +1,4 @@
-"""AlterConfigs, as a Kafka 4.4 broker answered it: what is not named goes back to its default."""
+"""AlterConfigs, as Kafka 4.4 answers it: settings that are not named return to their defaults."""
 
 from __future__ import annotations
 

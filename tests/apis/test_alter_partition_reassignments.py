@@ -1,5 +1,6 @@
-"""AlterPartitionReassignments and ListPartitionReassignments, as a Kafka 4.4 broker that is alone
-answered them; what a move is: tests/controller.
+"""AlterPartitionReassignments and ListPartitionReassignments, as a single Kafka 4.4 broker answers.
+
+The moves themselves are tested in tests/controller.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def test_nothing_is_moved_at_any_time(cluster: Cluster, timeout_ms: int) -> None
     assert (answer.error_code, answer.error_message, answer.responses) == (0, "", [])
 
 
-def test_what_is_not_moved_is_not_listed(cluster: Cluster) -> None:
+def test_partitions_that_do_not_move_are_not_listed(cluster: Cluster) -> None:
     named = [
         ListPartitionReassignmentsTopics(name="p", partition_indexes=[0, 1, 9]),
         ListPartitionReassignmentsTopics(name="nope", partition_indexes=[0]),

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs, as a Kafka 4.4 broker answered it; three of them are in tests/golden."""
+"""AlterReplicaLogDirs, as a Kafka 4.4 broker answers it; three brokers are in tests/golden."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wire.schemas.alter_replica_log_dirs import (
 from wire.schemas.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
 LONGEST = "l" * 213
-"""The longest name of a topic whose partition 0 can be moved."""
+"""The longest topic name whose partition 0 can move."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
 def move(
     cluster: Cluster, version: int, *dirs: tuple[str, str, list[int]]
 ) -> list[tuple[str, list[tuple[int, int]]]]:
-    """(topic, [(partition, error code)]) of each topic; `dirs` are (path, topic, partitions)."""
+    """Send moves, given as (path, topic, partitions); return (topic, [(partition, error code)])."""
     request = AlterReplicaLogDirsRequest(
         dirs=[
             AlterReplicaLogDir(
@@ -100,7 +100,9 @@ def several(dirs: tuple[str, str, str]) -> Iterator[Cluster]:
 
 
 def places(cluster: Cluster, topic: str = "t", *indexes: int) -> dict[int, list[tuple[str, bool]]]:
-    """Partition -> (the name of the directory, is it on its way there), as DescribeLogDirs says."""
+    """Return partition -> (name of the directory, is it a future replica?), from
+    DescribeLogDirs.
+    """
     asked = DescribableLogDirTopic(topic=topic, partitions=list(indexes or range(3)))
     answer = ask(cluster, DescribeLogDirsRequest(topics=[asked]), 5)
     found: dict[int, list[tuple[str, bool]]] = {}
@@ -113,7 +115,7 @@ def places(cluster: Cluster, topic: str = "t", *indexes: int) -> dict[int, list[
 
 
 def until(cluster: Cluster, is_so: Callable[[], bool]) -> None:
-    """Let the broker work until it is so."""
+    """Let the broker work until the condition holds."""
     scheduler, clock = cluster.runtime.scheduler, cluster.runtime.clock
     end_ms = clock.monotonic_ms() + 30_000
     while not is_so():
@@ -122,7 +124,7 @@ def until(cluster: Cluster, is_so: Callable[[], bool]) -> None:
 
 
 def slow(cluster: Cluster, rate: int) -> None:
-    """Let moves take their time."""
+    """Slow moves down."""
     broker = ConfigResource("broker", "1")
     with cluster.admin() as admin:
         admin.alter_configs({broker: {MOVE_RATE: str(rate)}}).check()
@@ -209,5 +211,5 @@ def test_nothing_moves_while_a_directory_is_offline(
     until(several, lambda: bool(several.broker().core.log_manager.offline))
     assert move(several, 2, (dirs[2], "t", [0])) == [("t", [(0, 56)])]
     assert move(several, 2, (dirs[2], "nope", [0])) == [("nope", [(0, 56)])]
-    # Where it is, elsewhere, and one that is offline itself.
+    # The present directory, another one, and one that is offline itself.
     assert move(several, 2, (dirs[0], "t", [0, 1, 2])) == [("t", [(0, 0), (1, 56), (2, 56)])]

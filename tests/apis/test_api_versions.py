@@ -1,4 +1,4 @@
-"""ApiVersions: what is listed is what is served; features and checks as a Kafka 4.4 broker's."""
+"""ApiVersions lists exactly the served versions; features and checks are as in Kafka 4.4."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def describe(
 ) -> list[DescribedGroup]:
     request = ConsumerGroupDescribeRequest(group_ids=list(group_ids), **how)
     response = client.call(request, version)
-    # In process, objects may hold what the version has no field for.
+    # In process, objects may have values for fields that the version lacks.
     encoded = wire.encode(response, version)
     described: list[DescribedGroup] = wire.decode(
         ConsumerGroupDescribeResponse, version, encoded
@@ -120,7 +120,7 @@ def test_what_is_not_there_or_is_of_another_type(client: Client, version: int) -
     assert describe(client, version=version) == []
 
 
-def test_operations_are_told_when_asked_for(client: Client) -> None:
+def test_operations_are_in_the_answer_on_request(client: Client) -> None:
     name, _ = client.make_topic()
     client.call(join("m", name), 1)
     found, missing = describe(client, GROUP, "none", include_authorized_operations=True)

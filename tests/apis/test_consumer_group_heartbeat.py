@@ -28,7 +28,7 @@ RESOURCE_GROUP = 32
 
 
 def assign_at_once(client: Client) -> None:
-    """Without a distance between assignments."""
+    """Allow assignments without a pause in between."""
     config = AlterableConfig(name="consumer.assignment.interval.ms", value="0")
     resource = AlterConfigsResource(
         resource_type=RESOURCE_GROUP, resource_name=GROUP, configs=[config]

@@ -1,4 +1,4 @@
-"""CreateTopics, as a Kafka 4.4 broker answered it; the rules are in tests/controller."""
+"""CreateTopics, as a Kafka 4.4 broker answers it; the rules are in tests/controller."""
 
 from __future__ import annotations
 

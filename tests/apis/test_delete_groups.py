@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members go, with their offsets."""
+"""DeleteGroups: groups without members are deleted with their offsets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_each_name_is_answered_once(client: Any) -> None:
     assert client.call(DeleteGroupsRequest()).results == []
 
 
-def test_the_records_are_gone_after_a_restart_too(durable_client: Any) -> None:
+def test_the_records_are_gone_after_a_restart(durable_client: Any) -> None:
     topic, _ = durable_client.make_topic()
     durable_client.call(commit("g", {(topic, 0): 5}), 9)
     durable_client.call(DeleteGroupsRequest(groups_names=["g"]))

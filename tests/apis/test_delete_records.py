@@ -1,4 +1,4 @@
-"""DeleteRecords: what may be given up, and what is answered."""
+"""DeleteRecords: which records may be deleted, and the answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def delete(
     client: Client, topic: Topic, offset: int, version: int = 2, *,
     partition: int = 0, timeout_ms: int = 1000,
 ) -> tuple[int, int]:  # fmt: skip
-    """(error code, low watermark)."""
+    """Delete; return (error code, low watermark)."""
     asked = DeleteRecordsPartition(partition_index=partition, offset=offset)
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic[0], partitions=[asked])], timeout_ms=timeout_ms

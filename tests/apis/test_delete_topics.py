@@ -1,4 +1,4 @@
-"""DeleteTopics, as a Kafka 4.4 broker answered it."""
+"""DeleteTopics, as a Kafka 4.4 broker answers it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_deleted_topic_can_be_made_again_with_another_id(cluster: Cluster) -> 
     assert cluster.create_topic("a").topic_id != first
 
 
-def test_what_kafka_refuses_is_refused_in_its_words(cluster: Cluster) -> None:
+def test_refusals_have_kafkas_words(cluster: Cluster) -> None:
     topic_id = cluster.create_topic("a").topic_id
     host = "This server does not host this topic-partition."
     for asked, answer in [

@@ -1,4 +1,4 @@
-"""DescribeCluster, as a Kafka 4.4 broker answered it."""
+"""DescribeCluster, as a Kafka 4.4 broker answers it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_cluster_has_an_id_a_controller_and_a_broker(cluster: Cluster, versi
     assert response.cluster_authorized_operations == -(2**31)
 
 
-def test_operations_are_told_when_asked_for(cluster: Cluster) -> None:
+def test_operations_are_in_the_answer_on_request(cluster: Cluster) -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
     assert ask(cluster, request, 0).cluster_authorized_operations == 8096
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs, as a Kafka 4.4 broker answered it; sources and synonyms are in tests/config."""
+"""DescribeConfigs, as a Kafka 4.4 broker answers it; sources and synonyms are in tests/config."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_synonyms_and_documentation_come_when_asked_for(cluster: Cluster) -> Non
     assert told.documentation.startswith("Replicas that must be in sync")
 
 
-def test_what_cannot_be_changed_while_running_is_read_only(cluster: Cluster) -> None:
+def test_settings_fixed_while_running_are_read_only(cluster: Cluster) -> None:
     found = configs(cluster, BROKER, "1", ["num.partitions", "message.max.bytes", "node.id"])
     assert found["num.partitions"].read_only
     assert not found["message.max.bytes"].read_only
@@ -133,7 +133,7 @@ def test_what_cannot_be_changed_while_running_is_read_only(cluster: Cluster) -> 
         (0, "", 42, INVALID),
     ],
 )
-def test_what_kafka_refuses_is_refused_in_its_words(
+def test_refusals_have_kafkas_words(
     cluster: Cluster, kind: int, name: str, code: int, message: str
 ) -> None:
     (result,) = describe(cluster, (kind, name, None))

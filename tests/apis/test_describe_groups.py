@@ -1,4 +1,4 @@
-"""DescribeGroups: groups that store offsets only, and groups that are not there.
+"""DescribeGroups: groups that only store offsets, and groups that do not exist.
 
 Groups with members are described in the tests of their protocols.
 """
@@ -52,7 +52,7 @@ def test_one_group_is_described_ten_times_at_most(client: Any) -> None:
     assert len(groups) == 10
 
 
-def test_operations_are_told_on_request(client: Any) -> None:
+def test_operations_are_in_the_answer_on_request(client: Any) -> None:
     request = DescribeGroupsRequest(groups=["no"], include_authorized_operations=True)
     assert client.call(request, 5).groups[0].authorized_operations == ALL_OPERATIONS
     assert client.call(request, 6).groups[0].authorized_operations == NOT_TOLD

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: the directories, and the sizes of what was asked for."""
+"""DescribeLogDirs: the directories, and the sizes of the requested partitions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_one_that_is_offline_has_an_error_and_nothing_else(runtime: SimRuntime) 
     with Cluster("a", runtime=runtime, log_dirs=["b"]) as cluster:
         cluster.create_topic("t", 2)
         runtime.files.failing["b"] = EIO
-        # What Kafka says of a disk that has just failed, and from then on.
+        # Kafka's error for a disk that has just failed, and for an offline one.
         assert described(cluster)["b"] == (ErrorCode.UNKNOWN_SERVER_ERROR, {}, False)
         runtime.scheduler.run_for(10)
         assert described(cluster) == {
@@ -98,7 +98,9 @@ def test_one_that_is_offline_has_an_error_and_nothing_else(runtime: SimRuntime) 
 
 
 def described(cluster: Cluster, *indexes: int) -> dict[str, tuple[int, dict[int, int], bool]]:
-    """(error, sizes by partition, cordoned) of each directory; of these partitions, or of all."""
+    """Return (error, sizes by partition, cordoned) of each directory, for these partitions or
+    all.
+    """
     topics = [DescribableLogDirTopic(topic="t", partitions=list(indexes))] if indexes else None
     transport = cluster.connect()
     pending = transport.send(1, DescribeLogDirsRequest(topics=topics))

@@ -1,4 +1,4 @@
-"""DescribeProducers: what a partition remembers of its idempotent producers."""
+"""DescribeProducers: a partition's state of its idempotent producers."""
 
 from __future__ import annotations
 

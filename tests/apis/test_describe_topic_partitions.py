@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions, as a Kafka 4.4 broker answered it: pages, cursors, errors."""
+"""DescribeTopicPartitions, as a Kafka 4.4 broker answers it: pages, cursors, errors."""
 
 from __future__ import annotations
 

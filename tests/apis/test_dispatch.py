@@ -1,4 +1,4 @@
-"""The dispatch table, and what becomes of errors that a handler did not answer itself."""
+"""The dispatch table, and the errors that handlers raise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMAS = Path(schemas.__file__ or "").parent
 
 
 class Connection:
-    """Notes that it was closed."""
+    """Records its closing."""
 
     is_closed = False
 
@@ -78,7 +78,7 @@ def test_unstable_versions_are_served_where_they_are_allowed(allowed: bool, last
 
 
 class Failing:
-    """In place of the metadata: whoever asks for the brokers is told of a defect."""
+    """Stands for the metadata: reading the brokers raises a defect."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -89,7 +89,7 @@ class Failing:
 
 
 def answer_to(error: BaseException, *, in_process: bool) -> tuple[Any, Connection]:
-    """The answer when the handler of DescribeCluster raises `error`."""
+    """Return the answer when the handler of DescribeCluster raises `error`."""
     connection = Connection()
     with Cluster(runtime=sim_runtime(seed=1)) as cluster:
         context = RequestContext(

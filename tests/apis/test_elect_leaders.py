@@ -1,4 +1,4 @@
-"""ElectLeaders, as a Kafka 4.4 broker that is alone answered it; elections: tests/controller."""
+"""ElectLeaders, as a single Kafka 4.4 broker answers it; elections are in tests/controller."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_of_all_partitions_those_without_need_are_left_out(cluster: Cluster, ver
     assert elect(cluster, every=True, version=version) == (0, [("p", [])])
 
 
-def test_what_is_asked_twice_is_answered_twice(cluster: Cluster) -> None:
+def test_repeated_entries_are_answered_twice(cluster: Cluster) -> None:
     assert elect(cluster, ("p", [0, 0]), ("p", [1]), kind=1) == (
         0,
         [("p", [(0, 84, NOT_NEEDED), (0, 84, NOT_NEEDED)]), ("p", [(1, 84, NOT_NEEDED)])],

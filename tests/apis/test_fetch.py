@@ -1,4 +1,4 @@
-"""Fetch: what is read, limits, errors, waiting and waking, sessions over the wire."""
+"""Fetch: records, limits, errors, waiting and waking, sessions over the wire."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def put(client: Client, topic: Topic, *values: bytes, partition: int = 0) -> Non
 
 
 def only(response: FetchResponse) -> PartitionData:
-    """The one partition of a response."""
+    """Return the one partition of a response."""
     assert response.error_code == NONE, response
     [topic] = response.responses
     [partition] = topic.partitions
@@ -44,7 +44,7 @@ def read(client: Client, topic: Topic, version: int, offset: int = 0, **how: Any
 
 
 def offsets(partition: PartitionData) -> list[int]:
-    """Base offsets of the batches in an answer."""
+    """Return the base offsets of the batches in an answer."""
     assert partition.records is not None
     view = memoryview(partition.records)
     found = []
@@ -298,7 +298,7 @@ def test_fetch_waits_for_min_bytes(client: Client) -> None:
     reader.close()
 
 
-def test_fetch_times_out_with_what_there_is(client: Client) -> None:
+def test_fetch_times_out_with_the_available_records(client: Client) -> None:
     topic = client.make_topic()
     put(client, topic, b"a")
     clock = client.cluster.runtime.clock
@@ -383,7 +383,7 @@ def test_a_reader_that_hangs_up_is_forgotten(client: Client) -> None:
     reader.send(fetch(topic, 12, max_wait_ms=LONG_MS, min_bytes=1), 12)
     client.wait_until_parked()
     if type(reader).__name__ == "InProcess":
-        return  # a caller in the process has no connection that could end
+        return  # an in-process caller has no connection that could end
     purgatory = client.broker.replica_manager.fetch_purgatory
     reader.close()
     while purgatory.delayed:
@@ -392,9 +392,9 @@ def test_a_reader_that_hangs_up_is_forgotten(client: Client) -> None:
     assert purgatory.watched == 0
 
 
-def test_closing_the_cluster_answers_who_waits(client: Client) -> None:
+def test_closing_the_cluster_answers_waiting_fetches(client: Client) -> None:
     if not client.simulates_time:
-        return  # its listener goes first, and the connections with it
+        return  # the listener closes first, with its connections
     topic = client.make_topic()
     answer = client.send(fetch(topic, 12, max_wait_ms=LONG_MS, min_bytes=1), 12)
     client.cluster.close()
@@ -421,7 +421,7 @@ def test_a_session_sends_only_news(client: Client, version: int) -> None:
     assert (news.partition_index, offsets(news)) == (1, [0])
 
 
-def test_a_session_waits_for_news_too(client: Client) -> None:
+def test_a_session_waits_for_news(client: Client) -> None:
     topic = client.make_topic()
     begun = client.call(fetch(topic, 12, session_epoch=0), 12)
     reader = client.another()
@@ -477,12 +477,13 @@ def test_a_full_answer_ends_soon_and_the_next_goes_on_where_it_ended(
         return [offsets(each) for each in answered.partitions]
 
     if type(client) is InProcess:
-        # Nothing travels, so that there is nothing to send off early.
+        # Nothing travels, so no answer is cut short.
         assert found(1100) == [[0]] * 5
         assert found(1 << 20) == everything
         return
     if type(client) is Loopback:
-        # A connection of its own each time: nobody remembers where it ended.
+        # Each uses a connection of its own, so the broker does not remember where the last one
+        # ended.
         assert found(1100) == [[0], [0], [], [], []]
         assert found(1100) == [[0], [0], [], [], []]
         return
@@ -491,7 +492,7 @@ def test_a_full_answer_ends_soon_and_the_next_goes_on_where_it_ended(
     assert found(1100) == [[], [], [0], [0], []]
     assert found(1100) == [[0], [], [], [], [0]]
     assert found(1100) == [[], [0], [0], [], []]
-    # A partition is read as far as its own limit goes.
+    # A partition is read up to its own limit.
     assert found(1 << 20) == [[], [], [], [0, 1, 2], []]
     # `min_bytes` above the target raises it.
     assert found(1 << 20, min_bytes=1 << 20, max_wait_ms=1) == everything

@@ -1,4 +1,4 @@
-"""FindCoordinator, as a Kafka 4.4 broker answered it once its internal topics existed."""
+"""FindCoordinator, as a Kafka 4.4 broker answers it once its internal topics exist."""
 
 from __future__ import annotations
 

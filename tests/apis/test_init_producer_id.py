@@ -1,4 +1,4 @@
-"""InitProducerId: ids for idempotent producers. Transactional ones: tests/coordinator."""
+"""InitProducerId: ids for idempotent producers. Transactional ids are in tests/coordinator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JoinGroup over every transport: ids that are given out, parked requests, errors by version."""
+"""JoinGroup over every transport: new member ids, parked requests, errors by version."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_member_joins_at_every_version(client: Client, version: int) -> None:
 
 
 def _keeps_all(client: Client) -> bool:
-    """In process the response object comes as it was made, with fields its version lacks."""
+    """In process the response object keeps the fields that its version lacks."""
     return type(client).__name__ == "InProcess"
 
 
@@ -123,7 +123,7 @@ def test_clients_that_vanish_leave_no_trace() -> None:
         assert client.call(join(leader)).error_code == 25
 
 
-def test_whoever_waits_is_told_when_the_cluster_closes() -> None:
+def test_waiting_clients_get_an_answer_when_the_cluster_closes() -> None:
     with simulated() as client:
         form_alone(client)
         waiting = client.another().send(join(version=3), 3)

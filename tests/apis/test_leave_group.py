@@ -78,6 +78,6 @@ def test_whoever_waits_to_join_is_told(client: Client) -> None:
     while client.call(leave(5, member_id)).members[0].error_code:
         assert not client.simulates_time
     answer = waiting.result()
-    # Over TCP the id may have left before it came back with its second join.
+    # Over TCP the member may have left before its second join.
     assert answer.error_code == 25
     other.close()

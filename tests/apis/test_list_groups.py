@@ -1,4 +1,4 @@
-"""ListGroups: the groups there are, filtered by state and type."""
+"""ListGroups: the existing groups, filtered by state and type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_groups_of_every_partition_are_listed(client: Any, version: int) -> None
     state = "Empty" if version >= 4 else ""
     kind = "classic" if version >= 5 else ""
     response = client.call(ListGroupsRequest(), version)
-    # In process, objects may hold what the version has no field for.
+    # In process, objects may have values for fields that the version lacks.
     response = wire.decode(ListGroupsResponse, version, wire.encode(response, version))
     assert listed(response) == {(name, "", state, kind) for name in names}
 

@@ -34,7 +34,7 @@ def put(client: Client, topic: Topic, *timestamps: int) -> None:
 def find(
     client: Client, topic: Topic, timestamp: int, version: int = LATEST, **how: Any
 ) -> ListOffsetsPartitionResponse:
-    """Ask for one timestamp of one partition."""
+    """List the offset of one timestamp of one partition."""
     how.setdefault("replica_id", -1)
     response = client.call(list_offsets(topic[0], timestamp, **how), version)
     return response.topics[0].partitions[0]

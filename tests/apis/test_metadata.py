@@ -1,4 +1,4 @@
-"""Metadata, as a Kafka 4.4 broker answered it."""
+"""Metadata, as a Kafka 4.4 broker answers it."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_neither_name_nor_id_spoils_the_request(cluster: Cluster) -> None:
     assert (response.brokers, response.controller_id, response.error_code) == ([], -1, -1)
 
 
-def test_operations_are_told_when_asked_for(cluster: Cluster) -> None:
+def test_operations_are_in_the_answer_on_request(cluster: Cluster) -> None:
     cluster.create_topic("a")
     response = ask(cluster, names("a"), 8)
     assert one(response).topic_authorized_operations == NOT_ASKED_FOR
@@ -198,7 +198,7 @@ def test_operations_are_told_when_asked_for(cluster: Cluster) -> None:
     assert response.cluster_authorized_operations == 8096
 
 
-def test_the_rack_is_told() -> None:
+def test_the_answer_has_the_rack() -> None:
     with opened(broker_rack="r1") as cluster:
         (broker,) = ask(cluster, MetadataRequest(topics=[]), 12).brokers
         assert broker.rack == "r1"

@@ -1,4 +1,4 @@
-"""OffsetCommit: what is stored, what is refused, at every version."""
+"""OffsetCommit: stored offsets and refusals, at every version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetDelete: offsets taken away by an administrator; those in use stay."""
+"""OffsetDelete: an administrator deletes offsets; offsets in use stay."""
 
 from __future__ import annotations
 

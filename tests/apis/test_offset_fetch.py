@@ -1,4 +1,4 @@
-"""OffsetFetch: what is there, what is not, and where each version puts errors."""
+"""OffsetFetch: stored offsets, missing ones, and the place of errors in each version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_older_versions_ask_for_one_group(client: Any, version: int) -> None:
     assert version < 5 or epochs == [2, 2, -1, -1]
 
 
-def test_version_0_calls_what_is_not_there_unknown(client: Any) -> None:
+def test_version_0_calls_missing_offsets_unknown(client: Any) -> None:
     topic, _ = client.make_topic(2)
     client.call(commit("g", {(topic, 0): 5}), 9)
     response = client.call(older_fetch("g", [(topic, 0), (topic, 1)]), 0)
@@ -77,7 +77,7 @@ def test_version_10_has_topic_ids(client: Any) -> None:
         for answer in group.topics
         for p in answer.partitions
     ]
-    # Unknown ones come last, as in Kafka.
+    # As in Kafka, unknown topics come last.
     assert found == [
         (topic_id, 0, 5, 0),
         (topic_id, 1, -1, 0),
@@ -93,7 +93,7 @@ def test_members_are_not_asked_for_where_the_group_has_none(client: Any) -> None
         assert fetched(client.call(request, 9)) == {(topic, 0): 5}
 
 
-def test_what_is_asked_twice_is_answered_twice(client: Any) -> None:
+def test_repeated_entries_are_answered_twice(client: Any) -> None:
     topic, _ = client.make_topic()
     client.call(commit("g", {(topic, 0): 5}), 9)
     (group,) = client.call(fetch("g", [(topic, 0), (topic, 0)]), 9).groups
@@ -117,7 +117,7 @@ def test_offsets_of_a_deleted_topic_are_gone(client: Any) -> None:
     assert fetched(client.call(fetch("g", [(topic, 0)]), 9)) == {(topic, 0): -1}
 
 
-def test_what_was_committed_is_read_back_at_once(durable_client: Any) -> None:
+def test_committed_offsets_are_read_back_at_once(durable_client: Any) -> None:
     topic, _ = durable_client.make_topic()
     for offset in range(3):
         durable_client.call(commit("g", {(topic, 0): offset}), 9)

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where each epoch ended, and who may ask."""
+"""OffsetForLeaderEpoch: the end of each epoch, and fencing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def two_epochs(client: Client) -> Topic:
 @pytest.mark.parametrize("version", range(5))
 def test_the_end_of_each_epoch(client: Client, version: int) -> None:
     topic = two_epochs(client)
-    # Epoch 1 wrote nothing: epoch 2 began at the same offset and took its place.
+    # Epoch 1 has no records: epoch 2 began at the same offset and took its place.
     for epoch, known, end in [(0, 0, 2), (1, 0, 2), (2, 2, 3), (3, -1, -1), (-1, -1, -1)]:
         found = ask(client, topic, epoch, version)
         assert (found.error_code, found.end_offset) == (NONE, end), epoch

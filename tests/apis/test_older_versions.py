@@ -1,4 +1,4 @@
-"""Clients of before 0.11: Produce 0-2 and Fetch 0-3, message sets in place of batches."""
+"""Clients before 0.11: Produce 0-2 and Fetch 0-3, with message sets in place of batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(client: Client, topic: Topic, version: int, offset: int = 0, **how: int
 
 
 def contents(data: PartitionData) -> list[tuple[int, int, int, bytes | None]]:
-    """(magic, offset, timestamp, value) of every whole record."""
+    """Return (magic, offset, timestamp, value) of every whole record."""
     assert data.records is not None
     return [
         (batch.magic, record.offset, record.timestamp, record.value)
@@ -120,7 +120,7 @@ def test_zstd_cannot_be_converted(client: Client) -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_a_message_larger_than_the_limit(client: Client, version: int) -> None:
-    """Before v3 it is cut, which tells the client; since then it comes whole."""
+    """Before v3 it is cut, which tells the client; since v3 it comes whole."""
     topic = client.make_topic()
     client.call(produce(topic, 9, simple(b"x" * 1000)), 9)
     found = read(client, topic, version, partition_max_bytes=100)

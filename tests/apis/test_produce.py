@@ -1,4 +1,4 @@
-"""Produce: offsets, errors and their order, acknowledgements, what is left alone."""
+"""Produce: offsets, errors and their order, acknowledgements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRANSACTIONAL = 0x10
 
 def send(client: Client, topic: Topic, version: int, *batches: bytes | None, **fields: object
          ) -> PartitionProduceResponse:  # fmt: skip
-    """Produce to one partition; its answer."""
+    """Produce to one partition; return its part of the answer."""
     response = client.call(produce(topic, version, *batches, **fields), version)
     [answers] = response.responses
     [answer] = answers.partition_responses
@@ -40,7 +40,7 @@ def send(client: Client, topic: Topic, version: int, *batches: bytes | None, **f
 
 
 def stored(client: Client, topic: Topic, partition: int = 0) -> list[bytes | None]:
-    """The values of a partition."""
+    """Return the values of a partition."""
     response = client.call(fetch(topic, 12, partition=partition), 12)
     data = memoryview(response.responses[0].partitions[0].records)
     values = []
@@ -102,7 +102,7 @@ def test_an_error_under_acks_0_closes_the_connection(client: Client) -> None:
         client.post(request, 9)
 
 
-def test_a_refused_request_under_acks_0_closes_the_connection_too(client: Client) -> None:
+def test_a_refused_request_under_acks_0_closes_the_connection(client: Client) -> None:
     topic = client.make_topic()
     request = produce(topic, 9, simple(b"a", attributes=TRANSACTIONAL), acks=0)
     if isinstance(client, InProcess) and not hasattr(client, "connection"):
@@ -173,7 +173,7 @@ def test_internal_topics_are_for_the_admin_client_only(client: Client) -> None:
         ),
     ],
 )
-def test_what_is_not_one_whole_batch_is_refused(
+def test_anything_but_one_whole_batch_is_refused(
     client: Client, data: bytes | None, code: int, message: str | None
 ) -> None:
     topic = client.make_topic()
@@ -219,7 +219,7 @@ def test_every_codec_is_stored_as_it_came(client: Client, codec: int) -> None:
     assert len(response.responses[0].partitions[0].records) == len(sent)
 
 
-def test_the_log_append_time_is_told(client: Client) -> None:
+def test_the_answer_has_the_log_append_time(client: Client) -> None:
     topic = client.make_topic(message_timestamp_type="LogAppendTime")
     before = client.cluster.runtime.clock.wall_ms()
     answer = send(client, topic, 9, simple(b"a"))

@@ -1,4 +1,4 @@
-"""UnregisterBroker of a broker that is alone; with several: tests/controller."""
+"""UnregisterBroker on a single broker; several brokers are in tests/controller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wire.schemas.unregister_broker import UnregisterBrokerRequest
         (1, 42, "The only broker of a cluster cannot be unregistered."),
     ],
 )
-def test_who_is_not_there_or_alone_is_refused(broker_id: int, code: int, message: str) -> None:
+def test_an_unknown_or_single_broker_is_refused(broker_id: int, code: int, message: str) -> None:
     with opened() as cluster:
         answer = ask(cluster, UnregisterBrokerRequest(broker_id=broker_id), 0)
         assert (answer.error_code, answer.error_message) == (code, message)

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: one control batch in each partition, and whoever waits for it."""
+"""WriteTxnMarkers: one control batch in each partition, and the fetches that wait for it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ COMMITTED = 1
 
 
 def open_transaction(client: Client, topic: Topic) -> None:
-    """One record of a transaction, as if its coordinator had been asked."""
+    """Append one record of a transaction, as if the coordinator had verified it."""
     manager = client.broker.replica_manager
     data = simple(b"open", attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=0)
     manager.append(manager.partition(topic[0], 0), data, acks=1, origin=AppendOrigin.COORDINATOR)
 
 
 def mark(client: Client, topic: Topic, version: int, *, commit: bool = True) -> int:
-    """End it; the error code."""
+    """End the transaction; return the error code."""
     request = markers(PRODUCER, (topic, 0), commit=commit)
     (marker,) = client.call(request, version).markers
     code: int = marker.topics[0].partitions[0].error_code
@@ -41,10 +41,10 @@ def only(answer: object) -> PartitionData:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_marker_wakes_who_waits_for_committed_records(
+def test_a_marker_wakes_fetches_of_committed_records(
     client: Client, version: int, commit: bool
 ) -> None:
-    # One segment, though the marker is years younger than the records: a fetch reads one.
+    # One segment although the marker is years newer than the records: a fetch reads one segment.
     topic = client.make_topic(segment_ms=2**63 - 1)
     open_transaction(client, topic)
     reader = client.another()

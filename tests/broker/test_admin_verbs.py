@@ -1,4 +1,4 @@
-"""Everything an admin may ask of one topic, asked by several threads at once, comes to an end."""
+"""All admin calls about one topic, by several threads at once, return."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _ask(target: object, verbs: dict[str, Verb], seed: int, done: list[str]) -> 
     with embedlog.Admin(target) as admin:  # type: ignore[arg-type]
         for _ in range(ROUNDS):
             name = chance.choice(list(verbs))
-            # Another thread may have been faster: there is no such topic any more.
+            # Another thread may have deleted the topic already.
             with contextlib.suppress(KafkaError, TimedOut):
                 asked: Any = verbs[name](admin, chance)
                 asked.check()
@@ -93,7 +93,7 @@ def test_all_verbs_at_once_in_process_and_over_tcp(durability: str, tmp_path: Pa
         done: list[str] = []
 
         def produce() -> None:
-            # While the topic is deleted a record has nowhere to go, for as long as it is given.
+            # While the topic is deleted, a record has no partition until its timeout.
             limits = {"delivery_timeout_ms": 1000, "request_timeout_ms": 500, "max_block_ms": 1000}
             with cluster.producer(**limits) as producer:
                 for _ in range(ROUNDS):

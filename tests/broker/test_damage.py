@@ -1,4 +1,4 @@
-"""Damage on the disk as clients and the whole cluster meet it: told, and never made good."""
+"""Damage on the disk, as clients and the whole cluster meet it: reported, never repaired."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAMAGED = 14
 
 
 def _damaged_disk(durability: str) -> tuple[SimFiles, int]:
-    """A topic of `COUNT` batches, cleanly closed, and where the one begins that has rotted."""
+    """A cleanly closed topic of `COUNT` batches, and the position of the damaged one."""
     runtime = sim_runtime()
     with Cluster("data", runtime=runtime, durability=durability) as cluster:
         cluster.create_topic("t", 1)
@@ -57,7 +57,7 @@ def test_a_consumer_gets_what_precedes_the_damage_and_then_an_error(
 
 
 def test_metadata_follows_a_logs_leader_epoch_in_one_record() -> None:
-    """However far the log is ahead: metadata may have been restored from an old copy."""
+    """However far the log is ahead, for example of metadata from an old copy."""
     runtime = sim_runtime()
     with Cluster("data", runtime=runtime, durability="os") as cluster:
         cluster.create_topic("t", 1)

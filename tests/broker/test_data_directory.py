@@ -1,4 +1,4 @@
-"""Which directories are opened, with which permissions, and that nothing of others is touched."""
+"""Opening a directory: which ones, their permissions, and no change to foreign files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _tree(path: Path) -> dict[str, bytes]:
     }
 
 
-# Somebody else's directory
+# A foreign directory
 
 
 @pytest.mark.parametrize("name", ["photo.jpg", ".bashrc", "src", "project-1"])
@@ -82,7 +82,7 @@ def test_an_empty_directory_and_a_brokers_are_opened(names: list[str], tmp_path:
         assert cluster.topics == ["events"]
 
 
-# What is in our own
+# Files in our own directory
 
 
 def _foreign(data: Path, outside: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_new_data_directory_is_for_its_user_only(tmp_path: Path) -> None:
         embedlog.open(tmp_path / "other", embedlog_data_dir_mode=0o755)
 
 
-# Names that survive loss of power
+# Names that survive a loss of power
 
 
 @pytest.mark.slow

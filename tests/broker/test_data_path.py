@@ -1,4 +1,4 @@
-"""What a path names, and what is no path."""
+"""Paths of data directories, and values that are no paths."""
 
 from __future__ import annotations
 

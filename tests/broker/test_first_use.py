@@ -1,4 +1,4 @@
-"""Partitions are hosted when they are first asked for, also by several threads at once."""
+"""Partitions are hosted on first use, also by several threads at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 import embedlog
 from embedlog.broker.context import RequestContext
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.replication.partition import Partition
-from embedlog.replication.partition_state import PartitionState
 from tests.golden.batches import simple
 from tests.golden.requests import produce
 from wire.error_codes import ErrorCode
@@ -25,7 +25,7 @@ def test_nobody_finds_a_partition_before_it_is_known_who_leads_it(
     others: list[Thread] = []
     apply = Partition.apply
 
-    def slowly(self: Partition, state: PartitionState, node_id: int) -> None:
+    def slowly(self: Partition, state: LeaderAndIsr, node_id: int) -> None:
         other = Thread(target=ask)
         other.start()
         other.join(0.2)

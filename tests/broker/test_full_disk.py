@@ -1,4 +1,4 @@
-"""What a producer is told when the disk refuses: the system's own words, and the error itself."""
+"""A producer's error when the disk refuses: the system's own words, and the error itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _break(cluster: Cluster, number: int) -> SimFiles:
     ("number", "text"),
     [(errno.ENOSPC, "No space left"), (errno.EFBIG, "File too large"), (errno.EIO, "Input/output")],
 )
-def test_a_refused_append_says_what_the_system_said(version: int, number: int, text: str) -> None:
+def test_a_refused_append_has_the_systems_words(version: int, number: int, text: str) -> None:
     cluster = Cluster("data", runtime=sim_runtime(), durability="os")
     cluster.create_topic("t", 1)
     transport = cluster.connect("")
@@ -65,7 +65,7 @@ def test_a_refused_append_says_what_the_system_said(version: int, number: int, t
     assert transport.disk_error("t", 1) is None
 
 
-def test_a_failed_sync_says_it_too() -> None:
+def test_a_failed_sync_has_the_systems_words() -> None:
     cluster = Cluster("data", runtime=sim_runtime(), durability="fsync")
     cluster.create_topic("t", 1)
     transport = cluster.connect("")

@@ -1,4 +1,4 @@
-"""`Cluster.health`: the directory's, and the work in the background."""
+"""`Cluster.health`: degradations of the directory and of background work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from embedlog.errors import ClosedError
 
 
 class FailingDuty:
-    """Fails until it is told otherwise."""
+    """Fails until a test sets `is_well`."""
 
     is_well = False
 

@@ -1,4 +1,4 @@
-"""What a cluster logs: recoveries, failures, topics, groups; nothing of a record."""
+"""The log messages of a cluster: recoveries, failures, topics, groups; nothing about a record."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_records_log_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def _crashed(directory: Path, *, garbage: bytes = b"") -> None:
-    """A directory that a killed process has left, maybe with half a batch at the end."""
+    """A directory after a kill, optionally with half a batch at the end."""
     script = (
         "import os, sys, embedlog\n"
         "cluster = embedlog.open(sys.argv[1], durability='os')\n"
@@ -217,7 +217,7 @@ def test_a_checkpoint_that_finds_the_disk_full_is_logged_and_tried_again(
     manager = LogManager(runtime, "data", LogConfig(durability="os"))
     append(manager.get_or_create(embedlog.TopicPartition("events", 0)), b"v")
     manager.tasks.stir()
-    files.fail(files.calls + 1, 28)  # the first one looks for the pins of readers
+    files.fail(files.calls + 1, 28)  # the first sweep looks for the pins of readers
     later_ms = runtime.clock.monotonic_ms() + 61_000
     assert manager.tasks.run_once(later_ms) is not None
     errors = said(caplog, "storage", logging.ERROR)

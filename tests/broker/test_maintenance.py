@@ -20,7 +20,7 @@ SMALL = {"retention.bytes": 2 * MB, "segment.bytes": MB}
 
 
 def _size(cluster: Cluster) -> int:
-    """Bytes of all files of topics, those that wait for their deletion too."""
+    """Return the size of all files of topics, including files that wait for deletion."""
     files, total = cluster.runtime.files, 0
     assert cluster.path is not None
     for name in files.list(cluster.path):
@@ -28,7 +28,7 @@ def _size(cluster: Cluster) -> int:
         found = files.stat(path)
         if found is not None and found.is_directory and not name.startswith("__"):
             for each in files.list(path):
-                stat = files.stat(f"{path}/{each}")  # None: it was removed just now
+                stat = files.stat(f"{path}/{each}")  # None: the file was removed just now
                 total += stat.size if stat is not None and ".log" in each else 0
     return total
 
@@ -52,8 +52,8 @@ def test_an_hour_of_nothing_but_writing_takes_a_bounded_disk() -> None:
                 producer.send("outbox", b"x" * 20_000, partition=0).result()
                 runtime.clock.advance(1000)
                 sizes.append(_size(cluster))
-        # What is kept, the segment that is written to and the one that crosses the limit, and what
-        # comes in while nobody looks and while useless files wait.
+        # The kept bytes, the active segment, the one that crosses the limit, and the records of the
+        # time in which nobody looks and useless files wait.
         bound = 2 * MB + 2 * MB + 20_000 * (interval_ms + delay_ms) // 1000
         assert sum(1 for size in sizes if size > 2 * MB) > 1000
         assert max(sizes) <= bound
@@ -64,7 +64,7 @@ def test_a_process_that_only_writes_cleans_up_in_real_time(tmp_path: Path) -> No
     with embedlog.open(tmp_path, config=config, durability="os") as cluster:
         cluster.create_topic("outbox", 1, config={**SMALL, "file.delete.delay.ms": 0})
         _write(cluster, 12 * MB)
-        # All that may have taken less than one interval. The calls to come find the work due.
+        # All that may have taken less than one interval. Later calls find the work due.
         deadline = time.monotonic() + 20
         while _size(cluster) > 4 * MB and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -168,7 +168,8 @@ def test_records_that_are_too_old_go_at_the_close_once_their_files_are_old_too(
             consumer.seek_to_beginning()
             return len(consumer.poll(1000))
 
-    # Kafka would look after 30 s: whoever copies old records can read them in the next process.
+    # Kafka would look after 30 s, so a program that copies old records reads them in the next
+    # process.
     assert count() == 1
     (log,) = (tmp_path / "events-0").glob("*.log")
     os.utime(log, (old, old))
@@ -207,7 +208,7 @@ def test_a_background_thread_needs_no_calls(tmp_path: Path) -> None:
 
 
 def _compacted(cluster: Cluster, runtime: SimRuntime, step_ms: int = 1) -> int:
-    """Write a dirty segment; milliseconds until it is compacted, by calls alone."""
+    """Write a dirty segment; return the milliseconds until calls alone have compacted it."""
     log = cluster.broker().core.log_manager.get(TopicPartition("keys", 0))
     assert log is not None
     with cluster.producer() as producer:

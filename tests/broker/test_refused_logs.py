@@ -1,4 +1,4 @@
-"""A disk that refuses one topic's log: the topic keeps its settings, and the others theirs."""
+"""A disk that refuses the log of one topic: it and the other topics keep their settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_settings_hold_whichever_call_is_refused(number: int) -> None:
         try:
             _create(cluster)
         except KafkaError:
-            refused += 1  # by the metadata log: then there are no such topics
+            refused += 1  # refused by the metadata log: then there are no such topics
             cluster.close()
             continue
         is_over = files.calls <= first

@@ -1,4 +1,6 @@
-"""A disk that refuses for a moment costs nothing afterwards; a clean stop promises what is so."""
+"""A disk that refuses for a moment costs nothing afterwards; a clean stop promises only the
+truth.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ class _Refusing(SimFiles):
 
 def test_a_clean_stop_does_not_vouch_for_topics_that_are_not_synced() -> None:
     disk = SimFiles()
-    for _ in range(2):  # the second process asks for no record of the topic
+    for _ in range(2):  # the second process uses no record of the topic
         cluster = _open(disk)
         if "t" not in cluster.topics:
             cluster.create_topic("t", 1, config={"embedlog.durability": "os"})
@@ -115,7 +117,7 @@ def test_a_sync_that_finds_no_descriptor_for_long_does_not_spin() -> None:
 
 
 class _Unsyncable(SimFiles):
-    """Cannot sync the logs of offsets, once it `is_broken`."""
+    """Cannot sync the logs of offsets while `is_broken`."""
 
     is_broken = False
 
@@ -126,7 +128,7 @@ class _Unsyncable(SimFiles):
 
 
 def test_a_consumer_whose_groups_log_cannot_be_synced_is_told_why_it_waited() -> None:
-    """Kafka's clients look for another coordinator until the time is over: so do ours."""
+    """Kafka's clients look for another coordinator until the timeout, and so do ours."""
     disk = _Unsyncable()
     cluster = _open(disk)
     cluster.create_topic("t", 1)

@@ -1,4 +1,4 @@
-"""A rewriting handed over: to the owner of a directory, or made by whoever hands it over."""
+"""Replaced segments, handed to the owner of a directory or committed by the job itself."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_segments_are_swapped_in_and_readers_see_them(tmp_path: Path, is_owned: 
         assert found == expected
 
 
-def test_what_is_refused_says_why(tmp_path: Path) -> None:
+def test_refusals_say_why(tmp_path: Path) -> None:
     path = str(tmp_path / "data")
     with embedlog.open(path) as cluster:
         cluster.create_topic("t", 1)
@@ -98,9 +98,9 @@ print("done", flush=True)
 
 @pytest.mark.slow
 def test_a_process_killed_at_any_time_leaves_each_record_or_erases_it(tmp_path: Path) -> None:
-    """SIGKILL at a random moment, from the first batch that is read to the answer.
+    """SIGKILL at a random moment, from the first read batch to the answer.
 
-    How long a commit takes depends on the machine, so the moments follow what they meet.
+    The duration of a commit depends on the machine, so the moments adapt to it.
     """
     random, root = seeded(23), Path(__file__).resolve().parents[2]
     left, done, within_ms = [], 0, 220

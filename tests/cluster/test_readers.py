@@ -134,7 +134,9 @@ def test_one_of_several_is_not_opened_alone(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "data", brokers=3) as several:
         several.create_topic(TOPIC, 1)
     path = str(tmp_path / "data" / "broker-1")
-    with pytest.raises(ConfigError, match=f"belongs to one broker of several: open {tmp_path}/data"):
+    with pytest.raises(
+        ConfigError, match=f"belongs to one broker of several: open {tmp_path}/data"
+    ):
         embedlog.open(path)
     with pytest.raises(TimedOut, match="belongs to one broker of several"):
         commit(path, staged(path), timeout_ms=50)

@@ -1,4 +1,4 @@
-"""What a broker was started with, what was changed, and which of them counts."""
+"""The settings of a broker: from the start, changed, and their precedence."""
 
 from __future__ import annotations
 

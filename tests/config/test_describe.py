@@ -1,4 +1,4 @@
-"""Sources and synonyms of settings, as a Kafka 4.4 broker answered them."""
+"""Sources and synonyms of settings, as a Kafka 4.4 broker answers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of topics: what is refused, what is in force, what reaches the log."""
+"""Settings of topics: refusals, values in force, and the settings of the log."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ from embedlog.storage.log_config import DEFAULTS, LogConfig
         ),
     ],
 )
-def test_what_kafka_refuses_is_refused_in_its_words(
-    configs: dict[str, str | None], message: str
-) -> None:
+def test_refusals_have_kafkas_words(configs: dict[str, str | None], message: str) -> None:
     with pytest.raises(InvalidConfig) as caught:
         topic_config.validate(configs, BrokerConfig())
     assert caught.value.message == message

@@ -1,4 +1,4 @@
-"""Texts, values, rules and messages of settings, as a Kafka 4.4 broker words them."""
+"""Texts, values, rules and messages of settings, in the words of a Kafka 4.4 broker."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def test_wrong_text_is_refused_in_kafkas_words(type_: int, text: str, reason: st
         ),
     ],
 )
-def test_a_broken_rule_is_worded_as_kafka_does(rule: str, value: types.Value, message: str) -> None:
+def test_a_broken_rule_is_worded_as_kafka_does(
+    rule: str, value: types.SettingValue, message: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         types.check("k", rule, value)
     assert str(caught.value) == message
@@ -109,7 +111,7 @@ def test_a_broken_rule_is_worded_as_kafka_does(rule: str, value: types.Value, me
         (">=1", None),
     ],
 )
-def test_a_kept_rule_is_silent(rule: str, value: types.Value) -> None:
+def test_a_kept_rule_is_silent(rule: str, value: types.SettingValue) -> None:
     types.check("k", rule, value)
 
 
@@ -128,7 +130,9 @@ def test_a_kept_rule_is_silent(rule: str, value: types.Value) -> None:
         (None, None),
     ],
 )
-def test_values_are_written_as_java_writes_them(value: types.Value, text: str | None) -> None:
+def test_values_are_written_as_java_writes_them(
+    value: types.SettingValue, text: str | None
+) -> None:
     assert types.format_value(value) == text
 
 

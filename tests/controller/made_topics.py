@@ -1,4 +1,4 @@
-"""One topic, made by a controller: what most tests want of `create_topics`."""
+"""Creation of one topic by a controller."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def create_topic(
     *,
     partition_count: int = -1,
     replication_factor: int = -1,
-    configs: Mapping[str, str | None] | None = None,
+    configs: Mapping[str, str | None] = {},
     validate_only: bool = False,
 ) -> TopicImage:
-    """Make one topic. Raises what `create_topics` returns for it."""
+    """Create one topic. Raises the error that `create_topics` returns for it."""
     topic = NewTopic(
         name,
         partition_count=partition_count,

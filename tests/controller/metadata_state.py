@@ -1,4 +1,4 @@
-"""What the controller's tests share: opening one, and an image as comparable data."""
+"""Helpers of the controller's tests: open a controller, and compare images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Opened:
         node_ids: tuple[int, ...] = (),
         starts: bool = True,
     ) -> None:
-        """Without `node_ids` there is one broker, 1; with them these are started, if missing."""
+        """Without `node_ids` the only broker is 1; else these brokers are started if missing."""
         self.runtime = runtime or sim_runtime()
         self.config = BrokerConfig(config)
         self.logs = LogManager(self.runtime, "data", LogConfig(durability="fsync"))
@@ -42,13 +42,13 @@ class Opened:
                 self.start(node_id)
 
     def partition(self, topic: str, number: int = 0) -> PartitionImage:
-        """What the controller knows of a partition that is there."""
+        """Return the image of an existing partition."""
         found = self.controller.image.partition(topic, number)
         assert found is not None
         return found
 
     def start(self, node_id: int, previous_epoch: int = -1) -> int:
-        """Let a broker register under a new incarnation, and be there; return its epoch."""
+        """Register a broker under a new incarnation and unfence it; return its epoch."""
         brokers = self.controller.brokers
         epoch = brokers.register(
             node_id,
@@ -60,25 +60,21 @@ class Opened:
         return epoch
 
     def epoch(self, node_id: int) -> int:
-        """The broker's epoch."""
         return self.controller.image.brokers[node_id].epoch
 
     def reopen(self, *, starts: bool = True) -> Opened:
-        """Close, and open the same directory again."""
+        """Close, and reopen the same directory."""
         self.logs.close()
         return Opened(self.runtime, node_ids=self.node_ids, starts=starts)
 
 
 def plain(image: MetadataImage) -> dict[str, Any]:
-    """Everything that must survive a restart."""
+    """Return everything that must survive a restart."""
     return {
         "cluster": image.cluster_id,
         "producer id": image.next_producer_id,
         "features": dict(image.feature_levels),
-        "brokers": {
-            node_id: {name: getattr(broker, name) for name in broker.__slots__}
-            for node_id, broker in image.brokers.items()
-        },
+        "brokers": {node_id: vars(broker) for node_id, broker in image.brokers.items()},
         "configs": {
             kind: {name: dict(texts) for name, texts in image.configs(kind).items()}
             for kind in CONFIG_ATTRIBUTES
@@ -86,10 +82,7 @@ def plain(image: MetadataImage) -> dict[str, Any]:
         "topics": {
             name: (
                 topic.topic_id,
-                [
-                    {name: getattr(partition, name) for name in partition.__slots__}
-                    for partition in topic.partitions
-                ],
+                [vars(partition) for partition in topic.partitions],
             )
             for name, topic in image.topics_by_name.items()
         },

@@ -1,4 +1,4 @@
-"""Brokers that register, are fenced, come back and leave; and what that does to partitions."""
+"""Brokers that register, are fenced, come back and leave; the effect on partitions."""
 
 from __future__ import annotations
 

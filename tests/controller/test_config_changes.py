@@ -1,4 +1,4 @@
-"""What may be set on which resource, with the codes and messages of a Kafka 4.4 broker."""
+"""The settings of each kind of resource, with the codes and messages of a Kafka 4.4 broker."""
 
 from __future__ import annotations
 

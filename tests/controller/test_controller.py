@@ -1,4 +1,4 @@
-"""The controller: Kafka's rules, one change at a time, heard by the broker in their order."""
+"""The controller: Kafka's rules, one change at a time, notified to the broker in order."""
 
 from __future__ import annotations
 

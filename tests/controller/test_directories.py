@@ -1,4 +1,4 @@
-"""Where replicas lie, and what becomes of partitions when a directory of a broker is gone."""
+"""Directories of replicas, and partitions after the loss of a broker's directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T0 = TopicPartition("t", 0)
 
 @pytest.fixture
 def opened() -> Opened:
-    """Three brokers, the first with two directories."""
+    """Open three brokers, the first with two directories."""
     made = Opened(node_ids=(1, 2, 3))
     made.controller.directories.note(1, made.epoch(1), (A, B), ())
     return made
@@ -122,7 +122,7 @@ def test_a_broker_that_registers_without_a_directory_leads_nothing_there(opened:
     brokers.unfence(1, epoch)
     opened.controller.brokers.fence(2)
     assert (opened.partition("t", 0).leader, opened.partition("t", 1).leader) == (-1, -1)
-    # With the same incarnation, as where all brokers are opened again.
+    # With the same incarnation, as when all brokers are opened again.
     opened.controller.brokers.unfence(2, opened.epoch(2))
     for directories, isr in (((A,), (2,)), ((A, B), (2,))):
         brokers.register(1, rack=None, incarnation=OTHER, directories=directories)

@@ -1,8 +1,15 @@
-"""One change of a partition: the leader, the in-sync set, who stays eligible, the epochs."""
+"""One change of a partition: the leader, the in-sync set, eligible replicas, the epochs."""
 
 from __future__ import annotations
 
-from embedlog.controller.elections import ONLINE, PREFERRED, UNCLEAN, Rules, Target, changed
+from embedlog.controller.elections import (
+    ONLINE,
+    PREFERRED,
+    UNCLEAN,
+    ElectionRules,
+    PartitionTarget,
+    changed,
+)
 from embedlog.controller.metadata import PartitionImage
 
 
@@ -28,13 +35,13 @@ def decide(
     keeps_eligible: bool = True,
     unclean: tuple[int, ...] = (),
 ) -> PartitionImage:
-    rules = Rules(
+    rules = ElectionRules(
         lambda _, node: node in alive,
         min_insync_replicas=min_isr,
         keeps_eligible=keeps_eligible,
         election=election,
     )
-    return changed(before, rules, Target(before, isr=isr, unclean=unclean))
+    return changed(before, rules, PartitionTarget(before, isr=isr, unclean=unclean))
 
 
 def epochs(image: PartitionImage) -> tuple[int, int]:
@@ -112,7 +119,9 @@ def test_a_preferred_leader_must_be_in_sync() -> None:
 
 def test_fewer_replicas_begin_a_leader_epoch() -> None:
     before = partition(replicas=(1, 2, 3), isr=(1, 3), adding_replicas=(2,), removing_replicas=(3,))
-    rules = Rules(lambda _, node: node in {1, 2, 3}, min_insync_replicas=1, keeps_eligible=True)
-    after = changed(before, rules, Target(before, isr=(1, 3, 2)))
+    rules = ElectionRules(
+        lambda _, node: node in {1, 2, 3}, min_insync_replicas=1, keeps_eligible=True
+    )
+    after = changed(before, rules, PartitionTarget(before, isr=(1, 3, 2)))
     assert (after.replicas, after.isr, after.is_reassigning) == ((1, 2), (1, 2), False)
     assert (after.leader, epochs(after)) == (1, (6, 8))

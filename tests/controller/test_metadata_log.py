@@ -1,4 +1,4 @@
-"""The metadata log: whatever was done is there after a restart, and after any crash."""
+"""The metadata log: published changes survive a restart, and any crash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from embedlog.controller import metadata_log
 from embedlog.controller.controller import Controller
 from embedlog.controller.features import GROUP, SAFE_DOWNGRADE, TRANSACTION, UPGRADE
 from embedlog.controller.metadata import RESOURCE_BROKER, RESOURCE_TOPIC
-from embedlog.controller.metadata_records import PartitionState, TopicRecord
+from embedlog.controller.metadata_records import PartitionRegistration, TopicRecord
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.runtime.randomness import seeded
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
@@ -108,7 +108,7 @@ def test_topics_deleted_earlier_are_remembered_for_the_cleaning_up() -> None:
 
 
 def run(files: SimFiles) -> tuple[list[dict[str, object]], int]:
-    """Go through all steps; return the states published before the crash, and the calls made."""
+    """Run all steps; return the states published before the crash, and the number of calls."""
     runtime = sim_runtime(seed=5, files=files)
     states: list[dict[str, object]] = []
     try:
@@ -125,7 +125,7 @@ def run(files: SimFiles) -> tuple[list[dict[str, object]], int]:
 
 @pytest.mark.slow
 def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
-    """Loss of power at each call: the log holds what was published, or one change more."""
+    """Loss of power at each call: the log holds the published changes, or one more."""
     everything, calls = run(SimFiles())
     assert calls > 20
     for call in range(1, calls + 1):
@@ -136,7 +136,7 @@ def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
             found = plain(Opened(sim_runtime(seed=5, files=image)).controller.image)
             known = everything[max(len(states) - 1, 0) : len(states) + 1]
             if not states:
-                # Nothing was promised; a cluster of another name may have been made.
+                # No change was acknowledged; the cluster may have got another id.
                 assert found["topics"] == {}
                 continue
             assert found in known, call
@@ -144,7 +144,7 @@ def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
 
 def test_partitions_of_an_older_log_are_read() -> None:
     opened = Opened()
-    state = PartitionState(partition=0, leader=1, leader_epoch=4, replicas=[1], isr=[1])
+    state = PartitionRegistration(partition=0, leader=1, leader_epoch=4, replicas=[1], isr=[1])
     record = TopicRecord(name="old", topic_id=b"o" * 16, partitions=[state])
     value = b"\x40\x01\x00" + wire.encode(record, 0)
     with opened.log.lock:
@@ -170,7 +170,7 @@ def test_a_record_of_somebody_else_is_not_taken_for_ours() -> None:
 
 @pytest.mark.slow
 def test_every_flipped_bit_is_found_or_does_no_harm() -> None:
-    """After a clean close, when no log is read but to replay it."""
+    """After a clean close, when only replay reads the log."""
     opened = Opened()
     for step in STEPS[:6]:
         perform(opened.controller, step)

@@ -1,4 +1,4 @@
-"""What leaders ask of the controller, elections and reassignments, with Kafka's refusals."""
+"""Leaders' requests to the controller, elections and reassignments, with Kafka's refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T0 = TopicPartition("t", 0)
 
 @pytest.fixture
 def opened() -> Opened:
-    """Three brokers, and a topic of one partition with all of them."""
+    """Open three brokers, and a topic of one partition on all of them."""
     made = Opened(node_ids=(1, 2, 3))
     made.controller.create_topics(
         [NewTopic("t", assignments=[(0, [1, 2, 3])], configs={"min.insync.replicas": "2"})]
@@ -39,9 +39,9 @@ def state(opened: Opened) -> PartitionImage:
 
 
 def alter(opened: Opened, isr: Sequence[int], **given: Any) -> PartitionImage:
-    """AlterPartition as the leader would send it, but for what is `given`.
+    """Send AlterPartition as the leader would, except for the `given` fields.
 
-    `epochs` are those of the brokers in `isr`.
+    `epochs` are the broker epochs of `isr`.
     """
     asked = dict(given)
     present = state(opened)
@@ -246,7 +246,7 @@ def moving(opened: Opened) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int,
 
 @pytest.fixture
 def pair() -> Opened:
-    """Four brokers, and a topic of one partition on the first two."""
+    """Open four brokers, and a topic of one partition on the first two."""
     made = Opened(node_ids=(1, 2, 3, 4))
     made.controller.create_topics([NewTopic("t", assignments=[(0, [1, 2])])])
     return made

@@ -1,4 +1,4 @@
-"""Where replicas go: over racks, over brokers, fenced ones last."""
+"""Placement of replicas: over racks, over brokers, fenced ones last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from embedlog.runtime.randomness import seeded
 
 
 def brokers(**racks: str) -> dict[int, BrokerImage]:
-    """`A="1 2 !3"`: brokers 1 to 3 in rack A, of which 3 is fenced."""
+    """Make brokers: `A="1 2 !3"` has 1 to 3 in rack A, with 3 fenced."""
     made = {}
     for rack, nodes in racks.items():
         for node in nodes.split():
@@ -81,7 +81,7 @@ def test_what_cannot_be_placed_is_refused(
 
 def test_a_new_partition_is_led_by_the_first_that_is_active() -> None:
     found = brokers(none="!1 2 3")
-    found[2].in_controlled_shutdown = True
+    found[2] = found[2].replace(in_controlled_shutdown=True)
     made = placement.new_partition(found, 4, (1, 2, 3))
     assert (made.partition, made.leader, made.isr, made.replicas) == (4, 3, (3,), (1, 2, 3))
     with pytest.raises(InvalidReplicationFactor, match="All brokers are currently fenced or in"):
@@ -131,5 +131,5 @@ def test_whatever_the_brokers_each_partition_has_different_ones_and_a_leader(
         assert not found[nodes[0]].is_fenced
     leaders = Counter(nodes[0] for nodes in placed)
     if len({broker.rack for broker in found.values()}) == 1:
-        # Every broker leads once before one leads again.
+        # Every broker leads once before one leads twice.
         assert max(leaders.values()) <= -(-count // unfenced)

@@ -1,4 +1,4 @@
-"""Brokers that fall silent, and elections that nobody asks for, by a simulated clock."""
+"""Brokers that fall silent, and periodic elections, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from embedlog.common import TopicPartition
 from embedlog.controller.controller import NewTopic
-from embedlog.controller.leader_duties import LeaderDuties
+from embedlog.controller.partitions import LeaderDuties
 from embedlog.controller.state import ControllerState
 from embedlog.errors import DuplicateBrokerRegistration, StaleBrokerEpoch
 from embedlog.testing.sim_clock import SimClock

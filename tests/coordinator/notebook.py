@@ -1,8 +1,8 @@
-"""A coordinator that only remembers: what the runtime does is seen without any group's rules."""
+"""A coordinator that only stores numbers: it shows the runtime without any group's rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from embedlog.cluster.cluster import Cluster
@@ -24,13 +24,13 @@ WAIT_MS = 60_000
 
 
 def note(name: str, number: int | None) -> CoordinatorRecord:
-    """A record by which a notebook remembers `number` under `name`; None: forgets it."""
+    """Return the record that stores `number` under `name`; None deletes it."""
     key = OffsetCommitKey(topic=name)
     return CoordinatorRecord(key, None if number is None else OffsetCommitValue(offset=number), 3)
 
 
 class Notebook:
-    """A shard: the numbers that its records say, by name."""
+    """A shard: the numbers of its records, by name."""
 
     def __init__(self, context: ShardContext) -> None:
         self.context = context
@@ -89,10 +89,10 @@ class Rig:
         self.coordinator: CoordinatorRuntime[Notebook] = CoordinatorRuntime(
             world,
             self.manager,
+            cluster.broker().core.log_manager,
             topic=TOPIC,
             record_format=RecordFormat(GROUP_RECORD_TYPES),
             make_shard=self._make,
-            partitions_with_log=self._partitions_with_log,
             commit_timeout_ms=5000,
         )
 
@@ -100,35 +100,26 @@ class Rig:
         self.shards.append(Notebook(context))
         return self.shards[-1]
 
-    def _partitions_with_log(self) -> Iterable[int]:
-        return [
-            index
-            for topic, index in self.cluster.broker().core.log_manager.partitions()
-            if topic == TOPIC
-        ]
-
     @property
     def partition(self) -> Partition:
-        """The first one."""
         return self.manager.partition(TOPIC, 0)
 
     def write(self, *records: CoordinatorRecord, index: int = 0, **how: Any) -> Pending[str]:
-        """Write these records, to be answered "done"."""
+        """Write these records; the answer is "done"."""
         return self.coordinator.write(index, lambda _shard: Result(records, "done", **how))
 
     def notes(self, index: int = 0) -> Pending[dict[str, int]]:
-        """What the notebook says."""
+        """Read the notebook."""
         return self.coordinator.read(index, lambda shard: dict(shard.notes))
 
     def wait(self, pending: Pending[Any]) -> Any:
-        """The answer, however long it takes."""
+        """Return the answer, however long it takes."""
         assert self.runtime.scheduler.wait(pending, WAIT_MS)
         return pending.result()
 
     def run(self, operation: Callable[[Notebook], Result[Any]]) -> Any:
-        """What an operation on the first notebook is answered."""
+        """Run an operation on the first notebook; return its answer."""
         return self.wait(self.coordinator.write(0, operation))
 
     def pass_time(self, delay_ms: int) -> None:
-        """Let it pass."""
         self.runtime.scheduler.run_for(delay_ms)

@@ -1,4 +1,4 @@
-"""In-process members end with the process that had the log open; remote ones are waited for."""
+"""In-process members end with the process that had the log open; remote ones do not."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.apis.groups import GROUP, form_pair, heartbeat, join, sync
 PROTOCOLS = ("classic", "consumer")
 SETTINGS = {"group.initial.rebalance.delay.ms": 0}
 
-# Workers take one job each and commit it; the parent kills the process with jobs in its hands.
-# A cluster in memory comes first: what is measured are waits, not the loading of modules.
+# Each worker takes and commits one job at a time; the parent kills the process while jobs are under
+# way. A cluster in memory comes first, so that waits are measured and not the loading of modules.
 _APPLICATION = """
 import sys, threading, time
 import embedlog
@@ -65,7 +65,7 @@ time.sleep(60)
 
 
 def _run_and_kill(directory: Path, protocol: str, instance: str) -> tuple[float, list[str]]:
-    """Milliseconds from the opening to the first job, and the jobs that were done and stored."""
+    """Return (milliseconds from the opening to the first job, the done and stored jobs)."""
     jobs: list[str] = []
     first_ms = None
     with subprocess.Popen(
@@ -97,15 +97,15 @@ def test_ten_crashes_and_no_restart_waits_for_the_dead(
         first_ms, jobs = _run_and_kill(tmp_path, protocol, instance)
         times_ms.append(first_ms)
         done += jobs
-    # How fast it is depends on the machine. What it must not wait for is a session of 45 s, or the
-    # 3 s that a group waits for others.
+    # The speed depends on the machine. Neither a session of 45 s nor the 3 s of the initial
+    # rebalance delay may be part of it.
     assert median(times_ms) < 500, times_ms
     assert max(times_ms) < 2000, times_ms
     assert len(done) == len(set(done)), "a job came again whose offset was stored"
 
 
 class _Local(InProcess):
-    """A client of the process itself."""
+    """A client in this process."""
 
     def send(self, request: Any, version: int | None = None) -> Any:
         transport = self.cluster.connect(self.client_id)
@@ -114,7 +114,7 @@ class _Local(InProcess):
 
 
 def _restarted(cluster: Cluster, how: str) -> Cluster:
-    """The cluster on what a crash leaves of its disk, or on all of it after a close."""
+    """Reopen the cluster, after a close or with the disk that a crash leaves."""
     files: SimFiles = cluster.runtime.files  # type: ignore[assignment]
     if how == "closed":
         cluster.close()
@@ -168,7 +168,7 @@ def test_remote_members_are_waited_for_and_the_others_are_not() -> None:
 
     later = _restarted(cluster, "crashed")
     assert _members(later) == [("/127.0.0.1", None)]
-    # The one that is left takes over what the other had.
+    # The remaining member takes over the partitions of the other.
     assert InProcess(later).call(heartbeat(leader, 2)).error_code == 27
     assert InProcess(later).call(join(leader)).generation_id == 3
     later.close()

@@ -1,4 +1,4 @@
-"""Logs of the coordinator that are made when they are used, and the settings that groups obey."""
+"""Logs of the coordinator that are created on first use, and the settings of groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DELAY = "group.initial.rebalance.delay.ms"
 
 
 def ask(cluster: Cluster, api_key: int, version: int, request: Any) -> Any:
-    """The answer of a broker that does not wait for the disk."""
+    """Return the answer of a broker that does not wait for the disk."""
     return cluster.broker().core.handle(RequestContext(api_key, version), request)
 
 
@@ -37,12 +37,12 @@ def find_coordinator(cluster: Cluster) -> None:
 
 
 def logs(cluster: Cluster) -> list[int]:
-    """The partitions of the offsets topic that have one."""
+    """Return the partitions of the offsets topic that have a log."""
     return [n for topic, n in cluster.broker().core.log_manager.partitions() if topic == TOPIC]
 
 
 def sizes(cluster: Cluster) -> dict[int, int]:
-    """Of the offsets topic's partitions, as DescribeLogDirs tells them."""
+    """Return the sizes of the offsets topic's partitions, by DescribeLogDirs."""
     (found,) = ask(cluster, 35, 4, DescribeLogDirsRequest(topics=None)).results
     (topic,) = [topic for topic in found.topics if topic.name == TOPIC]
     return {partition.partition_index: partition.partition_size for partition in topic.partitions}

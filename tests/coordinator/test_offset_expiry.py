@@ -1,4 +1,4 @@
-"""Offsets and groups that nobody needs any more are deleted, and nothing else is."""
+"""Expired offsets and empty groups are deleted, and no others."""
 
 from __future__ import annotations
 
@@ -171,17 +171,17 @@ def test_a_shard_that_was_not_asked_for_expires_when_it_is(make_rig: Callable[..
     assert second.fetch() == {}
 
 
-# The rules by themselves: what a group says of its offsets, and transactions
+# The rules alone: a group's answers about its offsets, and transactions
 
 
 class _Told(Group):
-    """A group that says what a test wants."""
+    """A group with answers chosen by a test."""
 
     GROUP_TYPE = "classic"
     protocol_type = "consumer"
     empty = False
     subscribed: frozenset[str] = frozenset()
-    base: Any = staticmethod(lambda offset: offset.commit_timestamp_ms)
+    base: Any = staticmethod(lambda commit_timestamp_ms: commit_timestamp_ms)
 
     def state_name(self) -> str:
         return "Stable"

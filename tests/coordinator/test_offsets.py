@@ -1,4 +1,4 @@
-"""Committed offsets over restarts and losses of power, and how a shard keeps them."""
+"""Committed offsets across restarts and losses of power, and a shard's store of them."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Rig:
             cluster.create_topic("t", 2)
 
     def send(self, request: Any, version: int | None = None) -> Any:
-        """The answer, or a pending of it."""
+        """Return the answer, or a pending of it."""
         declared = declaration(type(request))
         assert declared.api is not None
         newest = declared.last_version if version is None else version
         return self.cluster.broker().core.handle(RequestContext(declared.api, newest), request)
 
     def ask(self, request: Any, version: int | None = None) -> Any:
-        """The answer, however long it takes."""
+        """Return the answer, however long it takes."""
         answer = self.send(request, version)
         if isinstance(answer, Pending):
             assert self.runtime.scheduler.wait(answer, WAIT_MS)
@@ -69,14 +69,14 @@ class Rig:
         return sorted(group.group_id for group in self.ask(ListGroupsRequest()).groups)
 
     def partition(self, group_id: str) -> Any:
-        """The partition of the offsets topic that the group is in."""
+        """Return the group's partition of the offsets topic."""
         index = self.cluster.broker().core.group_coordinator.partition_for(group_id)
         return self.cluster.broker().core.replica_manager.partition(TOPIC, index)
 
 
 @pytest.fixture
 def make_rig() -> Iterator[Callable[..., Rig]]:
-    """`make_rig(files=None, path="data", ...)`: close the one before it first."""
+    """`make_rig(files=None, path="data", ...)`: close the earlier rig first."""
     made: list[Cluster] = []
 
     def make(files: SimFiles | None = None, path: str | None = "data", **how: Any) -> Rig:
@@ -89,7 +89,7 @@ def make_rig() -> Iterator[Callable[..., Rig]]:
         cluster.close()
 
 
-# Topics that go
+# Deleted topics
 
 
 def test_a_commit_finds_that_its_topic_was_deleted_meanwhile(make_rig: Callable[..., Rig]) -> None:
@@ -174,7 +174,7 @@ def test_offsets_that_an_older_kafka_stored_are_read(make_rig: Callable[..., Rig
 
 
 class _Acknowledged:
-    """What a run of commits was told, and what it was about to be told."""
+    """The acknowledged offset of a run of commits, and the one under way."""
 
     def __init__(self) -> None:
         self.offsets = dict.fromkeys(GROUPS, -1)
@@ -182,7 +182,7 @@ class _Acknowledged:
 
 
 def _commit_until_the_crash(files: SimFiles) -> tuple[_Acknowledged, int, int]:
-    """(what was acknowledged, number of the first file call of the commits, of the last)"""
+    """Return (acknowledged offsets, number of the first file call of the commits, of the last)."""
     runtime = sim_runtime(seed=3, files=files)
     told = _Acknowledged()
     first = 0
@@ -253,7 +253,7 @@ def test_nobody_is_told_an_offset_that_power_loss_could_take(make_rig: Callable[
     assert committing.done()
 
 
-# What a transaction has committed. Its records come from the log: nobody appends them here.
+# Offsets of a transaction. Their records come from the log: no operation appends them here.
 
 
 class _Facts:
@@ -336,7 +336,7 @@ def test_a_tombstone_ends_what_transactions_are_about_to_commit() -> None:
 
 
 def test_offsets_of_a_former_topic_of_that_name_do_not_show() -> None:
-    """A crash may come between the deletion of a topic and that of its offsets."""
+    """A crash may come between the deletion of a topic and the deletion of its offsets."""
     former, present = b"former" + bytes(10), b"present" + bytes(9)
     for stored_id, is_shown in ((former, False), (present, True), (ZERO_UUID, True)):
         store = OffsetStore()

@@ -1,4 +1,4 @@
-"""Operations on shards: appended, replayed, answered when committed; and what may go wrong."""
+"""Operations on shards are appended, replayed, and answered when committed; failures on the way."""
 
 from __future__ import annotations
 
@@ -157,14 +157,14 @@ def test_a_commit_that_takes_too_long_is_told_and_stays_in_the_log(
     assert durable.partition.log.log_end_offset == 2
 
 
-# What is deferred
+# Deferred actions
 
 
 def test_deferred_actions_run_after_the_lock_is_released(rig: Rig) -> None:
     answers: list[Any] = []
 
     def operation(shard: Notebook) -> Result[str]:
-        # Who is answered may come back to the very same shard.
+        # The answered code may call the same shard.
         shard.context.defer(lambda: answers.append(rig.notes().result()))
         return Result([note("a", 1)], "done")
 
@@ -330,7 +330,7 @@ def test_a_log_that_cannot_be_understood_has_no_coordinator(rig: Rig) -> None:
     assert rig.notes(1).result() == {}
 
 
-# Shards that end
+# Unloaded shards
 
 
 def test_a_new_leader_epoch_begins_a_new_shard(rig: Rig) -> None:
@@ -449,7 +449,7 @@ def test_a_timer_whose_records_are_refused_tries_again(durable: Rig) -> None:
 def test_a_damaged_shard_refuses_and_is_not_taken_for_an_empty_one(
     durable: Rig, make_rig: Callable[..., Rig]
 ) -> None:
-    """One flipped bit at a time: the notes are as they were, or nobody is told any."""
+    """One flipped bit at a time: the notes are unchanged, or cannot be read."""
     for number in range(3):
         durable.wait(durable.write(note("a", number)))
     durable.cluster.close()
@@ -463,7 +463,7 @@ def test_a_damaged_shard_refuses_and_is_not_taken_for_an_empty_one(
         answer = rig.notes()
         error = answer.error()
         if error is None:
-            # The offset of a batch of a compacted log may be any: that is no note's number.
+            # A batch of a compacted log may have any offset: that is no note's number.
             assert bit // 8 % 103 < 8, bit
             assert answer.result() == {"a": 2}
         else:

@@ -1,4 +1,4 @@
-"""Many threads and one coordinator: every operation sees the ones before it, and all are told."""
+"""Many threads and one coordinator: every operation sees the ones before it, and is answered."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_commits_of_many_threads_are_all_kept(tmp_path: Path, durability: str) -
 
         def work(number: int) -> None:
             for offset in range(COMMITS):
-                # One group for all, and one for each: both kinds of contention.
+                # One group for all threads, and one for each: both kinds of contention.
                 for group_id in ("shared", f"own {number}"):
                     place = "t", number
                     response = ask(8, 9, commit(group_id, {place: offset}))

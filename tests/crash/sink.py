@@ -28,7 +28,7 @@ from functools import partial
 import pyarrow as pa
 
 import embedlog
-import embedlog.broker.commits.work  # loaded once, before anybody is forked
+import embedlog.broker.commits.worker  # loaded once, before anybody is forked
 import embedlog.cluster.cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 import embedlog
-import embedlog.broker.commits.work  # loaded once, before anybody is forked
+import embedlog.broker.commits.worker  # loaded once, before anybody is forked
 from embedlog.spark.pipeline.kit import table_rows
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder

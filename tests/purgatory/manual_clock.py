@@ -1,4 +1,4 @@
-"""A clock that a test moves, and tasks that remember when they ran."""
+"""A clock that a test moves, and tasks that record when they ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delayed operations end exactly once, whoever comes first."""
+"""Delayed operations end exactly once, by the first thread that can."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.purgatory.manual_clock import ManualClock, advance
 
 
 class Operation(DelayedOperation):
-    """Completes when told that it can; notes what happens to it."""
+    """Completes when a test allows it; records its calls."""
 
     def __init__(self, delay_ms: int = 1000, *, can_complete: bool = False) -> None:
         super().__init__(delay_ms)
@@ -99,15 +99,15 @@ def test_two_operations_that_try_each_other_on_completion_do_not_deadlock():
         other: Entangled
 
         def try_complete(self) -> bool:
-            barrier.wait()  # both threads hold the lock of their own operation now
+            barrier.wait()  # each thread holds the lock of its own operation
             return self.force_complete()
 
         def on_complete(self) -> None:
             super().on_complete()
             self.other.safe_try_complete()
 
-    # One of the two may find the other incomplete and wait for its lock: then that lock's holder
-    # must find the first one complete.
+    # One thread may find the other's operation incomplete and wait for its lock: then that lock's
+    # holder must find the first operation complete.
     for _ in range(200):
         first, second = Entangled(), Entangled()
         first.other, second.other = second, first

@@ -117,7 +117,7 @@ def test_a_condition_that_came_true_between_try_and_watch_is_seen(clock):
     class LateCondition(Operation):
         def try_complete(self) -> bool:
             self.log.append("try")
-            # True once it is listed: the event found nobody before that.
+            # True once it is listed: the event came before that.
             return waiting.watched > 0 and self.force_complete()
 
     operation = LateCondition("op")

@@ -1,4 +1,4 @@
-"""The timer: what runs when, in whose call, and when it asks to be called again."""
+"""The timer: when tasks run, in which call, and the time of its next call."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_run_once_says_when_to_come_back(clock, log):
         calls += 1
     assert log == ["a"]
     assert clock.now_ms == 1_030_000
-    # Once per level it is demoted through, not once per tick.
+    # Once per level of its way down, not once per tick.
     assert calls <= 5
     assert timer.run_once(clock.now_ms) is None
 

@@ -1,4 +1,4 @@
-"""The timing wheel: placement, demotion, and that it equals a heap."""
+"""The timing wheel: placement, moves to lower levels, and equality with a heap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(wheel: TimingWheel, expiration_ms: int) -> TimerTask:
 
 
 def place(task: TimerTask) -> int | None:
-    """The expiration of the bucket that holds the task."""
+    """Return the expiration of the task's bucket."""
     return None if task.bucket is None else task.bucket.expiration_ms
 
 
@@ -195,7 +195,7 @@ STEPS = st.lists(
     steps=[("add", 401), ("add", 400), ("advance", 401)],
 )
 def test_the_wheel_equals_a_heap(start_ms, tick_ms, wheel_size, steps):
-    """Same tasks, same order by tick, whatever is added, cancelled, added again, at any time."""
+    """The same tasks in the same order by tick, after any additions and cancellations."""
     wheel = TimingWheel(start_ms=start_ms, tick_ms=tick_ms, wheel_size=wheel_size)
     heap: list[tuple[int, int]] = []
     tasks: list[TimerTask] = []
@@ -250,7 +250,7 @@ def test_the_wheel_equals_a_heap(start_ms, tick_ms, wheel_size, steps):
 
 
 def test_a_level_never_has_more_than_399_buckets():
-    """The docstring says so: a due bucket is demoted by two levels of 20."""
+    """As the docstring says: the tasks of a due bucket move down by two levels of 20."""
     wheel = TimingWheel(start_ms=0)
     for expiration_ms in range(1, 20_000):
         add(wheel, expiration_ms)

@@ -1,7 +1,7 @@
-"""Several brokers' replica managers in one simulated runtime, behind a network that a test owns.
+"""Replica managers of several brokers in one simulated runtime, behind a network of the test.
 
-Beside them stands a controller of a few lines: it keeps each partition's state, answers proposals,
-and tells the brokers. Everything goes through `Net`, which cuts, delays, drops and reorders.
+A controller of a few lines keeps each partition's state, answers proposals, and informs the
+brokers. Every message goes through `Net`, which cuts, delays, drops and reorders.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.common import TopicPartition
 from embedlog.config import BrokerConfig
 from embedlog.replication.fetch_sessions import FetchSessions
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.replication.partition import Partition
-from embedlog.replication.partition_state import PartitionState
 from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.runtime import Runtime
 from embedlog.runtime.pending import Pending
@@ -38,12 +38,12 @@ FETCH_MAX_BYTES = 55 << 20
 
 
 class Net:
-    """Carries calls between places, and time between a call and its arrival. A duty."""
+    """The network: a duty that carries calls between places and delays their arrival."""
 
     def __init__(self, runtime: SimRuntime) -> None:
         self._runtime = runtime
         self.cut: set[tuple[int, int]] = set()
-        """Directed links that carry nothing: the sender is told at once."""
+        """Directed links that are cut: the sender gets an error at once."""
         self.delay_ms: Callable[[], int] = lambda: 0
         self.is_dropped: Callable[[], bool] = lambda: False
         self._on_the_way: list[tuple[int, int, Callable[[], None]]] = []
@@ -53,7 +53,7 @@ class Net:
     def call(
         self, sender: int, receiver: int, work: Callable[[], Any], timeout_ms: int = 30_000
     ) -> Pending[Any]:
-        """Let the receiver work, and bring its answer back."""
+        """Let the receiver work, and carry its answer back."""
         answer: Pending[Any] = Pending()
         if (sender, receiver) in self.cut:
             answer.fail(errors.Network())
@@ -105,7 +105,7 @@ class Net:
 
 
 class FakeMembership:
-    """One broker as `replication` sees the cluster from it."""
+    """The cluster as one broker's replication sees it."""
 
     def __init__(self, world: Brokers, node_id: int, config: BrokerConfig) -> None:
         self._world = world
@@ -148,7 +148,7 @@ class FakeMembership:
 
 
 class Member:
-    """A broker without the rest of a broker: its logs, its partitions, and a door to them."""
+    """A reduced broker: its logs, its partitions, and a door to them."""
 
     def __init__(self, world: Brokers, node_id: int, files: SimFiles) -> None:
         runtime = world.runtime
@@ -187,7 +187,7 @@ class Member:
         return self.replica_manager.partition(topic, index)
 
     def values(self, index: int = 0) -> list[bytes | None]:
-        """All values of the log here."""
+        """Return all values of the log on this broker."""
         return values(self.partition(index).log)
 
     def close(self) -> None:
@@ -197,22 +197,22 @@ class Member:
 
 
 class SmallController:
-    """What the real one decides, as far as replication can tell."""
+    """The decisions of a real controller that replication can see."""
 
     def __init__(self, world: Brokers) -> None:
         self._world = world
         self.epochs: dict[int, int] = {}
         self.alive: set[int] = set()
         self.topic_ids: dict[str, bytes] = {}
-        self.states: dict[TopicPartition, PartitionState] = {}
+        self.states: dict[TopicPartition, LeaderAndIsr] = {}
         self.withheld: set[int] = set()
-        """Brokers that are told nothing for the time being."""
+        """Brokers that get no news for now."""
 
     def create(self, *replicas: int, topic: str = TOPIC, index: int = 0, min_isr: int = 1) -> None:
-        """Make a partition, led by the first of its replicas."""
+        """Create a partition, led by the first of its replicas."""
         self.topic_ids.setdefault(topic, (topic * 16).encode()[:16])
         key = TopicPartition(topic, index)
-        self.states[key] = PartitionState(
+        self.states[key] = LeaderAndIsr(
             leader=replicas[0],
             leader_epoch=0,
             partition_epoch=0,
@@ -222,24 +222,26 @@ class SmallController:
         )
         self.tell(key)
 
-    def change(self, index: int = 0, topic: str = TOPIC, **changes: Any) -> PartitionState:
-        """Decide something, and tell it."""
+    def change(self, index: int = 0, topic: str = TOPIC, **changes: Any) -> LeaderAndIsr:
+        """Make a decision and inform the brokers."""
         key = TopicPartition(topic, index)
         former = self.states[key]
         changes.setdefault("partition_epoch", former.partition_epoch + 1)
         if changes.get("leader", former.leader) != former.leader:
             changes.setdefault("leader_epoch", former.leader_epoch + 1)
-        self.states[key] = former.replaced(**changes)
+        if "isr" in changes:
+            changes["isr"] = tuple(changes["isr"])
+        self.states[key] = former.replace(**changes)
         self.tell(key)
         return self.states[key]
 
     def elect(self, leader: int, *, isr: Sequence[int] | None = None, index: int = 0) -> None:
-        """Let another replica lead; an election outside the ISR makes it the only one in sync."""
+        """Elect another leader. After an election outside the ISR, only the leader is in sync."""
         state = self.states[TopicPartition(TOPIC, index)]
         self.change(index, leader=leader, isr=state.isr if isr is None else isr)
 
     def fence(self, node_id: int) -> None:
-        """A broker is gone: it leaves each ISR of which it is not the last, and leads no more."""
+        """Fence a broker: it leaves each ISR unless it is the last one in it, and leads nothing."""
         self.alive.discard(node_id)
         for (topic, index), state in list(self.states.items()):
             isr = tuple(one for one in state.isr if one != node_id)
@@ -251,7 +253,7 @@ class SmallController:
                 self.change(index, topic, leader=-1)
 
     def revive(self, node_id: int) -> None:
-        """A broker is there again: it leads what nobody else may lead."""
+        """Unfence a broker: it leads the partitions that no other broker may lead."""
         for (topic, index), state in list(self.states.items()):
             if state.leader == -1 and node_id in state.isr:
                 self.change(index, topic, leader=node_id)
@@ -266,7 +268,7 @@ class SmallController:
         partition_epoch: int,
         isr: Sequence[tuple[int, int]],
         is_recovering: bool,
-    ) -> PartitionState:
+    ) -> LeaderAndIsr:
         """AlterPartition."""
         topic = next(name for name, id in self.topic_ids.items() if id == topic_id)
         state = self.states[TopicPartition(topic, index)]
@@ -307,7 +309,7 @@ class SmallController:
 
 
 class Brokers:
-    """The whole of it. `settings` are those of every broker, with dots as underscores."""
+    """A whole cluster. Every broker has `settings`, with dots as underscores."""
 
     def __init__(
         self,
@@ -333,7 +335,7 @@ class Brokers:
         return self.members[node_id]
 
     def start(self, node_id: int, files: SimFiles | None = None) -> Member:
-        """Start a broker, on the disk of its earlier life if there was one."""
+        """Start a broker, on its earlier disk if it had one."""
         controller = self.controller
         controller.epochs[node_id] = controller.epochs.get(node_id, 100 * node_id) + 1
         controller.alive.add(node_id)
@@ -344,14 +346,14 @@ class Brokers:
         return member
 
     def stop(self, node_id: int) -> SimFiles:
-        """End a broker cleanly, and let the controller know; its disk."""
+        """Stop a broker cleanly and inform the controller; return its disk."""
         member = self.members.pop(node_id)
         self.controller.fence(node_id)
         member.close()
         return member.files
 
     def kill(self, node_id: int) -> SimFiles:
-        """End a broker as a process is killed; what it wrote is on its disk."""
+        """Kill a broker as a process is killed; its written data stays on its disk."""
         member = self.members.pop(node_id)
         files = member.files.survivor()
         member.close()
@@ -359,7 +361,7 @@ class Brokers:
         return files
 
     def isolate(self, node_id: int) -> None:
-        """Cut a broker off from the others, and from the controller."""
+        """Cut a broker off from the others and from the controller."""
         for other in [CONTROLLER, *self.members]:
             self.net.cut |= {(node_id, other), (other, node_id)}
 
@@ -368,7 +370,7 @@ class Brokers:
         self.net.cut.clear()
 
     def run(self, delay_ms: int = 0) -> None:
-        """Let time pass; none: do what can be done now."""
+        """Let time pass; without an argument do only the work that is due."""
         self.runtime.scheduler.run_for(delay_ms)
 
     def append(self, node_id: int, *data: bytes, acks: int = 1, index: int = 0) -> LogAppendInfo:
@@ -376,12 +378,12 @@ class Brokers:
         member = self.members[node_id]
         return member.replica_manager.append(member.partition(index), simple(*data), acks=acks)
 
-    def state(self, index: int = 0) -> PartitionState:
-        """What the controller has decided."""
+    def state(self, index: int = 0) -> LeaderAndIsr:
+        """Return the controller's last decision."""
         return self.controller.states[TopicPartition(TOPIC, index)]
 
     def offsets(self, index: int = 0) -> dict[int, tuple[int, int]]:
-        """(high watermark, log end) of each broker's replica."""
+        """Return (high watermark, log end offset) of each broker's replica."""
         found = {}
         for node_id, member in self.members.items():
             partition = member.replica_manager.partitions.get(TopicPartition(TOPIC, index))
@@ -391,7 +393,7 @@ class Brokers:
         return found
 
     def check(self) -> None:
-        """What a leader calls committed every replica in sync has, the same records."""
+        """Check that every in-sync replica has the same committed records as its leader."""
         for (topic, index), state in self.controller.states.items():
             leader = self.members.get(state.leader)
             if leader is None or state.leader in self.controller.withheld:

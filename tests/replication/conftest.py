@@ -1,7 +1,7 @@
-"""A simulated broker; partition locks know who holds them: rule 12 of the layering chapter.
+"""A simulated broker whose partition locks know their holders: rule 12 of the layering chapter.
 
-Delayed operations must never complete while a partition lock is held; every response that is
-completed in these tests is checked for that.
+No delayed operation may complete while a partition lock is held. These tests check every completed
+response for that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def held_partition_locks() -> list[CheckedLock]:
 
 @pytest.fixture(autouse=True)
 def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kinds of operations that completed; each is refused while a partition lock is held."""
+    """The kinds of completed operations; completing under a partition lock is an error."""
     kinds: list[str] = []
 
     def check(name: str) -> None:
@@ -49,7 +49,7 @@ def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 class Rig:
-    """A simulated cluster and short ways to use it."""
+    """A simulated cluster with short ways to use it."""
 
     def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
         self.cluster = cluster
@@ -64,7 +64,7 @@ class Rig:
         return self.broker.handle(RequestContext(known.api, newest), request)
 
     def run_due(self) -> None:
-        """Do what is due now."""
+        """Do the work that is due now."""
         scheduler = self.runtime.scheduler
         while scheduler.run_due(self.runtime.clock.monotonic_ms()) == 0:
             pass
@@ -89,7 +89,7 @@ def make_rig() -> Iterator[Callable[..., Rig]]:
 
 @pytest.fixture
 def make_brokers() -> Iterator[Callable[..., Brokers]]:
-    """`make_brokers(count=3, **settings)`: several brokers; what they committed is checked."""
+    """`make_brokers(count=3, **settings)`: several brokers; their committed records are checked."""
     made: list[Brokers] = []
 
     def make(count: int = 3, **how: Any) -> Brokers:

@@ -1,4 +1,4 @@
-"""What a fetch finds by comparing offsets is what reading finds."""
+"""Comparing offsets gives the same result for a fetch as reading."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER_ID = b"other topic's id"
 
 @pytest.fixture
 def partition(make_rig: MakeRig) -> Partition:
-    """Offsets 0 to 4 in two segments, of which 2 is where a read_committed reader stops."""
+    """Offsets 0 to 4 in two segments; a read_committed reader stops at offset 2."""
     rig = make_rig()
     made = rig.cluster.create_topic("t", 1)
     partition = rig.manager.partition(made.name, 0)
@@ -51,7 +51,7 @@ def ask(
 
 
 def outcome(partition: Partition, params: FetchParams, asked: FetchPartition) -> str:
-    """What reading finds: "records", "nothing" or "news", which is all that must be told."""
+    """Return the result of reading: "records", "nothing" or "news", which must be sent."""
     try:
         found = read_partition(partition, params, asked, room=params.max_bytes, min_one=True)
     except (KafkaError, CorruptRecord):
@@ -111,7 +111,7 @@ def test_what_compares_as_read_reads_as_nothing(
     if found == "records":
         assert is_worth_an_answer
     elif found == "nothing":
-        # An empty answer to what could be read if it were let is no reason to wait either.
+        # An empty answer because of a limit is no reason to wait either.
         assert not is_worth_an_answer or asked.get("fetch_offset", 0) < end
 
 

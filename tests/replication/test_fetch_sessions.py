@@ -1,4 +1,4 @@
-"""Fetch sessions: the table of KIP-227, what is news, and who is evicted from a full cache."""
+"""Fetch sessions: the table of KIP-227, news, and eviction from a full cache."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ManualClock(Clock):
 
 
 class Peer:
-    """A consumer's side of one session, and the broker's cache."""
+    """The consumer's side of one session, and the broker's cache."""
 
     def __init__(self, sessions: FetchSessions, version: int = BY_NAME) -> None:
         self.sessions = sessions
@@ -52,7 +52,7 @@ class Peer:
         )
 
     def fetch(self, request: FetchRequest, **data: PartitionData) -> FetchResponse:
-        """Answer with `a0=PartitionData(...)`; partitions not named are empty and unchanged."""
+        """Answer with `a0=PartitionData(...)`; other partitions are empty and unchanged."""
         fetch = self.begin(request)
         found = []
         for asked in wanted(fetch):
@@ -62,7 +62,7 @@ class Peer:
 
 
 def wanted(fetch: FullFetch | IncrementalFetch) -> list[Wanted]:
-    """All that a fetch looks at when nothing rests, in its order."""
+    """Return all partitions that a fetch reads when none rests, in their order."""
     if isinstance(fetch, FullFetch):
         return list(fetch.wanted)
     return sorted(fetch.session.partitions.values(), key=lambda asked: asked.rank)
@@ -139,7 +139,7 @@ def test_an_initial_epoch_begins_a_session(peer: Peer) -> None:
     assert partitions_of(response) == [("a", 0), ("a", 1)]
 
 
-def test_an_incremental_answer_leaves_out_what_is_not_news(peer: Peer) -> None:
+def test_an_incremental_answer_has_only_news(peer: Peer) -> None:
     id = peer.fetch(ask(("a", [0, 1]), ("b", [0]))).session_id
     assert partitions_of(peer.fetch(ask(id=id, epoch=1))) == []
     with_records = peer.fetch(ask(id=id, epoch=2), a1=answer(1, b"records"))

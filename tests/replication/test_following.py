@@ -1,4 +1,4 @@
-"""What followers do: fetch, append, cut, and what they learn of the leader's offsets."""
+"""Followers fetch, append, truncate, and take over the leader's offsets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MakeBrokers = Callable[..., Brokers]
 PARTITION = TopicPartition(TOPIC, 0)
 
 
-def test_followers_have_what_the_leader_has(make_brokers: MakeBrokers) -> None:
+def test_followers_have_the_leaders_records(make_brokers: MakeBrokers) -> None:
     brokers = make_brokers()
     brokers.controller.create(1, 2, 3)
     brokers.run()
@@ -193,7 +193,7 @@ def test_a_leader_that_hears_nothing_is_asked_less_and_less(make_brokers: MakeBr
 def test_histories_that_part_several_epochs_ago_are_cut_step_by_step(
     make_brokers: MakeBrokers,
 ) -> None:
-    """Two leaders wrote in turn, unknown to each other: each step cuts one epoch."""
+    """Two isolated leaders wrote in turn: each step cuts one epoch."""
     brokers = make_brokers(2)
     brokers.controller.create(1, 2)
     brokers.append(1, b"0")

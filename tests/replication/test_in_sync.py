@@ -1,4 +1,4 @@
-"""Who is in sync, what is committed, and what acks=all waits for."""
+"""The in-sync replicas, committed records, and the wait of acks=all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.replication.partition_state import PartitionState
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.runtime.pending import Pending
 from tests.golden.batches import simple
 from tests.golden.requests import produce
@@ -20,7 +20,7 @@ LAG_MS = 10_000
 
 
 def lose(brokers: Brokers, node_id: int) -> None:
-    """Cut a follower off; the others reach the controller."""
+    """Cut a follower off; the others still reach the controller."""
     brokers.isolate(node_id)
     for other in brokers.members:
         if other != node_id:
@@ -28,7 +28,7 @@ def lose(brokers: Brokers, node_id: int) -> None:
 
 
 def produced(brokers: Brokers, node_id: int = 1, *, acks: int = -1, timeout_ms: int = 5_000) -> int:
-    """The error code that a produce is answered with, however long that takes."""
+    """Return the error code of a produce, however long it takes."""
     topic = TOPIC, brokers.controller.topic_ids[TOPIC]
     answer = brokers[node_id].handle(
         produce(topic, 13, simple(b"x"), acks=acks, timeout_ms=timeout_ms)
@@ -85,7 +85,7 @@ def test_one_that_died_while_idle_leaves_when_there_is_something_to_fetch(
 
 
 def test_a_slow_but_steady_follower_stays_in_sync(make_brokers: MakeBrokers) -> None:
-    """It is never at the end, but gets to where the end was a moment ago."""
+    """It is never at the end, but always gets to the recent end of the log."""
     brokers = make_brokers(2, replica_lag_time_max_ms=LAG_MS)
     brokers.controller.create(1, 2)
     brokers.net.delay_ms = lambda: 700
@@ -105,7 +105,7 @@ def test_who_joins_counts_for_the_high_watermark_before_the_controller_agrees(
     brokers.net.cut |= {(1, CONTROLLER)}
     brokers.controller.change(replicas=(1, 2))
     brokers.run(100)
-    others = brokers[1].partition().others
+    others = brokers[1].partition().remote_replicas
     assert others is not None
     assert others.maximal_isr == (1, 2)
     assert brokers[1].partition().isr == (1,)
@@ -129,7 +129,7 @@ def test_a_shrink_counts_when_the_controller_has_agreed(make_brokers: MakeBroker
     brokers.net.cut |= {(1, CONTROLLER)}
     brokers.append(1, b"a")
     brokers.run(3 * LAG_MS)
-    others = brokers[1].partition().others
+    others = brokers[1].partition().remote_replicas
     assert others is not None
     assert others.proposal is not None
     assert others.proposal.isr == (1,)
@@ -183,7 +183,7 @@ def test_a_refused_replica_is_proposed_again(make_brokers: MakeBrokers) -> None:
     refusals = [errors.IneligibleReplica()]
     alter = brokers.controller.alter
 
-    def refuse_once(*args: object, **how: object) -> PartitionState:
+    def refuse_once(*args: object, **how: object) -> LeaderAndIsr:
         if refusals:
             raise refusals.pop()
         return alter(*args, **how)  # type: ignore[arg-type]
@@ -274,7 +274,7 @@ def test_only_the_partitions_own_replicas_may_fetch_as_such(make_brokers: MakeBr
     assert follower_fetch(brokers, 3, 301) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert follower_fetch(brokers, 2, 200) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "an earlier life"
     assert follower_fetch(brokers, 2, 201, offset=5) == ErrorCode.OFFSET_OUT_OF_RANGE
-    others = brokers[1].partition().others
+    others = brokers[1].partition().remote_replicas
     assert others is not None
     replica = others.find(2)
     assert replica is not None

@@ -1,4 +1,4 @@
-"""Hundreds of fetchers: what is idle costs nothing, however many partitions there are."""
+"""Hundreds of fetchers: idle ones cost nothing, however many partitions there are."""
 
 from __future__ import annotations
 

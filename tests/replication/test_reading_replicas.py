@@ -1,4 +1,4 @@
-"""Consumers that read from followers, and what a leader answers just after its election."""
+"""Consumers that read from followers, and a leader's answers just after its election."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ V = 18
 def read(
     brokers: Brokers, node_id: int, offset: int = 0, *, version: int = V, **how: Any
 ) -> PartitionData:
-    """What a consumer's fetch finds, without waiting."""
+    """Return the result of a consumer's fetch without waiting."""
     topic = TOPIC, brokers.controller.topic_ids[TOPIC]
     answer = brokers[node_id].handle(fetch(topic, version, offset, **how), version)
     [found] = answer.responses[0].partitions
@@ -41,7 +41,7 @@ def read(
 
 
 def in_racks(brokers: Brokers, **racks: str) -> None:
-    """b1="a": broker 1 stands in rack a."""
+    """Place brokers in racks: b1="a" is broker 1 in rack a."""
     for member in brokers.members.values():
         member.membership.racks = {int(name[1:]): rack for name, rack in racks.items()}
 
@@ -140,7 +140,7 @@ def test_a_fetch_that_waits_at_a_follower_is_woken_by_its_high_watermark(brokers
 
 
 def offset_of(brokers: Brokers, node_id: int, timestamp: int, **how: Any) -> tuple[int, int]:
-    """(error code, offset) that ListOffsets answers with."""
+    """Return (error code, offset) from ListOffsets."""
     version = how.pop("version", 11)
     answer = brokers[node_id].handle(list_offsets(TOPIC, timestamp, **how), version)
     [found] = answer.topics[0].partitions

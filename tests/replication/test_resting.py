@@ -1,4 +1,4 @@
-"""Sessions look only at partitions that changed, and miss no change."""
+"""Sessions read only the partitions that changed, and miss no change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ V = 12
 
 
 class Session:
-    """A consumer's session over all partitions of a topic, from their ends on."""
+    """A consumer's session over all partitions of a topic, beginning at their ends."""
 
     def __init__(self, rig: Rig, topic: Topic, partitions: int) -> None:
         self.rig = rig
@@ -49,13 +49,13 @@ class Session:
         return [found for topic in response.responses for found in topic.partitions]
 
     def moves_to(self, partition: int, offset: int, **how: Any) -> list[PartitionData]:
-        """Fetch on from `offset`; the news."""
+        """Fetch from `offset` on; return the news."""
         return self.news(topic=self.topic, partition=partition, offset=offset, **how)
 
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The partitions that were read, in order."""
+    """Return the partitions that were read, in order."""
     seen: list[int] = []
     read = fetch_reader.read_partition
 
@@ -80,7 +80,7 @@ def topic(rig: Rig) -> Topic:
 
 @pytest.fixture
 def session(rig: Rig, topic: Topic, looked_at: list[int]) -> Session:
-    """A session that has come to rest."""
+    """A session whose partitions all rest."""
     begun = Session(rig, topic, 5)
     assert begun.news() == []
     looked_at.clear()
@@ -96,7 +96,7 @@ def test_an_idle_session_looks_at_nothing(session: Session, looked_at: list[int]
     assert looked_at == []
 
 
-def test_it_looks_at_what_changed_in_the_order_of_the_session(
+def test_changed_partitions_are_read_in_the_order_of_the_session(
     session: Session, rig: Rig, topic: Topic, looked_at: list[int]
 ) -> None:
     for partition in (3, 1):
@@ -111,7 +111,7 @@ def test_it_looks_at_what_changed_in_the_order_of_the_session(
     assert set(looked_at) <= {1, 3}
 
 
-def test_what_had_no_room_is_looked_at_again(session: Session, rig: Rig, topic: Topic) -> None:
+def test_partitions_without_room_are_read_again(session: Session, rig: Rig, topic: Topic) -> None:
     for partition in (0, 1):
         put(rig, topic, partition, b"x" * 1000)
     first = session.news(max_bytes=1)
@@ -119,7 +119,7 @@ def test_what_had_no_room_is_looked_at_again(session: Session, rig: Rig, topic: 
         (0, True),
         (1, False),
     ]
-    # The one that was read has gone to the end of the order.
+    # The partition that was read has moved to the end of the order.
     second = session.moves_to(0, 1, max_bytes=1)
     assert [(found.partition_index, bool(found.records)) for found in second] == [(1, True)]
 
@@ -214,11 +214,11 @@ def test_ended_and_forgotten_partitions_follow_no_more(
     session: Session, rig: Rig, topic: Topic
 ) -> None:
     partitions = [rig.manager.partition(topic[0], index) for index in range(5)]
-    assert [len(partition.followers) for partition in partitions] == [1] * 5
+    assert [len(partition.watchers) for partition in partitions] == [1] * 5
     session.news(forgotten=[(topic, [0, 1])])
-    assert [len(partition.followers) for partition in partitions] == [0, 0, 1, 1, 1]
+    assert [len(partition.watchers) for partition in partitions] == [0, 0, 1, 1, 1]
     rig.handle(fetch(None, V, session_id=session.id, session_epoch=-1), V)
-    assert [len(partition.followers) for partition in partitions] == [0] * 5
+    assert [len(partition.watchers) for partition in partitions] == [0] * 5
 
 
 def test_an_interrupted_reading_forgets_no_change(
@@ -234,5 +234,5 @@ def test_an_interrupted_reading_forgets_no_change(
         patch.setattr(fetch_reader, "read_partition", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.send()
-    assert manager.partition(topic[0], 3).followers
+    assert manager.partition(topic[0], 3).watchers
     assert [found.partition_index for found in session.news()] == [3]

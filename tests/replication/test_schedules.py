@@ -1,4 +1,6 @@
-"""Random schedules: what was acknowledged by all in sync survives, and histories become one."""
+"""Random schedules: records acknowledged by all in-sync replicas survive, and histories become
+one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ NODES = (1, 2, 3)
 
 
 class Schedule:
-    """One run: a broker may be cut off, killed, kept in the dark; at most one at a time is dead."""
+    """One run. Brokers are cut off, killed and left without news; at most one is dead at a time."""
 
     def __init__(self, seed: int, durability: str) -> None:
         self.random: Random = seeded(seed)
@@ -62,7 +64,7 @@ class Schedule:
     # Steps
 
     def append(self) -> None:
-        """By all brokers that believe to lead: there may be two."""
+        """Append on every broker that believes it leads: there may be two."""
         for node_id, member in self.brokers.members.items():
             if not member.partition().is_leader:
                 continue
@@ -121,7 +123,7 @@ class Schedule:
             self.brokers.start(node_id, files)
         self.dead.clear()
 
-    # What must hold
+    # Invariants
 
     def look(self) -> None:
         for value, answer in list(self.unanswered):
@@ -138,7 +140,7 @@ class Schedule:
         self.brokers.check()
 
     def settle(self) -> None:
-        """Mend all, and let time pass."""
+        """Mend all links and let time pass."""
         self.heal()
         self.restart()
         self.tell()
@@ -165,12 +167,12 @@ def run(seed: int, durability: str) -> None:
 @pytest.mark.parametrize(
     "seed", [0, 117, 204, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 147, 199))]
 )
-def test_what_was_acknowledged_survives(seed: int) -> None:
+def test_acknowledged_records_survive(seed: int) -> None:
     run(seed, "os")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 @pytest.mark.parametrize("seed", range(100, 130))
-def test_what_was_acknowledged_survives_any_schedule(seed: int, durability: str) -> None:
+def test_acknowledged_records_survive_any_schedule(seed: int, durability: str) -> None:
     run(seed, durability)

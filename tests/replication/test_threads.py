@@ -1,4 +1,4 @@
-"""Many threads, one broker: nothing is lost, repeated or left waiting."""
+"""Many threads, one broker: no record is lost or repeated, and no call waits for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ V = 12
 
 
 class Caller:
-    """One thread's use of the broker."""
+    """One thread and its use of the broker."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -47,7 +47,7 @@ def write(cluster: Cluster, topic: Topic, name: int) -> None:
 
 
 def read(cluster: Cluster, topic: Topic, in_session: bool) -> list[bytes]:
-    """Every value, read as it comes; offsets must be whole numbers without a gap."""
+    """Read every value as it comes; offsets must be consecutive."""
     caller = Caller(cluster)
     offsets = [0] * PARTITIONS
     values: list[bytes] = []

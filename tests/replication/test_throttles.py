@@ -1,4 +1,4 @@
-"""Replicas that catch up are slowed down where their topic names them."""
+"""Throttles slow down replicas that catch up, if their topic names them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def slow(brokers: Brokers, side: str, replicas: list[str]) -> None:
     name = LEADER_RATE if side == "leader" else FOLLOWER_RATE
     for member in brokers.members.values():
         member.membership.config.set_dynamic({name: str(RATE)}, {})
-        joined = member.replica_manager.joined
+        joined = member.replica_manager.replication
         assert joined is not None
         joined.throttles.configure(
             TOPIC,

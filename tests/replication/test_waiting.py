@@ -1,4 +1,4 @@
-"""What waits, what ends it, and that it ends outside the partition lock."""
+"""Operations that wait, and what ends the wait: always outside the partition lock."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_produce_that_waits_too_long_times_out(make_rig: MakeRig) -> None:
     "version, code",
     [(2, ErrorCode.NOT_LEADER_OR_FOLLOWER), (3, ErrorCode.KAFKA_STORAGE_ERROR), (9, 56)],
 )
-def test_a_failed_sync_is_an_error_for_who_waits_and_for_who_comes(
+def test_a_failed_sync_is_an_error_for_waiting_and_new_producers(
     make_rig: MakeRig, version: int, code: int
 ) -> None:
     rig = make_rig("/data", durability="fsync")
@@ -180,7 +180,7 @@ def test_a_failed_sync_is_an_error_for_who_waits_and_for_who_comes(
 
 
 @pytest.mark.parametrize("change", ["delete", "no leader", "too few replicas"])
-def test_what_becomes_of_a_waiting_produce(make_rig: MakeRig, change: str) -> None:
+def test_outcomes_of_a_waiting_produce(make_rig: MakeRig, change: str) -> None:
     rig = make_rig("/data", durability="fsync")
     topic = make_topic(rig)
     partition = rig.manager.partition(topic[0], 0)
@@ -237,7 +237,7 @@ def test_delete_records_waits_for_the_other_replicas(make_rig: MakeRig, end: str
     if end == "follows":
         lagging.low_watermark = 5
     elif end == "deleted":
-        partition.gone = errors.UnknownTopicOrPartition
+        partition.retired_with = errors.UnknownTopicOrPartition
     elif end == "no leader":
         partition.is_leader = False
     else:
@@ -283,7 +283,7 @@ def test_an_unclean_stop_begins_a_leader_epoch_that_clients_see(make_rig: MakeRi
     first = make_rig("/data", durability="os")
     topic = make_topic(first)
     first.handle(produce(topic, 9, simple(b"a")), 9)
-    # The process dies here: what it wrote is there, nothing was closed.
+    # The process dies here: its writes are on disk, but nothing was closed.
     second = make_rig("/data", durability="os", files=first.runtime.files.survivor())
     partition = second.manager.partition(topic[0], 0)
     image = second.broker.controller.image.partition(topic[0], 0)

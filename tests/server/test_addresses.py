@@ -1,4 +1,4 @@
-"""The door to the network: what is answered, what closes, what comes late, and what survives."""
+"""The server's side of the network: answers, closed connections, late answers, bad input."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_a_closed_listener_frees_its_port_and_may_be_closed_again(
 
 
 class StubBroker:
-    """Answers with whatever a test puts into `answer`; keeps what it was asked."""
+    """Answers with `answer`, which a test sets, and keeps the requests."""
 
     def __init__(self) -> None:
         self.answer: Any = FindCoordinatorResponse(error_message="fine")
@@ -388,7 +388,7 @@ def test_a_defect_costs_its_connection_only(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """An answer that has no encoding, at once and late, stands for any defect."""
+    """An answer without an encoding, at once and late, stands for any defect."""
     invalid = FindCoordinatorResponse(error_code=1 << 40)
     pending: Pending[Any] = Pending()
     answers = iter([invalid, pending])
@@ -426,7 +426,7 @@ def test_a_clients_software_is_remembered_for_its_later_requests() -> None:
 
 
 def test_random_bytes_never_hurt_the_server(listener: BrokerListener) -> None:
-    """Frames of noise, of real headers with noise behind, and of damaged real requests."""
+    """Frames of noise, real headers followed by noise, and damaged real requests."""
     rng = random.Random(20)
     real = [
         header(ApiKey.METADATA, 1, 1) + b"\0\0\0\1\0\6events",
@@ -486,7 +486,7 @@ def test_listeners_without_a_host_means_loopback_unless_others_are_allowed(
         assert listener.host == host
         with embedlog.Producer(f"127.0.0.1:{listener.port}") as producer:
             assert producer.send("events", b"v").result(10).offset == 0
-        # The setting is for the first listener; another finds a port of its own.
+        # The setting is for the first listener; another one finds a free port.
         assert cluster.listen().port not in (0, listener.port)
 
 
@@ -498,7 +498,7 @@ def test_what_is_said_of_an_address_in_use_names_the_address() -> None:
 
 
 class Gone:
-    """The way into a broker that has just been stopped: nobody is there."""
+    """The door of a broker that has just stopped."""
 
     def handle(self, _context: RequestContext, _request: Any) -> Any:
         broken: Pending[Any] = Pending()
@@ -507,8 +507,8 @@ class Gone:
 
 
 def test_a_broker_that_is_gone_answers_nothing() -> None:
-    """A producer that is told of a network error takes it for the outcome of its batch; one whose
-    connection breaks sends it again.
+    """A producer takes a network error in an answer for the outcome of its batch; after a broken
+    connection it sends the batch again.
     """
     with embedlog.open() as cluster:
         listener = listen(cluster.broker().core, "127.0.0.1", 0, door=Gone())

@@ -1,4 +1,4 @@
-"""Requests that take long: which they are, and that nobody else waits for them."""
+"""Long requests: which ones they are, and that other clients do not wait for them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def connect(listener: BrokerListener) -> WireClient:
 
 
 class Blocked:
-    """Lets requests of one API wait inside the broker until `release`."""
+    """Keeps requests of one API waiting in the broker until `release`."""
 
     def __init__(self, cluster: embedlog.Cluster, api_key: int) -> None:
         self.entered = threading.Event()

@@ -1,4 +1,4 @@
-"""Limits that are settings: each holds at its default, and where it was set."""
+"""Limits from settings: each holds at its default, and at another value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ POLICY_VIOLATION = 44
 
 @contextmanager
 def served(**config: object) -> Iterator[WireClient]:
-    """A client of a broker with those settings, `embedlog.` left out, underscores for dots."""
+    """A client of a broker with those settings, without `embedlog.`, with underscores for dots."""
     named = {f"embedlog.{name.replace('_', '.')}": value for name, value in config.items()}
     with embedlog.open(config=named) as cluster:
         cluster.create_topic("t", 1)
@@ -247,7 +247,7 @@ def _heartbeat(group_id: str) -> ConsumerGroupHeartbeatRequest:
 
 
 def _commit(client: WireClient, group_id: str) -> int:
-    """Commit an offset as one who is in no group; the error code."""
+    """Commit an offset without being a member of the group; return the error code."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     request = OffsetCommitRequest(
         group_id=group_id,

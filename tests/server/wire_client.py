@@ -1,4 +1,4 @@
-"""A blocking client that speaks frames, for tests of what happens on the wire."""
+"""A blocking client that sends and receives frames, for tests of the wire."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WireClient:
         self.sock.sendall(b"".join(map(bytes, buffers)))
 
     def receive(self) -> Any:
-        """The next response; frames of pipelined requests come in order."""
+        """Return the next response; frames of pipelined requests come in order."""
         return self._connection.receive(self.receive_frame())[1]
 
     def ask(self, request: Any, version: int) -> Any:
@@ -39,7 +39,7 @@ class WireClient:
         return self._receive(int.from_bytes(self._receive(4), "big"))
 
     def is_closed(self) -> bool:
-        """Wait for the end of the connection; False when bytes come instead."""
+        """Wait for the end of the connection; return False if bytes come instead."""
         try:
             return self.sock.recv(1) == b""
         except ConnectionError:
@@ -74,7 +74,7 @@ def frame(payload: bytes) -> bytes:
 
 
 def header(key: int, version: int, correlation_id: int, client_id: bytes = b"raw") -> bytes:
-    """A request header of version 1."""
+    """Return a request header of version 1."""
     return (
         key.to_bytes(2, "big", signed=True)
         + version.to_bytes(2, "big", signed=True)
@@ -85,13 +85,13 @@ def header(key: int, version: int, correlation_id: int, client_id: bytes = b"raw
 
 
 def api_versions_frame(version: int, correlation_id: int) -> bytes:
-    """An ApiVersions request of any version; the body is empty, as version 0 has it."""
+    """Return an ApiVersions request of any version, with the empty body of version 0."""
     tags = b"\0" if version >= 3 else b""
     return frame(header(ApiKey.API_VERSIONS, version, correlation_id) + tags)
 
 
 def produce(topic: str, *values: bytes, acks: int = -1, partition: int = 0) -> ProduceRequest:
-    """A Produce request up to version 12."""
+    """Return a Produce request, up to version 12."""
     records = build_batch(list(values), timestamps=1)
     data = PartitionProduceData(index=partition, records=records)
     return ProduceRequest(
@@ -102,7 +102,7 @@ def produce(topic: str, *values: bytes, acks: int = -1, partition: int = 0) -> P
 
 
 def fetch(topic: str, offset: int, *, wait_ms: int = 0, partition: int = 0) -> FetchRequest:
-    """A Fetch request up to version 12, without a session, for at least one byte."""
+    """Return a Fetch request up to version 12, without a session, for at least one byte."""
     return FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=1,
@@ -122,7 +122,7 @@ def fetch(topic: str, offset: int, *, wait_ms: int = 0, partition: int = 0) -> F
 
 
 def fetched_values(response: Any) -> list[bytes | None]:
-    """The values of a Fetch response for one partition."""
+    """Return the values in a Fetch response of one partition."""
     from wire.records.batch import iter_batches
 
     (topic,) = response.responses

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from embedlog.spark.decode import ArrowChunks
 from wire.records import RecordBatch, build_batch
-from wire.records.decode.fast.lockstep import columns_of_batches
+from wire.records.decode.lockstep import columns_of_batches
 
 SCHEMA = pa.schema(
     [

@@ -1,7 +1,7 @@
-"""Values for any declared message at any version: from hypothesis, or fast from a seeded Random.
+"""Values for any declared message and version: from hypothesis, or fast from a seeded Random.
 
-Both respect the version: fields that do not exist keep their default, null comes only where it is
-allowed, and tagged fields are at times left at their default.
+Both respect the version: fields that do not exist keep their default, only nullable fields are
+null, and some tagged fields keep their default.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _value_strategy(slot: Slot) -> st.SearchStrategy[Any]:
     return plain[kind]
 
 
-# The same, fast, for tests that need many.
+# The same values, made faster, for tests that need many.
 
 
 def random_message(cls: type[Any], version: int, random: Random) -> Any:

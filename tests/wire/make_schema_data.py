@@ -2,9 +2,9 @@
 
     python tests/wire/make_schema_data.py DIRECTORY
 
-DIRECTORY holds one directory per release line ("4.4", "4.0.0-SNAPSHOT"), and those the message
-schemas of Kafka's modules as JSON with `//` comments. Of each message the data file keeps what is
-on the wire, version by version:
+DIRECTORY holds one directory per release line ("4.4", "4.0.0-SNAPSHOT") with the message schemas of
+Kafka's modules, as JSON with `//` comments. The data file keeps the wire format of each message,
+version by version:
 
     {release: {message: {"api": ..., "kind": ..., "flexible": ..., "listeners": [...],
                          "versions": [[first, last, [field, ...]], ...]}}}

@@ -1,4 +1,4 @@
-"""Encoding and decoding by example: bytes written down by hand, versions, and what is refused."""
+"""Encoding and decoding by example: handwritten bytes, versions, and errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Our declarations are Kafka's: every field of every version, in order, in form, with default.
+"""Our declarations equal Kafka's: every field of every version, in order, form and default.
 
-The data file was made from Kafka's schemas of two release lines by `make_schema_data.py`. Where
-they disagree the newer one counts for the versions it lists, the older one for those it dropped.
-With EMBEDLOG_KAFKA_SCHEMAS naming a directory of schemas, these are compared as well.
+`make_schema_data.py` made the data file from Kafka's schemas of two release lines. If they
+disagree, the newer line counts for the versions that it lists, the older one for dropped versions.
+If EMBEDLOG_KAFKA_SCHEMAS names a directory of schemas, they are compared as well.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ NEWEST, OLDER = "4.4", "4.0.0-SNAPSHOT"
 KINDS = {"boolean": "bool", "bytes_": "bytes", "records_": "records"}
 
 RENAMED = {
-    # Kafka's name in 4.4 -> in the older line, which ours replaces at the same API key.
+    # Kafka's name in 4.4 -> the older name of the same API key.
     "ListConfigResourcesRequest": "ListClientMetricsResourcesRequest",
     "ListConfigResourcesResponse": "ListClientMetricsResourcesResponse",
 }
 
 STRUCTS_RENAMED = {
-    # Ours -> Kafka's, where one file needs two structs that Kafka calls the same.
+    # Our name -> Kafka's, for two structs of one file that have the same name in Kafka.
     "RequestEntryData": "EntryData",
     "ResponseEntryData": "EntryData",
     "RequestTopicData": "TopicData",
@@ -53,7 +53,7 @@ NOT_DECLARED = {
     "RemoteLogSegmentMetadataUpdateRecord",
     "RemotePartitionDeleteMetadataRecord",
 }
-"""Data that only Kafka's own controllers, tiered storage and forwarding read."""
+"""Messages for Kafka's own controllers, tiered storage and forwarding only."""
 
 
 def load_committed() -> dict[str, Any]:
@@ -165,7 +165,7 @@ def check_against(data: dict[str, Any]) -> int:
             if version in expected:
                 assert rows == expected[version], (name, version)
             else:
-                # Only the newest line says which fields may be dropped at a version.
+                # Only the newest line has the fields that may be dropped at a version.
                 assert without_ignorable(rows) == without_ignorable(dropped[version]), (
                     name,
                     version,
@@ -180,7 +180,7 @@ def test_declarations_equal_kafkas_schemas() -> None:
 
 def test_declarations_equal_the_raw_schema_files() -> None:
     raw = load_raw()
-    # Without the directory the committed data, made from such files, stands in for them.
+    # Without the directory use the committed data, which was made from such files.
     assert check_against(raw or COMMITTED) >= 700
     assert raw is None or raw == COMMITTED
 

@@ -1,4 +1,4 @@
-"""Frames out of a stream, however the stream is cut into pieces."""
+"""Frames of a stream that arrives in pieces of any size."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_frames_are_those_that_were_sent(sizes: list[int], steps: list[int]) -> 
         number += 1
         frames += reader.feed(stream[:step])
         stream = stream[step:]
-    # Compared at the end: later bytes must not have been written over earlier frames.
+    # Compared at the end: later bytes must not overwrite earlier frames.
     assert frames == bodies
     assert reader.pending_size == 0
 

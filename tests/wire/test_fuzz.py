@@ -1,4 +1,4 @@
-"""Whatever the bytes are, a decoder gives a message or MalformedMessage, and stays small."""
+"""For any bytes a decoder returns a message or raises MalformedMessage, with little memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PEAK_SIZE_MAX = 4 * 1024 * 1024
 
 
 def mutated(data: bytes, random: Random) -> bytes:
-    """Return `data` after one to three of: a byte changed, cut, a piece repeated, a huge length."""
+    """Return `data` after one to three changes: a byte, a cut, a repeated piece, a huge length."""
     changed = bytearray(data)
     for _ in range(random.randrange(1, 4)):
         place = random.randrange(len(changed) + 1)
@@ -42,14 +42,14 @@ def mutated(data: bytes, random: Random) -> bytes:
 
 
 def decodes_or_refuses(cls: type[Any], version: int, data: bytes) -> bool:
-    """Say whether `data` was taken; what was taken must have an encoding that reads the same."""
+    """Return whether `data` was decoded; then encoding and decoding must give the same message."""
     try:
         message, end = wire.decode_from(cls, version, data, 0)
     except wire.MalformedMessage:
         return False
     assert end <= len(data)
     again = wire.encode(message, version)
-    # NaN differs from itself, so the bytes are compared.
+    # NaN differs from itself, so compare the bytes.
     assert wire.encode(wire.decode(cls, version, again), version) == again
     return True
 

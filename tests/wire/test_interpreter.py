@@ -1,4 +1,4 @@
-"""The interpreting encoder refuses what the generated one does; round trips have its bytes."""
+"""The interpreting encoder raises the generated encoder's errors, and gives its bytes."""
 
 from __future__ import annotations
 

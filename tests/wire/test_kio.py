@@ -1,8 +1,7 @@
-"""Our bytes are those of kio, an independent implementation of the protocol.
+"""Our bytes equal the bytes of kio, an independent implementation of the protocol.
 
-kio has one dataclass per message and version, with types of their own for error codes, times and
-ids; `to_kio` makes one of ours into one of kio's, field by field in order. kio names fields a
-little differently, so that the order is what the two share.
+kio has one dataclass per message and version, with special types for error codes, times and ids.
+`to_kio` converts our message to kio's, field by field in order, because kio's field names differ.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from wire.layout import Layout, Slot, layout
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 ERROR_CODES = [code.value for code in ErrorCode]
 PAIRS_MIN = 570
-"""(message, version) pairs that both know; fewer would mean that the test lost its subject."""
+"""(message, version) pairs that both know; a lower number means that the test lost its subject."""
 
 
 def shared_pairs() -> list[tuple[type[Any], int, type[Any]]]:
@@ -51,7 +50,7 @@ def fields_in_order(part: Layout) -> list[Slot]:
 
 
 def to_kio(message: Any, part: Layout, kio_class: type[Any]) -> Any:
-    """Return kio's form of a message, which is changed where kio's types hold less than ours."""
+    """Return kio's form of a message; change `message` if kio's types hold less than ours."""
     kio_fields = dataclasses.fields(kio_class)
     slots = fields_in_order(part)
     assert len(kio_fields) == len(slots), (part.cls, kio_class)

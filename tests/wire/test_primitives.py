@@ -1,4 +1,4 @@
-"""Unsigned varints against vectors written down by hand, and against each other."""
+"""Unsigned varints: handwritten vectors and round trips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is encoded decodes to the same message, for every message at every version."""
+"""Encoding and decoding returns the same message, for every message and version."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_server_written_from_the_rfc_agrees(mechanism: str, user: str, passwor
 
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 def test_another_signature_is_never_taken(step: int) -> None:
-    """One that differs in a bit; nine bits on, it is one of nearly each byte, and another."""
+    """Change one bit at a time: in steps of nine bits, which reach nearly every byte."""
     for bit in range(0, 256, step):
         client = scram()
         client.respond(CHALLENGE)

@@ -1,4 +1,4 @@
-"""The schema language: what a declared class can do, and what declaring costs."""
+"""The schema language: the features of declared classes, and the cost of declaring."""
 
 from __future__ import annotations
 

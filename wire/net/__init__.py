@@ -1,6 +1,5 @@
-"""The only files of `wire` that touch sockets, clocks and threads: thin shells around them.
+"""The only files of `wire` that touch sockets, clocks and threads.
 
-`poller` waits for sockets, `listener` serves Kafka's frames, `channels` carries a client's.
-Nothing here knows what a frame says: both sides exchange whole frames, sizes stripped or added by
-their caller, and the message codecs live in `wire`.
+`poller` waits for sockets, `listener` serves Kafka's frames, `channels` carries a client's frames.
+Nothing here decodes messages: the message codecs live in `wire`.
 """

@@ -1,4 +1,4 @@
-"""`Acceptor`: the socket that listens, and who is let in."""
+"""`Acceptor`: the listening socket, and the limits on new connections."""
 
 from __future__ import annotations
 
@@ -25,40 +25,22 @@ _NEVER = float("inf")
 
 
 class RemoteAddress(ValueError):
-    """An address that other machines can reach, where only this one was meant to."""
+    """The address is reachable from other machines, but only a loopback address is allowed."""
 
 
 class Acceptor:
-    """Lets peers in, as far as the limits allow. Requires: the loop's thread.
-
-    Raises:
-        OSError: the address cannot be listened on.
-        RemoteAddress: it is not of this machine alone, and `allow_remote` is False.
-    """
-
-    __slots__ = (
-        "_accepted_count",
-        "_counts",
-        "_limits",
-        "_loop",
-        "_reports",
-        "_second",
-        "_sock",
-        "again_at",
-        "connection_count",
-        "fd",
-    )
+    """Accepts connections within the limits. Requires: the loop's thread."""
 
     def __init__(
         self, sock: socket.socket, loop: Loop, limits: ListenerLimits, reports: Reports
     ) -> None:
-        """`sock` listens, see `listening_socket`; it is this object's from here on."""
+        """Take ownership of `sock`, which listens: see `listening_socket`."""
         self._sock = sock
         self.fd = sock.fileno()
         self.connection_count = 0
-        """Peers that are let in and have not left."""
+        """Accepted connections that have not ended."""
         self.again_at = _NEVER
-        """When a pause ends; infinity while there is none."""
+        """When the pause ends; infinity without a pause."""
         self._loop = loop
         self._limits = limits
         self._reports = reports
@@ -69,11 +51,10 @@ class Acceptor:
 
     @property
     def is_open(self) -> bool:
-        """Does it listen still?"""
         return self._sock.fileno() >= 0
 
     def accept(self, admit: Admit) -> None:
-        """Let those in that wait: `admit(socket, address)` is called for each."""
+        """Accept the waiting connections, and call `admit(socket, address)` for each."""
         for _ in range(_ACCEPT_COUNT_MAX):
             if self.again_at != _NEVER:
                 return
@@ -82,7 +63,7 @@ class Acceptor:
             except BlockingIOError:
                 return
             except OSError as error:
-                # Without descriptors the connection stays ready, and asking again would spin.
+                # Without descriptors the connection stays ready: an immediate retry would spin.
                 if error.errno in _OUT_OF_RESOURCES:
                     self._reports.short_of(error)
                     self._pause(_PAUSE_S)
@@ -96,32 +77,31 @@ class Acceptor:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 admit(sock, peer)
             except OSError:
-                sock.close()  # the peer has gone already
+                sock.close()  # the peer has already closed the connection
 
     def entered(self, host: str) -> None:
-        """A peer was let in."""
+        """Count an accepted connection."""
         self.connection_count += 1
         self._counts[host] = self._counts.get(host, 0) + 1
 
     def left(self, host: str) -> None:
-        """A peer has gone."""
+        """Count an ended connection."""
         self.connection_count -= 1
         self._counts[host] -= 1
         if not self._counts[host]:
             del self._counts[host]
 
     def resume(self) -> None:
-        """End a pause whose time has come."""
+        """End the pause if its time has passed."""
         if self.again_at <= self._loop.now:
             self.again_at = _NEVER
             self._loop.poller.modify(self.fd, READ)
 
     def close(self) -> None:
-        """Listen no more."""
         self._sock.close()
 
     def _is_welcome(self, host: str) -> bool:
-        """May one more peer from `host` come in? Counts it for the rate if so."""
+        """Return whether the limits allow a connection from `host`; count it in the accept rate."""
         limits, now = self._limits, self._loop.now
         if self.connection_count >= limits.connection_count_max:
             self._reports.not_welcome(host, f"max.connections={limits.connection_count_max}")
@@ -146,16 +126,16 @@ class Acceptor:
 
 
 def is_loopback(host: str) -> bool:
-    """Is this numeric address one of the machine itself?"""
+    """Return whether this numeric address is a loopback address."""
     return host.startswith(("127.", "::ffff:127.")) or host == "::1"
 
 
 def listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:
-    """A socket that listens. Of a name the first IPv4 address is taken, else the first address.
+    """Return a listening socket. A name stands for its first IPv4 address, else its first address.
 
     Raises:
-        OSError: the address cannot be listened on.
-        RemoteAddress: it is not of this machine alone, and `allow_remote` is False.
+        OSError: the system cannot listen on the address.
+        RemoteAddress: the address is no loopback address, and `allow_remote` is False.
     """
     # As bytes: for text Python loads its tables of international names, which takes 1 MB and 3 ms.
     name = (host.encode() if host.isascii() else host) or None
@@ -165,7 +145,7 @@ def listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.sock
         raise RemoteAddress(str(address[0]))
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # On Windows SO_REUSEADDR would let another program take the address over.
+        # On Windows SO_REUSEADDR would let another program take over the address.
         option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
         sock.setsockopt(socket.SOL_SOCKET, option, 1)
         sock.bind(address)

@@ -1,4 +1,4 @@
-"""`Channel`: one connection of a client, and the sockets of all of them."""
+"""`Channel`: one connection of a client, its events, and the sockets of all channels."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class Channel:
-    """One connection, open or on its way. `state` is the caller's, for what belongs to it.
+    """A connection, connected or being set up.
 
-    For the caller: `host`, `port`, `state`, and what is a property. The rest is `SocketChannels`'s.
+    Callers may use `host`, `port`, the properties, and `state`, a free slot. The other attributes
+    belong to `SocketChannels`.
     """
 
     __slots__ = (
@@ -46,46 +47,46 @@ class Channel:
         self.port = port
         self.state: object = None
         self.addresses: list[Address] = []
-        """Of the host, not tried yet."""
+        """Addresses of the host that were not tried yet."""
         self.address: Address | None = None
-        """The one that is tried, or in use."""
+        """The address that is tried or in use."""
         self.sock: socket | None = None
         self.fd = -1
         self.mask = 0
         self.is_connected = False
-        """May frames flow? False before the connection is made and after it ended."""
+        """Whether frames can be exchanged: False during the setup and after the end."""
         self.tls: TlsStream | None = None
         self.timeout_s = timeout_s
         self.deadline = 0.0
-        """When the attempt to connect has failed."""
+        """When the attempt to connect counts as failed."""
         self.queue = SendQueue()
         self.waiting: list[bytes | bytearray | memoryview] = []
-        """To be sent once connected."""
+        """Buffers to send once connected."""
         self.reader = FrameReader(frame_size_max)
 
     @property
     def is_closed(self) -> bool:
-        """Has the channel ended, by either side?"""
+        """Whether either side has ended the connection."""
         return self.sock is None
 
     @property
     def unsent_size(self) -> int:
-        """Bytes given to `send` that the socket has not taken."""
+        """Bytes passed to `send` that the socket has not taken."""
         return self.queue.size + sum(map(len, self.waiting))
 
     @property
     def given_size(self) -> int:
-        """Bytes given to the socket so far, taken by it or not."""
+        """Bytes queued for the socket so far, taken by it or not."""
         return self.queue.sent_size + self.queue.size
 
     @property
     def sent_size(self) -> int:
-        """Of these the bytes that the socket has taken."""
+        """Bytes that the socket has taken so far."""
         return self.queue.sent_size
 
     @property
     def local_port(self) -> int:
-        """The port on this side. Requires: not closed."""
+        """The local port. Requires: not closed."""
         assert self.sock is not None, self
         return int(self.sock.getsockname()[1])
 
@@ -93,50 +94,87 @@ class Channel:
         return f"{self.host}:{self.port}"
 
 
-class ChannelSockets:
-    """The channels that have a socket, by its descriptor, and the poller that waits for them."""
+class EventKind:
+    """The kinds of events."""
 
-    __slots__ = ("by_fd", "left", "poller")
+    CONNECTED = 1
+    FRAME = 2
+    CLOSED = 3
+
+
+class ChannelEvent:
+    """An event of a channel.
+
+    FRAME sets `frame`: a view, without the size, that stays valid and unchanged while it is held.
+    CLOSED sets `reason`, one line of text, and `is_refused`: the two sides do not agree on TLS, so
+    a retry would fail too.
+    """
+
+    __slots__ = ("channel", "frame", "is_refused", "kind", "reason")
+
+    def __init__(
+        self,
+        kind: int,
+        channel: Channel,
+        *,
+        frame: memoryview | None = None,
+        reason: str = "",
+        is_refused: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.channel = channel
+        self.frame = frame
+        self.reason = reason
+        self.is_refused = is_refused
+
+    def __repr__(self) -> str:
+        name = {1: "CONNECTED", 2: "FRAME", 3: "CLOSED"}[self.kind]
+        detail = f" {len(self.frame)} bytes" if self.frame is not None else ""
+        return f"<ChannelEvent {name} {self.channel}{detail}{self.reason and ': ' + self.reason}>"
+
+
+class ChannelSockets:
+    """The channels with a socket, by descriptor, and the poller that waits for them."""
 
     def __init__(self, poller: Poller | None) -> None:
         self.poller = poller if poller is not None else make_poller()
         self.by_fd: dict[int, Channel] = {}
         self.left: dict[tuple[str, int], Address] = {}
-        """The address, by host and port, whose connection ended last."""
+        """(host, port) -> the address of the connection that ended last."""
 
     def give(self, channel: Channel, sock: socket, mask: int) -> None:
-        """The channel has this socket from here on."""
+        """Give the channel this socket, and wait for `mask`."""
         channel.sock, channel.fd, channel.mask = sock, sock.fileno(), mask
         self.by_fd[channel.fd] = channel
         self.poller.register(channel.fd, mask)
 
     def wait_for(self, channel: Channel, mask: int) -> None:
-        """Have the system report that of the channel's socket."""
+        """Make the poller report `mask` for the channel's socket."""
         if channel.mask != mask:
             channel.mask = mask
             self.poller.modify(channel.fd, mask)
 
     def take(self, channel: Channel) -> None:
-        """Close the channel's socket. Again is allowed."""
+        """Close the channel's socket. Idempotent."""
         sock, fd = channel.sock, channel.fd
         if sock is None:
             return
         channel.is_connected = False
         if channel.address is not None:
             self.left[channel.host, channel.port] = channel.address
-        # Forgotten first: if a KeyboardInterrupt comes on the way, this must not be done again
-        # when another socket has the descriptor.
+        # Forgotten first: after a KeyboardInterrupt here a second call must not unregister the
+        # descriptor, which another socket may have by then.
         channel.sock, channel.fd, channel.tls = None, -1, None
-        with suppress(OSError, KeyError):  # it was interrupted before it was registered
+        with suppress(OSError, KeyError):  # an interrupt came before the registration
             self.poller.unregister(fd)
         self.by_fd.pop(fd, None)
         sock.close()
         channel.queue.clear()
 
     def abandon(self) -> list[Channel]:
-        """In a forked child: close this process's descriptors; returns the channels that had one.
+        """In a forked child: close this process's descriptors; return the channels that had one.
 
-        Who takes a socket out of the poller would do so for the parent too.
+        Unregistering a socket from the poller would unregister it in the parent as well.
         """
         channels = list(self.by_fd.values())
         for channel in channels:

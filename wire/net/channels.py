@@ -5,8 +5,8 @@
     channels.send(channel, buffers)            # the bytes of whole frames, sizes included
     for event in channels.poll(1_000): ...     # connected, frame or closed
 
-One thread at a time may use a `SocketChannels`; only `wake` may be called from any. Nothing
-blocks but `poll` and, for a host name, the resolver inside `connect`.
+One thread at a time may use a `SocketChannels`, except that any thread may call `wake`. Only `poll`
+blocks, and the resolver inside `connect` for a host name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import socket
 from weakref import WeakSet
 
 from wire.framing import InvalidFrameSize
-from wire.net.channel import Channel, ChannelSockets
-from wire.net.channel_events import ChannelEvent, EventKind
+from wire.net.channel import Channel, ChannelEvent, ChannelSockets, EventKind
 from wire.net.clock import monotonic
 from wire.net.connecting import TLS_READ_SIZE, ConnectFailed, Connecting, error_text
 from wire.net.poller import READ, WRITE, Waker
@@ -31,17 +30,17 @@ if TYPE_CHECKING:
 
 
 FIRST_FRAME_SIZE_MAX = 16 << 20
-"""A peer that begins with a larger frame speaks something else: TLS looks like one of 350 MB, and
-its end would be waited for."""
+"""A larger first frame closes the channel: the first bytes of TLS look like the size of
+a frame of 350 MB, whose end would never come."""
 
 
 class SocketChannels:
     """A set of client connections, polled together.
 
-    `frame_size_max` bounds what a peer can make this side allocate: a larger frame closes its
-    channel. `connect_timeout_ms` is for each address of a host, unless `connect` says otherwise.
-    The sizes are those of the system's buffers for a socket; -1 leaves them to the system. With
-    `tls` a channel is connected when the peers trust each other, in the same time.
+    A frame larger than `frame_size_max` closes its channel: the limit bounds the memory that a peer
+    can claim. `connect_timeout_ms` is the time for each address of a host, TLS handshake included,
+    unless `connect` gives another. The buffer sizes apply to the socket in the system; -1 keeps the
+    system's default. With `tls` a channel is connected after the handshake.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class SocketChannels:
     ) -> None:
         self._frame_size_max = frame_size_max
         self._connect_timeout_s = connect_timeout_ms / 1_000
-        # With keepalive a peer that vanished is noticed also while nothing is sent.
+        # Keepalive detects a peer that vanished while nothing is sent.
         options = {socket.SO_KEEPALIVE: 1}
         if send_buffer_size >= 0:
             options[socket.SO_SNDBUF] = send_buffer_size
@@ -69,14 +68,14 @@ class SocketChannels:
         self._sockets.poller.register(self._waker.fd, READ)
         self._events: list[ChannelEvent] = []
         self.is_waiting = False
-        """Does `poll` wait, or was it interrupted while it did? Then no byte was moved."""
+        """Whether `poll` waits, or was interrupted while waiting: then it has moved no bytes."""
         _open.add(self)
 
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
-        """Begin a connection. Each address of `host` is tried; a CONNECTED or CLOSED event follows.
+        """Begin to connect. A CONNECTED or CLOSED event follows, also if `host` cannot be resolved.
 
-        The first to be tried is the one after that whose connection ended last. A host that
-        cannot be resolved also ends in a CLOSED event.
+        The channel tries each address of `host`, beginning with the successor of the address whose
+        connection ended last.
         """
         timeout_s = self._connect_timeout_s if timeout_ms is None else timeout_ms / 1_000
         first_size_max = min(self._frame_size_max, FIRST_FRAME_SIZE_MAX)
@@ -88,10 +87,10 @@ class SocketChannels:
         return channel
 
     def send(self, channel: Channel, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
-        """Write bytes, at once as far as the socket takes them, the rest during `poll`.
+        """Write bytes: at once as many as the socket takes, the rest during `poll`.
 
-        Buffers are held by reference until written. Before the channel is connected they wait;
-        after it is closed they are dropped, and the CLOSED event says what happened.
+        The queue holds buffers by reference until they are written. Before the channel is connected
+        they wait; a closed channel drops them, and its CLOSED event gives the reason.
         """
         if channel.sock is None:
             return
@@ -107,10 +106,10 @@ class SocketChannels:
             self._broke(channel, error)
 
     def poll(self, timeout_ms: int | None) -> list[ChannelEvent]:
-        """What happened, waiting at most `timeout_ms` for the first event (None: no limit).
+        """Return the events; wait at most `timeout_ms` for the first one (None: no limit).
 
-        Returns early, perhaps with nothing, when bytes moved or after `wake`. The frames of a
-        channel come in order, and a CLOSED event is the last one of its channel.
+        Moved bytes or `wake` end the wait early, perhaps without an event. The frames of a channel
+        come in order, and a CLOSED event is the last event of its channel.
         """
         timeout = 0.0 if self._events else None if timeout_ms is None else timeout_ms / 1_000
         connecting, sockets = self._connecting, self._sockets
@@ -126,7 +125,7 @@ class SocketChannels:
                 if fd == self._waker.fd:
                     self._waker.clear()
             elif channel.is_connected:
-                # Bits of an error or a hang-up belong to both: the call tells what it is.
+                # An error or hang-up counts as both: the read or write finds out its kind.
                 if mask & ~READ:
                     self._write(channel)
                 if mask & ~WRITE and channel.sock is not None:
@@ -140,12 +139,12 @@ class SocketChannels:
         return events
 
     def close(self, channel: Channel) -> None:
-        """End a channel at once. No event follows, and those not yet polled are dropped."""
+        """Close a channel at once, and drop its events that were not polled."""
         self._drop(channel)
         self._events = [event for event in self._events if event.channel is not channel]
 
     def close_all(self) -> None:
-        """End every channel and give the system's resources back. The last call."""
+        """Close every channel, the waker and the poller. The last call."""
         for channel in list(self._sockets.by_fd.values()):
             self.close(channel)
         self._events.clear()
@@ -162,7 +161,7 @@ class SocketChannels:
         self._sockets.poller.register(self._waker.fd, READ)
 
     def wake(self) -> None:
-        """Make the current or next `poll` return. May be called from any thread."""
+        """Make the current or next `poll` return. Any thread may call it."""
         self._waker.wake()
 
     def _go_on_connecting(self, channel: Channel, mask: int) -> None:
@@ -211,7 +210,7 @@ class SocketChannels:
         self._events += [ChannelEvent(EventKind.FRAME, channel, frame=frame) for frame in frames]
 
     def _receive(self, channel: Channel, sock: socket.socket) -> list[memoryview] | None:
-        """The frames that what has arrived completes; None when the peer has closed."""
+        """Read from the socket; return the completed frames, or None if the peer has closed."""
         tls = channel.tls
         if tls is None:
             count = sock.recv_into(channel.reader.free_space())

@@ -1,4 +1,4 @@
-"""The machine's clock for time-outs, also while a test has frozen `time`."""
+"""The machine's monotonic clock for time-outs, which works even if a test freezes `time`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class _Machine:
-    """Attributes of a class: libraries that freeze time replace what modules hold."""
+    """The clock as class attributes: libraries that freeze time replace attributes of modules."""
 
     if hasattr(time, "clock_gettime"):
         read, which = time.clock_gettime, (time.CLOCK_MONOTONIC,)
@@ -15,5 +15,5 @@ class _Machine:
 
 
 def monotonic() -> float:
-    """Seconds since an arbitrary moment; never falls, and never stands still."""
+    """Return the seconds since an arbitrary moment."""
     return _Machine.read(*_Machine.which)

@@ -1,4 +1,4 @@
-"""`Connecting`: channels on their way: the addresses of a host in turn, TLS, deadlines."""
+"""`Connecting`: sets up connections: the addresses of a host in turn, TLS, deadlines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TLS_READ_SIZE = 64 * 1024
 
 
 class ConnectFailed(Exception):
-    """No address of the host can be connected to; `cause` is what the system or TLS said."""
+    """No address of the host accepts a connection; `cause` is the error of the system or TLS."""
 
     def __init__(self, reason: str, cause: OSError | None = None) -> None:
         super().__init__(reason)
@@ -30,9 +30,7 @@ class ConnectFailed(Exception):
 
 
 class Connecting:
-    """Makes connections. Requires: the thread that uses the channels."""
-
-    __slots__ = ("_clock", "_options", "_sockets", "_tls", "_under_way")
+    """Sets up connections. Requires: the thread that uses the channels."""
 
     def __init__(
         self,
@@ -42,7 +40,7 @@ class Connecting:
         tls: TlsClient | None,
         clock: Callable[[], float],
     ) -> None:
-        """`options` are those of `SOL_SOCKET`, for every socket."""
+        """`options` are set on every socket, at level `SOL_SOCKET`."""
         self._sockets = sockets
         self._options = options
         self._tls = tls
@@ -51,14 +49,13 @@ class Connecting:
 
     @property
     def is_idle(self) -> bool:
-        """Is no connection on its way?"""
         return not self._under_way
 
     def begin(self, channel: Channel) -> None:
-        """Try the addresses of the channel's host, the one after that left last first.
+        """Try the addresses of the channel's host.
 
         Raises:
-            ConnectFailed: the host cannot be resolved, or none of its addresses can be tried.
+            ConnectFailed: the host cannot be resolved, or all its addresses fail at once.
         """
         try:
             channel.addresses = self._in_turn(channel.host, channel.port)
@@ -68,10 +65,10 @@ class Connecting:
         self._try_next_address(channel, "no address")
 
     def go_on(self, channel: Channel, mask: int) -> bool:
-        """The socket has news: True when the channel is connected now.
+        """Continue after an event of the socket; return whether the channel is connected.
 
         Raises:
-            ConnectFailed: it will not be.
+            ConnectFailed: no address is left, or TLS failed.
         """
         sock = channel.sock
         assert sock is not None, channel
@@ -91,16 +88,16 @@ class Connecting:
         return True
 
     def forget(self, channel: Channel) -> None:
-        """The channel has ended."""
+        """Drop a channel that has ended."""
         self._under_way.discard(channel)
         channel.addresses.clear()
 
     def seconds_left(self) -> float:
-        """Until the first deadline, or less than 0. Requires: not idle."""
+        """Return the seconds until the first deadline, negative after it. Requires: not idle."""
         return min(channel.deadline for channel in self._under_way) - self._clock()
 
     def expire(self) -> list[tuple[Channel, str]]:
-        """Go on to the next address where one did not answer in time; what has failed, and why."""
+        """Try the next address of each overdue channel; return the failed channels with reasons."""
         now = self._clock()
         failed = []
         for channel in [each for each in self._under_way if each.deadline <= now]:
@@ -113,7 +110,7 @@ class Connecting:
         return failed
 
     def _in_turn(self, host: str, port: int) -> list[Address]:
-        """The addresses of a host, those that were not used lately first."""
+        """Return the addresses of a host, beginning after the one used last."""
         addresses = resolve(host, port)
         last = self._sockets.left.get((host, port))
         if last not in addresses:
@@ -122,7 +119,11 @@ class Connecting:
         return addresses[first:] + addresses[:first]
 
     def _try_next_address(self, channel: Channel, failure: str) -> None:
-        """Start connecting to the next address. Raises `failure` if none is left."""
+        """Start connecting to the next address.
+
+        Raises:
+            ConnectFailed: no address is left; the reason is the last failure.
+        """
         self._under_way.discard(channel)
         while channel.addresses:
             channel.address = family, address = channel.addresses.pop(0)
@@ -137,7 +138,7 @@ class Connecting:
                 sock.setsockopt(socket.SOL_SOCKET, option, value)
             try:
                 code = sock.connect_ex(address)
-            except OSError as error:  # a port out of range is an OverflowError, a bug of the caller
+            except OSError as error:  # not OverflowError: a port out of range is a caller's bug
                 code, failure = error.errno or -1, error_text(error)
             if code in {0, EINPROGRESS, EWOULDBLOCK}:
                 channel.deadline = self._clock() + channel.timeout_s
@@ -149,7 +150,7 @@ class Connecting:
         raise ConnectFailed(failure)
 
     def _shake_hands(self, channel: Channel, sock: socket.socket, mask: int) -> bool:
-        """Go on with the TLS handshake, after what the poll said about the socket; is it done?"""
+        """Continue the TLS handshake after a poll reported `mask`; return whether it is done."""
         tls = channel.tls
         assert tls is not None, channel
         try:
@@ -173,5 +174,5 @@ class Connecting:
 
 
 def error_text(error: OSError) -> str:
-    """One line that says what the system said."""
+    """Return the system's message of an error, one line."""
     return error.strerror or str(error)

@@ -1,71 +1,73 @@
-"""One client of a listener: bytes in, whole frames to the service, answers out in order.
+"""The connections of a listener: bytes in, whole frames to the service, answers out in order.
 
-Who owns the bytes of a frame: the service, until its `handle` returns. When `handle` parks the
-request (returns None) they are the service's for good, and where they are no copy the listener
-takes a new buffer; otherwise it is written again as soon as more is read. So an answer must not be
-made of views of its request.
+The service owns the bytes of a frame until its `handle` returns. If `handle` parks the request
+(returns None), the service keeps the bytes, and the listener takes a new buffer unless they are a
+copy. Otherwise the next read overwrites them, so an answer must not contain views of its request.
 
-Requests are handled one at a time, in order. While one is parked, or an answer is not written,
-nothing more is read or handled: a peer that does not read its answers is soon not heard either.
+Requests are handled one at a time, in order. While a request is parked, or an answer is not
+written, the listener reads and handles nothing more of that connection: a peer that does not read
+its answers cannot send requests without end.
 """
 
 from __future__ import annotations
 
 from socket import MSG_PEEK, SHUT_RDWR
 
-from wire.net.frame_head import may_be_large, size_at
+from wire.net.limits import may_be_large, size_at
 from wire.net.poller import READ, WRITE
-from wire.net.received import Received
+from wire.net.receive_memory import Received, ReceiveMemory
 from wire.net.send_queue import SendQueue
+from wire.net.unread_answers import UnreadAnswers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from socket import socket
-    from typing import Protocol
+    from typing import Any, Protocol
 
+    from wire.net.acceptor import Acceptor
     from wire.net.limits import ListenerLimits
     from wire.net.loop import Loop
-    from wire.net.receive_memory import ReceiveMemory
     from wire.net.reports import Reports
-    from wire.net.unread_answers import UnreadAnswers
 
     Buffers = Sequence[bytes | bytearray | memoryview]
     Make = Callable[[], Buffers | None]
     Handle = Callable[["Connection", bytes | memoryview], Buffers | None]
 
-    class Host(Protocol):
-        """What the connections of a listener share."""
+    class Service(Protocol):
+        """Handles the frames of a listener. All calls come from the loop's thread."""
 
-        loop: Loop
-        limits: ListenerLimits
-        memory: ReceiveMemory
-        unread: UnreadAnswers
-        reports: Reports
-        handle: Handle
-        quick_size_max: int
+        def connected(self, connection: Connection) -> None:
+            """A peer has connected: the service may set `connection.state`."""
 
-        def drop(self, connection: Connection, /) -> None: ...
+        def handle(
+            self, connection: Connection, frame: bytes | memoryview
+        ) -> Sequence[bytes | bytearray | memoryview] | None:
+            """Answer one frame (given without its size) with buffers that include the size.
 
-        def sweep_by(self, deadline: float, /) -> None: ...
+            An empty sequence means no answer. None parks the connection until
+            `connection.respond`. See above for the owner of the frame's bytes.
+            """
 
-        def take_late(self) -> None: ...
+        def disconnected(self, connection: Connection) -> None:
+            """Either side has ended the connection."""
 
-        def attempt(
-            self, connection: Connection, action: Callable[[Connection, Make], None], value: Make, /
-        ) -> None: ...
+        def turn(self) -> int | None:
+            """Do due work; return the ms until the next work, None for never."""
 
 
 _GATHER_SIZE = 256 * 1024
 _KEPT_S = 5.0
+_QUICK_SIZE_MAX = 8 * 1024
+_SWEEP_S = 1.0
 _NEVER = float("inf")
 
 
 class Connection:
-    """A connection, as the service and the listener see it.
+    """A connection of a listener.
 
-    For the service: `state` (a free slot), `peer_host`, `peer_port`, `local_host`, `local_port`,
-    `respond`, `respond_with`, `close`. Everything else belongs to the listener and its thread.
+    The service may use `state` (a free slot), `peer_host`, `peer_port`, `local_host`, `local_port`,
+    `respond`, `respond_with` and `close`. Everything else belongs to the listener's thread.
     """
 
     __slots__ = (
@@ -86,7 +88,7 @@ class Connection:
         "state",
     )
 
-    def __init__(self, host: Host, sock: socket, peer: tuple[str, int]) -> None:
+    def __init__(self, host: Connections, sock: socket, peer: tuple[str, int]) -> None:
         self.state: object = None
         self.peer_host, self.peer_port = peer[0], peer[1]
         self.local_host, self.local_port = sock.getsockname()[:2]
@@ -102,17 +104,17 @@ class Connection:
         self._last_active_at = host.loop.now
 
     def respond(self, buffers: Buffers | None) -> None:
-        """Answer the parked request; None when it has no answer. Once, from any thread.
+        """Answer the parked request, once; None sends no answer. Any thread may call it.
 
-        The buffers, sizes included, must not change until they are written.
+        The buffers include the size, and must not change until they are written.
         """
         self.respond_with(lambda: buffers)
 
     def respond_with(self, make: Make) -> None:
-        """As `respond`, with what `make` returns; it is called in the listener's thread.
+        """Answer as `respond` does, with the result of `make`, called in the listener's thread.
 
-        When this is that thread, because it serves another connection, then now: who waited has
-        the news before that request is done with.
+        If the caller is that thread, serving another connection's request, `make` runs at once: the
+        waiting client gets its answer before that request is finished.
         """
         host = self._host
         if self._is_parked and self.is_open and host.loop.is_this_thread:
@@ -121,17 +123,17 @@ class Connection:
             host.loop.post(self, Connection._answer, make)
 
     def close(self) -> None:
-        """Close after the answers given so far are written. From any thread."""
+        """Close after all given answers are written. Any thread may call it."""
         self._is_closing = True
         self._host.loop.post(self, Connection.go_on, None)
 
-    # What follows is the listener's.
+    # Everything below belongs to the listener.
 
     def receive(self) -> None:
-        """Read once and handle every whole frame. Requires: reported as readable, and only that.
+        """Read once and handle every whole frame. Requires: the poller reported READ only.
 
-        A peer that is owed bytes or memory is not waited for with READ. One comes here all the
-        same when another connection's request of this wake-up changed that (`respond_with`).
+        While a connection waits to write or for memory, its mask is not READ. It may still come
+        here if another connection's request in this wake-up changed the mask (`respond_with`).
         """
         if self._is_parked:
             self._mute()
@@ -146,7 +148,7 @@ class Connection:
             else:
                 start, end, view = received.start, received.end, memoryview(received.buffer)
                 if end == len(view):
-                    return  # set aside, and `go_on` is posted: no room is not the peer's end
+                    return  # set aside, `go_on` is posted: an empty read would look like the end
                 count = self._sock.recv_into(view[end:])
         except BlockingIOError:
             return
@@ -156,15 +158,15 @@ class Connection:
         loop = host.loop
         self._last_active_at = loop.now
         if end == 0 and count > 4 and size_at(view)[0] == count - 4 <= host.quick_size_max:
-            # One small request and nothing else, as mostly: a shorter way to the same end, 20,100
-            # instructions for an echo where `_handle_frames` takes 26,400. The frame is copied, so
-            # that the buffer that all share need not be made anew when the request is parked.
+            # The usual case, one small request, takes a shorter path than `_handle_frames`: 20,100
+            # instructions for an echo instead of 26,400. The frame is copied, so a parked request
+            # does not cost a new shared buffer.
             answer = host.handle(self, view[4:count].tobytes())
             if answer is None:
                 self._is_parked = True
             else:
                 if loop.late:
-                    # Whoever waited for what this request brought comes before its own sender.
+                    # The clients that waited for this request get their answers before its sender.
                     host.take_late()
                     if not self.is_open:
                         return
@@ -176,7 +178,7 @@ class Connection:
             self._handle_frames(view, start, end + count)
 
     def write(self) -> None:
-        """Write what is queued, and go on once all is. Requires: the socket is writable."""
+        """Write the queued answers; go on once all are written. Requires: a writable socket."""
         queue, now = self._queue, self._host.loop.now
         size = queue.size
         is_done = queue.flush(self._sock)
@@ -187,7 +189,7 @@ class Connection:
             self.go_on()
 
     def go_on(self, _: object = None) -> None:
-        """An answer is written or a parked request answered: go on if nothing else is open."""
+        """Handle the next frame or read on, unless an answer is unwritten or a request parked."""
         if self._queue.size:
             return  # `write` comes back here
         if self._is_closing:
@@ -198,18 +200,18 @@ class Connection:
         if received.buffer is not None and received.start < received.end and not self._is_parked:
             self._handle_frames(memoryview(received.buffer), received.start, received.end)
         if self.is_open and not (self._queue.size or received.is_starved):
-            # Also while parked: see `_mute`.
+            # Even while parked: see `_mute`.
             self.wait_for(READ)
 
     def hang_up(self, mask: int) -> None:
-        """The system reports an error or a hang-up: take what still came, then the end."""
+        """After an error or a hang-up: handle the received bytes first, then drop."""
         if mask & READ and self._mask == READ and not self._is_parked:
             self.receive()
         else:
             self._host.drop(self)
 
     def deadline(self) -> float:
-        """The time at which the connection is closed if nothing changes; infinity for never."""
+        """Return when to close the connection if nothing changes; infinity for never."""
         host, received = self._host, self._received
         if self._queue.size:
             return host.unread.stalled_at(self) + host.limits.write_stall_ms / 1_000
@@ -220,7 +222,6 @@ class Connection:
         return self._last_active_at + host.limits.idle_ms / 1_000
 
     def say_why_late(self) -> None:
-        """Log which deadline has passed."""
         reports = self._host.reports
         if self._queue.size:
             reports.cut_off(self, "unread", "it does not read its answers")
@@ -230,36 +231,36 @@ class Connection:
             reports.idle(self)
 
     def trim(self, *, now: float) -> None:
-        """Give back a buffer that is kept for a next large frame and has not been used lately."""
+        """Give back the buffer kept for a next large frame, if unused for `_KEPT_S`."""
         if self._last_active_at + _KEPT_S <= now:
             self._received.give_back()
 
     def wait_for(self, mask: int) -> None:
-        """Have the system report that, and nothing else."""
+        """Make the poller report `mask` only."""
         if self._mask != mask:
             self._mask = mask
             self._host.loop.poller.modify(self.fd, mask)
 
     def forget(self) -> None:
-        """Close the socket and let everything go. Only `Listener.drop` calls this."""
+        """Close the socket and release all memory. Only `Connections.drop` calls this."""
         self.is_open = False
         self._queue.clear()
         self._host.unread.note(self, 0, 0.0)
         self._received.forget()
         try:  # noqa: SIM105 - not worth the import of contextlib
-            # The end of the connection, whatever other process still holds the socket.
+            # Ends the connection even if another process still holds the socket.
             self._sock.shutdown(SHUT_RDWR)
         except OSError:
-            pass  # the peer was first
+            pass  # the peer has closed first
         self._sock.close()
 
     def abandon(self) -> None:
-        """Close this process's descriptor; the connection is another process's."""
+        """Close this process's descriptor: the connection belongs to another process."""
         self.is_open = False
         self._sock.close()
 
     def _answer(self, make: Make) -> None:
-        """The parked request is answered: write, and handle later what was received meanwhile."""
+        """Write the answer of the parked request; post the handling of bytes received meanwhile."""
         assert self._is_parked, "a response without a request that waits for one"
         host, received = self._host, self._received
         buffers = make()
@@ -268,11 +269,11 @@ class Connection:
         self._last_active_at = host.loop.now
         is_all = not buffers or self._send(buffers)
         if is_all and (received.buffer is not None or self._mask != READ or self._is_closing):
-            # Not now: this may be in the middle of another connection's request.
+            # Posted: this may run in the middle of another connection's request.
             host.loop.post(self, Connection.go_on, None)
 
     def _handle_frames(self, view: memoryview, start: int, end: int) -> None:
-        """Give the whole frames of view[start:end] to the service, and write the answers."""
+        """Handle the whole frames of view[start:end], and write the answers."""
         begin = start
         host = self._host
         handle, request_size_max = host.handle, host.limits.request_size_max
@@ -319,10 +320,10 @@ class Connection:
             self.go_on()
 
     def _keep_rest(self, view: memoryview, start: int, end: int) -> None:
-        """Keep what was received beyond the last frame handled, and see to the buffers."""
+        """Keep the bytes behind the last handled frame, and update the buffers."""
         host, received = self._host, self._received
         if self._is_parked:
-            # The service owns the bytes now, and what follows the frame moves out of their way.
+            # The service owns the frame's bytes, so the bytes behind them move to another buffer.
             received.lend()
             received.set_aside(view, start, end)
         elif start == end:
@@ -335,28 +336,28 @@ class Connection:
             received.set_aside(view, start, end)
             received.starve(self)
             self.wait_for(0)
-            # Those that have the room must make progress now.
+            # The connections that hold the memory have tighter deadlines from here on.
             host.sweep_by(host.loop.now)
 
     def _send(self, buffers: Buffers) -> bool:
-        """Write after everything before. False when the socket did not take all of it."""
+        """Write after all earlier answers; return False if the socket did not take everything."""
         is_all = self._queue.send(self._sock, buffers)
         if not is_all:
             self._wait_for_peer()
         return is_all
 
     def _wait_for_peer(self) -> None:
-        """The socket did not take all of an answer."""
+        """Wait until the socket takes the rest of an answer."""
         host = self._host
         host.unread.note(self, self._queue.size, host.loop.now)
         self.wait_for(WRITE)
         host.sweep_by(self.deadline())
 
     def _mute(self) -> None:
-        """More came while a request is parked. Only now is the system told not to report it.
+        """Stop polling for READ after more bytes came while a request is parked.
 
-        Most parked requests are answered before their client says more, and telling costs a
-        system call each way. A client that has gone is noticed here too.
+        Not done when parking: most parked requests are answered before the client sends more, and
+        each change of the mask costs a system call. Drops a connection that the client has closed.
         """
         try:
             is_gone = not self._sock.recv(1, MSG_PEEK)
@@ -366,3 +367,109 @@ class Connection:
             self._host.drop(self)
         else:
             self.wait_for(WRITE if self._queue.size else 0)
+
+
+class Connections:
+    """The open connections of a listener, and their shared parts. Requires: the loop's thread."""
+
+    def __init__(
+        self,
+        service: Service,
+        acceptor: Acceptor,
+        loop: Loop,
+        limits: ListenerLimits,
+        reports: Reports,
+    ) -> None:
+        self._service = service
+        self._acceptor = acceptor
+        self.loop = loop
+        self.limits = limits
+        self.reports = reports
+        self.by_fd: dict[int, Connection] = {}
+        self.handle: Handle = service.handle
+        self.memory = ReceiveMemory(limits.receive_size_max)
+        self.unread = UnreadAnswers(limits.response_size_max, self._too_much_unread)
+        self.quick_size_max = min(_QUICK_SIZE_MAX, limits.request_size_max)
+        self.sweep_at = _NEVER
+        """When `sweep` must be called; infinity while no deadline is set."""
+
+    def open(self, sock: socket, peer: tuple[str, int]) -> None:
+        connection = Connection(self, sock, peer)
+        self.by_fd[connection.fd] = connection
+        self.reports.connected(connection)
+        self._acceptor.entered(connection.peer_host)
+        self.loop.poller.register(connection.fd, READ)
+        self.sweep_by(connection.deadline())
+        try:
+            self._service.connected(connection)
+        except Exception as error:  # a service's bug must not end the loop
+            self.failed(connection, error)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection at once. Idempotent."""
+        if not connection.is_open:
+            return
+        self.loop.poller.unregister(connection.fd)
+        del self.by_fd[connection.fd]
+        self.reports.disconnected(connection)
+        self._acceptor.left(connection.peer_host)
+        connection.forget()
+        try:
+            self._service.disconnected(connection)
+        except Exception as error:  # a service's bug must not end the loop
+            self.reports.failed("a service failed on a disconnect", error)
+
+    def abandon(self) -> None:
+        """In a forked child: close this process's descriptors only."""
+        for connection in self.by_fd.values():
+            connection.abandon()
+        self.by_fd.clear()
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Drop the connection, and report the error unless the peer has just left."""
+        if not isinstance(error, ConnectionError | TimeoutError):
+            self.reports.failed(f"connection from {connection.peer_host} failed", error)
+        self.drop(connection)
+
+    def take_late(self) -> None:
+        late = self.loop.late
+        while late:
+            connection, action, value = late.popleft()
+            if connection.is_open:
+                self.attempt(connection, action, value)
+
+    def attempt(
+        self, connection: Connection, action: Callable[[Connection, Any], None], value: Any
+    ) -> None:
+        """Call `action(connection, value)`; an error ends only this connection."""
+        try:
+            action(connection, value)
+        except Exception as error:  # no peer may end the loop
+            self.failed(connection, error)
+
+    def sweep_by(self, deadline: float) -> None:
+        """Schedule `sweep` for `deadline` at the latest."""
+        self.sweep_at = min(self.sweep_at, deadline)
+
+    def sweep(self) -> None:
+        """Close the connections past their deadline, and find the next deadline."""
+        now = self.loop.now
+        self._acceptor.resume()
+        next_at = self._acceptor.again_at
+        # A connection without a deadline gets one again when its request is answered.
+        latest = now + self.limits.idle_ms / 1_000
+        for connection in list(self.by_fd.values()):
+            deadline = connection.deadline()
+            if deadline <= now:
+                connection.say_why_late()
+                self.drop(connection)
+            else:
+                connection.trim(now=now)
+                next_at = min(next_at, deadline, latest)
+        # Coarse: deadlines that fall into the same second share a wake-up.
+        self.sweep_at = max(next_at, now + _SWEEP_S)
+
+    def _too_much_unread(self, slowest: Connection) -> None:
+        """Post the drop of the connection whose peer has stalled for the longest time."""
+        self.reports.cut_off(slowest, "unread", "too many bytes of answers are not read")
+        self.loop.post(slowest, lambda connection, _: self.drop(connection), None)

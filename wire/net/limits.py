@@ -1,44 +1,38 @@
-"""What a listener lets its peers do. Every limit is on by default; Kafka's name is in brackets."""
+"""The limits of a listener, and the check of a request's size against them."""
 
 from __future__ import annotations
 
+from struct import Struct
+
 MIB = 1024 * 1024
+
+SIZE = Struct(">i")
+size_at = SIZE.unpack_from
+_SIZE_AND_KEY = Struct(">ih")
+_PRODUCE_KEY = 0
 
 
 class ListenerLimits:
-    """Limits of one listener. Values are read while it runs and not changed then.
+    """Limits of one listener, all on by default, with Kafka's names in brackets.
+
+    They must not change while the listener runs.
 
     produce_size_max: size of a Produce request [socket.request.max.bytes].
     request_size_max: size of any other request.
-    receive_size_max: bytes of requests larger than a receive buffer that may be on their way at
-        once, over all connections; further ones wait [queued.max.request.bytes].
-    response_size_max: bytes of responses that peers have not taken, over all connections. Beyond
-        it the peer that has not read for the longest time is disconnected.
+    receive_size_max: bytes of all requests being received that are larger than a receive buffer,
+        over all connections; further requests wait [queued.max.request.bytes].
+    response_size_max: bytes of unread responses over all connections. Above it the listener
+        disconnects the peer that has not read for the longest time.
     connection_count_max: connections in total [max.connections].
     address_connection_count_max: connections from one address [max.connections.per.ip].
     accept_rate_max: new connections in a second [max.connection.creation.rate].
-    limit_loopback: hold the last two against loopback peers too. Off by default: processes of one
-        machine share an address, and a test suite opens connections as fast as it can.
+    limit_loopback: apply the last two limits to loopback peers as well. Off by default: processes
+        of one machine share an address, and a test suite opens connections as fast as it can.
     idle_ms: silence after which a connection is closed [connections.max.idle.ms].
-    frame_grace_ms, frame_rate_min: a request must be complete `frame_grace_ms` plus its size at
-        `frame_rate_min` bytes a second after its first byte.
-    write_stall_ms: how long a peer may leave a response unread.
+    frame_grace_ms, frame_rate_min: the time for a request from its first to its last byte:
+        `frame_grace_ms` plus its size at `frame_rate_min` bytes a second.
+    write_stall_ms: the time for which a peer may leave a response unread.
     """
-
-    __slots__ = (
-        "accept_rate_max",
-        "address_connection_count_max",
-        "connection_count_max",
-        "frame_grace_ms",
-        "frame_rate_min",
-        "idle_ms",
-        "limit_loopback",
-        "produce_size_max",
-        "receive_size_max",
-        "request_size_max",
-        "response_size_max",
-        "write_stall_ms",
-    )
 
     def __init__(
         self,
@@ -68,3 +62,23 @@ class ListenerLimits:
         self.frame_grace_ms = frame_grace_ms
         self.frame_rate_min = frame_rate_min
         self.write_stall_ms = write_stall_ms
+
+
+def may_be_large(view: memoryview, start: int, end: int, limits: ListenerLimits) -> bool:
+    """Return whether a frame at view[start:end] may exceed `request_size_max`: Produce may."""
+    (size,) = size_at(view, start)
+    if not 0 <= size <= limits.produce_size_max:
+        return False
+    if end - start < _SIZE_AND_KEY.size:
+        return True  # checked again once the API key has arrived
+    return bool(_SIZE_AND_KEY.unpack_from(view, start)[1] == _PRODUCE_KEY)
+
+
+def size_needed(view: memoryview, start: int, end: int, limits: ListenerLimits) -> int:
+    """Return the bytes from `start` on that the next step needs: the whole frame, or its head."""
+    if end - start < SIZE.size:
+        return SIZE.size
+    (size,) = size_at(view, start)
+    if size > limits.request_size_max and end - start < _SIZE_AND_KEY.size:
+        return _SIZE_AND_KEY.size
+    return SIZE.size + int(size)

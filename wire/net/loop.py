@@ -1,4 +1,4 @@
-"""`Loop`: one thread waits for sockets, and does there what other threads ask for."""
+"""`Loop`: one thread waits for sockets and runs the actions that other threads post."""
 
 from __future__ import annotations
 
@@ -16,61 +16,47 @@ if TYPE_CHECKING:
 
 
 class Loop:
-    """The wait, what ends it, and what is to be done after it.
+    """Waits for sockets, wake-ups and posted actions.
 
     `now` is the time at which the last wait ended, on the loop's clock.
     """
-
-    __slots__ = (
-        "_clock",
-        "_is_waiting",
-        "_poll",
-        "_thread",
-        "_waker",
-        "has_news",
-        "is_stopping",
-        "late",
-        "now",
-        "poller",
-    )
 
     def __init__(self, poller: Poller | None, clock: Callable[[], float]) -> None:
         self.poller = poller if poller is not None else make_poller()
         self.now = clock()
         self.late: deque[tuple[Any, Callable[[Any, Any], None], object]] = deque()
-        """What was posted and is not done."""
+        """Posted actions that were not run yet."""
         self.has_news = False
-        """Was `wake` called since this was last set to False?"""
+        """Set by `wake`; the owner of the loop resets it."""
         self.is_stopping = False
         self._poll = self.poller.poll
         self._clock = clock
         self._thread = 0
-        """The one that runs the loop."""
+        """The thread that runs the loop, 0 for none."""
         self._is_waiting = False
         self._waker = Waker()
         self.poller.register(self._waker.fd, READ)
 
     @property
     def is_this_thread(self) -> bool:
-        """Is the caller the thread that runs the loop?"""
+        """Whether the caller is the thread that runs the loop."""
         return self._thread == get_ident()
 
     @property
     def signal_fd(self) -> int:
-        """See `Waker.signal_fd`."""
         return self._waker.signal_fd
 
     def begin(self) -> None:
-        """The calling thread runs the loop from here on."""
+        """Record that the calling thread runs the loop."""
         self._thread = get_ident()
 
     def end(self) -> None:
-        """No thread runs it any more."""
+        """Record that no thread runs the loop."""
         self._thread = 0
 
     def wait(self, timeout: float | None) -> list[tuple[int, int]]:
-        """(descriptor, mask) of what is ready, after at most `timeout` seconds; None: no limit."""
-        # Set before looking: whoever brings news later sees it, and wakes the poll.
+        """Wait at most `timeout` seconds (None: no limit); return the ready (descriptor, mask)s."""
+        # Set before the check: a thread that posts after the check sees it and wakes the poll.
         self._is_waiting = True
         if self.has_news or self.late:
             timeout = 0.0
@@ -80,37 +66,36 @@ class Loop:
         return ready
 
     def stop(self) -> None:
-        """Have `is_stopping` seen soon. From any thread, or a signal handler."""
+        """Set `is_stopping` and end the wait. Any thread or signal handler may call it."""
         self.is_stopping = True
         self.wake()
 
     def wake(self) -> None:
-        """End the current or next wait. From any thread."""
+        """End the current or next wait. Any thread may call it."""
         self.has_news = True
         if self._is_waiting:
             self._waker.wake()
 
     def post(self, target: object, action: Callable[[Any, Any], None], value: object) -> None:
-        """Have `action(target, value)` called in the loop's thread. From any thread."""
+        """Call `action(target, value)` in the loop's thread, soon. Any thread may call it."""
         self.late.append((target, action, value))
         if self._is_waiting:
             self._waker.wake()
 
     def was_woken(self, fd: int) -> bool:
-        """Is that the descriptor that ends a wait? Then it may do so again."""
+        """Return whether `fd` is the waker's descriptor, and reset the waker if so."""
         if fd != self._waker.fd:
             return False
         self._waker.clear()
         return True
 
     def close(self) -> None:
-        """Give the descriptors back."""
         self.late.clear()
         self._waker.close()
         self.poller.close()
 
     def abandon(self) -> None:
-        """As `close`, in a forked child: see `Waker.abandon`."""
+        """Close the descriptors in a forked child: see `Waker.abandon`."""
         self.late.clear()
         self._waker.abandon()
         self.poller.close()

@@ -1,8 +1,8 @@
 """Waiting for many sockets, and waking such a wait from another thread.
 
-Two pollers of one shape: `EpollPoller` where the system has epoll, `SelectorPoller` elsewhere.
-Both are level-triggered and name sockets by descriptor. Masks are `READ`, `WRITE`, their sum, or
-0 for a socket that stays known and is not waited for.
+`EpollPoller` is for systems with epoll, `SelectorPoller` for others. Both are level-triggered and
+name sockets by descriptor. A mask is `READ`, `WRITE`, their sum, or 0 for a registered socket
+that the poller does not wait for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Poller(Protocol):
-        """What a loop needs of the system."""
+        """`EpollPoller`, `SelectorPoller`, or a test's fake."""
 
         def register(self, fd: int, mask: int, /) -> None: ...
 
@@ -38,10 +38,10 @@ _HAS_EPOLL = hasattr(select, "epoll")
 
 
 class EpollPoller:
-    """epoll itself, level-triggered: its methods go straight to the system.
+    """The system's epoll, level-triggered; its methods are epoll's own.
 
-    Besides READ and WRITE a mask may hold bits of an error or a hang-up, which come for every
-    known socket, asked for or not. The next call on the socket tells what it is.
+    A reported mask may also hold the bits of an error or a hang-up, which epoll reports for every
+    registered socket. The next call on the socket finds out the error.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class EpollPoller:
 
 
 class SelectorPoller:
-    """The same over `selectors`, for systems without epoll."""
+    """A poller over `selectors`, for systems without epoll."""
 
     def __init__(self) -> None:
         from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
@@ -72,7 +72,7 @@ class SelectorPoller:
             self._selector.register(fd, self._to_selector[mask])
 
     def modify(self, fd: int, mask: int) -> None:
-        # A selector refuses an empty set of events, so a socket without any is taken out of it.
+        # A selector refuses an empty set of events, so a mask of 0 unregisters the socket.
         previous, self._masks[fd] = self._masks[fd], mask
         if previous and mask:
             self._selector.modify(fd, self._to_selector[mask])
@@ -86,7 +86,7 @@ class SelectorPoller:
             self._selector.unregister(fd)
 
     def poll(self, timeout: float | None) -> list[tuple[int, int]]:
-        """(descriptor, mask) of what is ready, after at most `timeout` seconds (None: no limit)."""
+        """Wait at most `timeout` seconds (None: no limit); return the ready (descriptor, mask)s."""
         ready = self._selector.select(timeout)
         return [(key.fd, self._from_selector[events]) for key, events in ready]
 
@@ -95,30 +95,26 @@ class SelectorPoller:
 
 
 def make_poller() -> Poller:
-    """The best poller of this system."""
+    """Return the best poller of this system."""
     return EpollPoller() if _HAS_EPOLL else SelectorPoller()
 
 
 class Waker:
-    """A descriptor that makes a poll return: an eventfd, or a pair of sockets where there is none.
+    """A descriptor that makes a poll return: an eventfd, or else a pair of sockets.
 
-    Not a pipe, as Windows waits for sockets only.
-
-    `wake` may be called from any thread and from a signal handler, and costs a system call only
-    for the first call since the loop last looked (0.45 us).
+    Not a pipe: Windows waits for sockets only. Any thread or signal handler may call `wake`; only
+    the first call after a `clear` costs a system call (0.45 us).
     """
-
-    __slots__ = ("_is_closed", "_is_set", "_lock", "_pair", "fd")
 
     def __init__(self) -> None:
         self._is_set = False
         self._is_closed = False
-        # Only against `close`: a descriptor number is soon somebody else's file. Re-entrant,
-        # because a signal handler may call `wake` in the middle of `wake`. Nothing is taken
-        # under it.
+        # Guards against `close` only: another file may soon reuse the descriptor number.
+        # Re-entrant, because a signal handler may call `wake` in the middle of `wake`. No lock is
+        # taken under it.
         self._lock = RLock()
         self._pair: tuple[socket, socket] | None = None
-        """One to wait for, one to write to."""
+        """The socket to poll, and the socket to write to."""
         if hasattr(os, "eventfd"):
             self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         else:
@@ -131,7 +127,7 @@ class Waker:
 
     @property
     def signal_fd(self) -> int:
-        """Where `signal.set_wakeup_fd` may write to."""
+        """The descriptor for `signal.set_wakeup_fd`."""
         return self.fd if self._pair is None else self._pair[1].fileno()
 
     def wake(self) -> None:
@@ -147,26 +143,24 @@ class Waker:
                     self._pair[1].send(b"\x01")
 
     def clear(self) -> None:
-        """Take the signal back. The loop looks for its reasons after this, never before."""
+        """Reset the waker. The loop must check for news after this call, never before."""
         try:
             if self._pair is None:
                 os.read(self.fd, 8)
             else:
                 self._pair[0].recv(64)
         except BlockingIOError:
-            pass  # a poll may return for nothing
-        finally:  # also when Ctrl-C comes here: nobody would write again
+            pass  # a spurious wake-up
+        finally:  # even after Ctrl-C: otherwise `wake` would never write again
             self._is_set = False
 
     def close(self) -> None:
-        """Close the descriptors; again is allowed."""
+        """Close the descriptors. Idempotent."""
         with self._lock:
             self.abandon()
 
     def abandon(self) -> None:
-        """As `close`, in a forked child: whoever held the lock is not in this process, and `wake`
-        asks for it no more.
-        """
+        """Close in a forked child, without the lock: its owner may not exist in this process."""
         if self._is_closed:
             return
         self._is_closed = self._is_set = True

@@ -1,74 +1,69 @@
-"""`ReceiveMemory`: what the requests of all peers of a listener may take while they arrive.
+"""The memory of requests that are being received, and its limit for all peers of a listener.
 
-A small request is read into a buffer that all connections share. What does not fit, or has not
-arrived in full, is kept in a buffer of the connection's own (see `Received`); those for large
-requests are counted here. Who gets no room waits, with part of its request, and is fed when others
-are done.
+A small request is read into a buffer that all connections share. A connection keeps a larger or
+incomplete request in a buffer of its own (`Received`); `ReceiveMemory` counts the buffers of large
+requests. A connection without room waits with the received part of its request, and gets room when
+other requests are done.
 """
 
 from __future__ import annotations
 
+from wire.net.limits import SIZE, size_needed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any
 
-    class Holder(Protocol):
-        """What one connection holds of requests that were not handled."""
-
-        def give_back(self) -> None:
-            """Give a buffer back that nothing is in."""
-
-        def missing_size(self) -> float:
-            """How much of a large request has not arrived; infinity when none is on its way."""
-
-        def grow(self, now: float) -> bool:
-            """Try again to get room; False when there still is none."""
-
+    from wire.net.limits import ListenerLimits
 
 RECEIVE_SIZE = 64 * 1024
-"""What one read takes in, unless a larger frame is on its way; larger buffers are counted."""
+"""The size of the shared buffer, and so of one read. Larger buffers count against the limit."""
+
+_OWN_SIZE_MIN = 4 * 1024
+_STEP_SIZE = 256 * 1024
+_GROWTH = 2
+_KEPT_SIZE_MAX = 4 * 1024 * 1024
+_NEVER = float("inf")
 
 
 class ReceiveMemory:
-    """The shared buffer, and who has how much beside it. Requires: the listener's thread."""
-
-    __slots__ = ("_favourite", "_holders", "_size_max", "held_size", "starved", "view")
+    """The shared buffer, and the size of all other buffers. Requires: the listener's thread."""
 
     def __init__(self, size_max: int) -> None:
         self.view = memoryview(bytearray(RECEIVE_SIZE))
-        """Where whoever has no buffer of its own reads into."""
+        """The shared buffer, for connections without a buffer of their own."""
         self.held_size = 0
-        """Bytes of all large buffers."""
-        self.starved: dict[Holder, Any] = {}
-        """Who waits for room, and its connection."""
+        """Bytes of all large buffers together."""
+        self.starved: dict[Received, Any] = {}
+        """The buffers that wait for room, and their connections."""
         self._size_max = size_max
-        self._holders: set[Holder] = set()
-        self._favourite: Holder | None = None
-        """Has room for whatever it sends."""
+        self._holders: set[Received] = set()
+        self._favourite: Received | None = None
+        """May exceed the limit until its request is done."""
 
-    def join(self, holder: Holder) -> None:
-        """A connection has come."""
+    def join(self, holder: Received) -> None:
+        """Add a new connection's buffer."""
         self._holders.add(holder)
 
-    def leave(self, holder: Holder) -> None:
-        """It has gone, and has given everything back."""
+    def leave(self, holder: Received) -> None:
+        """Remove an ended connection's buffer. Requires: it has given back its memory."""
         self._holders.discard(holder)
         self.starved.pop(holder, None)
         self.done_with(holder)
 
     def renew_view(self) -> None:
-        """The shared buffer was given away with a parked request: take another."""
+        """Replace the shared buffer, which now belongs to a parked request."""
         self.view = memoryview(bytearray(RECEIVE_SIZE))
 
     def count(self, capacity: int) -> None:
-        """A buffer was taken, or given back (negative)."""
+        """Count a buffer that was taken, or given back (negative)."""
         if abs(capacity) > RECEIVE_SIZE:
             self.held_size += capacity
 
-    def has_room_for(self, holder: Holder, capacity: int, *, instead_of: int = 0) -> bool:
-        """May `holder` take a buffer of `capacity`?
+    def has_room_for(self, holder: Received, capacity: int, *, instead_of: int = 0) -> bool:
+        """Return whether `holder` may take a buffer of `capacity`.
 
-        `instead_of`: the size of the buffer that it replaces.
+        `instead_of` is the size of the buffer that it replaces.
         """
         more = capacity - (instead_of if instead_of > RECEIVE_SIZE else 0)
         if self._has_room_for(holder, more):
@@ -77,23 +72,23 @@ class ReceiveMemory:
             other.give_back()
         return self._has_room_for(holder, more)
 
-    def _has_room_for(self, holder: Holder, more: int) -> bool:
+    def _has_room_for(self, holder: Received, more: int) -> bool:
         return (
             more <= RECEIVE_SIZE
             or self.held_size + more <= self._size_max
             or holder is self._favourite
         )
 
-    def done_with(self, holder: Holder) -> None:
-        """A frame of the holder's has come, been handled, and holds no bytes any more."""
+    def done_with(self, holder: Received) -> None:
+        """Record that the holder's frame has been handled and its bytes released."""
         if holder is self._favourite:
             self._favourite = None
 
     def feed_starved(self, now: float) -> list[Any]:
-        """Give room to those that wait for it; returns their connections, which can read again.
+        """Give room to waiting buffers; return their connections, which can read again.
 
-        Who misses least comes first. When frames that take the room wait for each other, that one
-        may go on without room; no other may until it is done with.
+        The frame that misses the fewest bytes comes first. If all frames that hold memory wait for
+        each other, this frame may exceed the limit; no other may until it is done.
         """
         fed: list[Any] = []
         for holder in sorted(self.starved, key=_missing_size):
@@ -105,10 +100,160 @@ class ReceiveMemory:
             fed.append(self.starved.pop(holder))
         return fed
 
-    def _misses_least(self, holder: Holder) -> bool:
+    def _misses_least(self, holder: Received) -> bool:
         size = holder.missing_size()
         return all(other.missing_size() >= size for other in self._holders)
 
 
-def _missing_size(holder: Holder) -> float:
+def _missing_size(holder: Received) -> float:
     return holder.missing_size()
+
+
+class Received:
+    """The unhandled bytes of one connection, buffer[start:end]: part of a frame, or several frames.
+
+    A connection without a buffer of its own reads into the shared one. It keeps an empty large
+    buffer for a while, because another large frame is likely to follow.
+    """
+
+    __slots__ = (
+        "_lent_size",
+        "_limits",
+        "_memory",
+        "_needed",
+        "buffer",
+        "end",
+        "is_starved",
+        "start",
+        "started_at",
+    )
+
+    def __init__(self, memory: ReceiveMemory, limits: ListenerLimits) -> None:
+        self.buffer: bytearray | None = None
+        self.start = 0
+        self.end = 0
+        self.started_at = 0.0
+        """When the first bytes of the incomplete frame arrived; 0 if unknown."""
+        self.is_starved = False
+        """Whether it waits for memory."""
+        self._memory = memory
+        self._limits = limits
+        self._needed = SIZE.size
+        self._lent_size = 0
+        """Size of the buffer that the service holds while the request is parked."""
+        memory.join(self)
+
+    def empty(self) -> None:
+        """Record that all bytes were handled."""
+        self.start = self.end = 0
+        if self.buffer is not None and not RECEIVE_SIZE < len(self.buffer) <= _KEPT_SIZE_MAX:
+            self._resize(0)
+
+    def keep(self, view: memoryview, start: int, end: int, now: float) -> bool:
+        """Keep view[start:end], with room to read the rest of its first frame behind it.
+
+        The buffer grows with the received bytes: an announced size alone takes no memory. Returns
+        False, and changes nothing, if there is no memory.
+        """
+        memory, buffer = self._memory, self.buffer
+        self._needed = needed = size_needed(view, start, end, self._limits)
+        size = end - start
+        if not self.started_at:
+            self.started_at = now
+        if buffer is None or len(buffer) < size or size == len(buffer) < needed:
+            capacity = max(needed, size, _OWN_SIZE_MIN)
+            if capacity > RECEIVE_SIZE:
+                # Rounded up, so that a slightly larger next frame fits too.
+                capacity = min(capacity, max(_GROWTH * size, RECEIVE_SIZE))
+                capacity += -capacity % (_STEP_SIZE if capacity > RECEIVE_SIZE else 1)
+            held = 0 if buffer is None else len(buffer)
+            if not memory.has_room_for(self, capacity, instead_of=held):
+                return False
+            if start and end == RECEIVE_SIZE and memory.has_room_for(self, _STEP_SIZE):
+                # The peer sends several frames and filled a whole read: read it in larger steps.
+                capacity = max(capacity, _STEP_SIZE)
+            rest = view[start:end]
+            self._resize(capacity)[:size] = rest
+            self.end = size
+        elif start and (start + needed > len(buffer) or len(buffer) - end < RECEIVE_SIZE > size):
+            # The frame would not fit, or the room behind it is small and moving it is cheap.
+            buffer[:size] = bytes(view[start:end])
+            self.start, self.end = 0, size
+        else:
+            self.start, self.end = start, end
+        return True
+
+    def set_aside(self, view: memoryview, start: int, end: int) -> None:
+        """Keep view[start:end] for later, in a buffer of that size, without room to read."""
+        rest = view[start:end]
+        self._resize(len(rest))[:] = rest
+        self.end = len(rest)
+        self._needed = 0
+
+    def starve(self, connection: object) -> None:
+        """Wait for memory for the frame whose received bytes are set aside."""
+        assert self.buffer is not None, connection
+        self.is_starved = True
+        self._needed = size_needed(memoryview(self.buffer), self.start, self.end, self._limits)
+        self._memory.starved[self] = connection
+
+    def grow(self, now: float) -> bool:
+        """Try again to get room for a large frame; return whether more can be read."""
+        assert self.buffer is not None, self
+        if not self.keep(memoryview(self.buffer), self.start, self.end, now):
+            return False
+        self.is_starved = False
+        return True
+
+    def lend(self) -> None:
+        """Hand the buffer of a parked request to the service."""
+        if self.buffer is None:
+            self._memory.renew_view()
+            return
+        self._lent_size = len(self.buffer)
+        self._memory.count(self._lent_size)
+
+    def take_back(self) -> None:
+        """Release the bytes of the parked request, once answered or without a client."""
+        if self._lent_size:
+            self._memory.count(-self._lent_size)
+            self._memory.done_with(self)
+            self._lent_size = 0
+
+    def handled(self) -> None:
+        """Record that a frame was handled and its bytes are no longer needed."""
+        self._memory.done_with(self)
+
+    def give_back(self) -> None:
+        """Give back the empty buffer that is kept for a next large frame."""
+        if self.start == self.end and self.buffer is not None:
+            self._resize(0)
+
+    def forget(self) -> None:
+        """Release everything after the end of the connection."""
+        self._resize(0)
+        self.take_back()
+        self._memory.leave(self)
+
+    def missing_size(self) -> float:
+        """Return the missing bytes of an incomplete large request; infinity if there is none."""
+        size = self.end - self.start
+        return self._needed - size if 0 < size < self._needed > RECEIVE_SIZE else _NEVER
+
+    def deadline(self) -> float:
+        """Return when the incomplete frame must have arrived."""
+        limits, size = self._limits, self._needed
+        if self._memory.starved and not self.is_starved:
+            # Others wait for this memory: the bytes must arrive steadily, not just by the end.
+            size = min(size, self.end - self.start)
+        return self.started_at + limits.frame_grace_ms / 1_000 + size / limits.frame_rate_min
+
+    def _resize(self, capacity: int) -> bytearray:
+        """Replace the buffer by an empty one of `capacity`; 0 means none."""
+        if self.buffer is not None:
+            self._memory.count(-len(self.buffer))
+        self._memory.count(capacity)
+        fresh = bytearray(capacity)
+        self.buffer = fresh if capacity else None
+        self.start = self.end = 0
+        return fresh

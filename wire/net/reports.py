@@ -1,13 +1,13 @@
-"""What a listener logs of its peers: few lines, however many peers ask for them.
+"""A listener's log lines about its peers, limited per kind of line.
 
-A peer decides how often it connects and what it sends, so each kind of line is limited.
+A peer connects and sends at will: without a limit it could flood the log.
 """
 
 from __future__ import annotations
 
 import time
 
-from wire.logs import NamedLog
+from wire.logger import NamedLogger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Peer(Protocol):
-        """A connection, as far as a line names it."""
+        """The attributes of a connection that a log line names."""
 
         @property
         def peer_host(self) -> str: ...
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LINES_MAX = 5
 WINDOW_S = 10.0
-"""So many lines of one kind in such a time."""
+"""At most `LINES_MAX` lines of one kind are logged in `WINDOW_S` seconds."""
 
 _SHOWN_SIZE = 16
 _PLAUSIBLE_SIZE_MAX = 1 << 30
@@ -37,39 +37,34 @@ _HTTP_METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"CONN", 
 class Reports:
     """Logs for one listener. Requires: the listener's thread."""
 
-    __slots__ = ("_clock", "_windows", "log")
-
     def __init__(
-        self, log: NamedLog | None = None, clock: Callable[[], float] = time.monotonic
+        self, log: NamedLogger | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.log = log if log is not None else NamedLog("wire.net")
+        self.log = log if log is not None else NamedLogger("wire.net")
         self._clock = clock
         self._windows: dict[str, list[float]] = {}
-        """By kind of line: when its window began, lines in it, lines left out since. The kinds are
-        few: none holds what a peer says."""
+        """Kind of line -> start of its window, lines logged in it, lines left out since. The kinds
+        are few: none contains text from a peer."""
 
     def connected(self, peer: Peer) -> None:
-        """A peer has come."""
         self.log.debug("connection from %s:%d", peer.peer_host, peer.peer_port)
 
     def disconnected(self, peer: Peer) -> None:
-        """It has gone, or was sent away."""
         self.log.debug("connection from %s:%d has ended", peer.peer_host, peer.peer_port)
 
     def idle(self, peer: Peer) -> None:
-        """A peer was silent for so long that it is disconnected."""
         self.log.info("connection from %s:%d closed: idle", peer.peer_host, peer.peer_port)
 
     def not_welcome(self, host: str, why: str) -> None:
-        """A peer was refused because of a limit; `why` names it."""
+        """Log a connection refused because of a limit, which `why` names."""
         self._warn("refused", "connection from %s refused: %s", host, why)
 
     def cut_off(self, peer: Peer, kind: str, why: str) -> None:
-        """A peer was disconnected for what it did, or failed to do."""
+        """Log that a connection is closed because of its peer's behaviour."""
         self._warn(kind, "connection from %s:%d closed: %s", peer.peer_host, peer.peer_port, why)
 
     def bad_size(self, peer: Peer, start: bytes, size: int, limit: int) -> None:
-        """A frame that begins with the bytes `start` says a size that is not allowed."""
+        """Log a frame of a forbidden size; `start` holds its first bytes."""
         why = known = foreign(start)
         if known is None:
             why = f"a request of {size} bytes is more than the {limit} allowed"
@@ -78,11 +73,11 @@ class Reports:
         self.cut_off(peer, known or "size", why or "")
 
     def failed(self, what: str, error: BaseException) -> None:
-        """A defect, or a system that does not do its part."""
+        """Log a defect, or an error of the system."""
         self.log.error("%s", what, exc_info=error)
 
     def short_of(self, error: OSError) -> None:
-        """The system has no descriptors or memory for another connection."""
+        """Log that the system has no descriptors or memory for another connection."""
         self._warn("short", "connections have to wait: %s", error)
 
     def _warn(self, kind: str, message: str, *values: object) -> None:
@@ -102,7 +97,7 @@ class Reports:
 
 
 def foreign(start: bytes) -> str | None:
-    """Who it is that begins to talk like this, and is no Kafka client; None if nobody is known.
+    """Name the kind of client that sent these first bytes; None if it may be a Kafka client.
 
     >>> foreign(b"GET / HTTP/1.1")
     'an HTTP client talks to a Kafka port'

@@ -1,4 +1,4 @@
-"""Names of hosts, as the system's resolver knows them. Every call may wait for the network."""
+"""Host names in the system's resolver. Every call may wait for the network."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def resolve(host: str, port: int) -> list[Address]:
-    """(family, socket address) of each address of `host`, in the resolver's order.
+    """Return (family, socket address) for each address of `host`, in the resolver's order.
 
     Raises:
-        OSError: there is none.
+        OSError: `host` has no address.
     """
     try:
         # As bytes: for text Python loads its tables of international names, 1 MB and 3 ms.
@@ -25,7 +25,7 @@ def resolve(host: str, port: int) -> list[Address]:
 
 
 def canonical_names(host: str) -> list[str]:
-    """The name that each address of `host` goes by, or its digits where it has none.
+    """Return the canonical name of each address of `host`, or its digits if it has no name.
 
     Raises:
         OSError: `host` has no address.

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from socket import socket
 
 _HAS_GATHER = hasattr(os, "sysconf")
-"""Not on Windows, whose sockets have no sendmsg."""
+"""False on Windows, whose sockets have no sendmsg."""
 _GATHER_COUNT_MAX = min(os.sysconf("SC_IOV_MAX"), 1024) if _HAS_GATHER else 16
 _JOIN_SIZE_MAX = 32 * 1024
-"""Up to this size one copy is cheaper than a gather write of many small buffers."""
+"""Up to this size a copy is cheaper than a gather write of many small buffers."""
 
 
 def _send_joined(sock: socket, buffers: Sequence[bytes | bytearray | memoryview]) -> int:
-    """For Windows, which has no gather write: as much of it as is worth a copy."""
+    """Send without a gather write, on Windows: join as many buffers as are worth a copy."""
     first = buffers[0]
     if len(first) >= _JOIN_SIZE_MAX:
         return sock.send(first)
@@ -32,10 +32,11 @@ def _send_joined(sock: socket, buffers: Sequence[bytes | bytearray | memoryview]
 
 
 class SendQueue:
-    """What a socket has not taken yet.
+    """The bytes that a socket has not taken yet.
 
-    Buffers are bytes or memoryviews of bytes; they are held by reference until the socket took
-    them and must not change meanwhile. `size` counts what is held, `sent_size` what was taken.
+    Buffers are bytes or memoryviews of bytes; the queue holds them by reference until the socket
+    has taken them, and they must not change meanwhile. `size` counts the held bytes, `sent_size`
+    the taken ones.
     """
 
     __slots__ = ("_buffers", "sent_size", "size")
@@ -46,7 +47,7 @@ class SendQueue:
         self.sent_size = 0
 
     def send(self, sock: socket, buffers: Sequence[bytes | bytearray | memoryview]) -> bool:
-        """Write `buffers` after everything before them. True when nothing is left to write.
+        """Write `buffers` after all earlier ones; return whether nothing is left to write.
 
         Raises:
             OSError: the connection is broken.
@@ -75,7 +76,7 @@ class SendQueue:
         return not self.size
 
     def flush(self, sock: socket) -> bool:
-        """Write until the socket takes no more. True when nothing is left to write.
+        """Write until the socket takes no more; return whether nothing is left to write.
 
         Raises:
             OSError: the connection is broken.
@@ -99,12 +100,11 @@ class SendQueue:
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
         self._buffers.clear()
         self.size = 0
 
     def _push(self, buffers: Sequence[bytes | bytearray | memoryview], sent: int) -> None:
-        """Keep what follows the first `sent` bytes."""
+        """Queue the bytes behind the first `sent` ones."""
         for buffer in buffers:
             size = len(buffer)
             if sent >= size:

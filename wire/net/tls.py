@@ -1,15 +1,15 @@
-"""TLS for a client's connections, over bytes: the sockets stay whose they are.
+"""TLS for a client's connections, without sockets: bytes in, bytes out.
 
     client = TlsClient(TlsOptions(trusted_file="ca.pem"))
     stream = client.stream("broker1")
-    while not stream.handshake():          # False: the peer has to say more
+    while not stream.handshake():          # False: it needs more bytes of the peer
         sock.send(stream.outgoing()); stream.feed(sock.recv(size))
     sock.send(b"".join(stream.encrypt(buffers)))
     frames = stream.decrypt(sock.recv(size), frame_reader)
 
-OpenSSL works on two memory buffers here, not on the socket: the loop of `SocketChannels` keeps its
-own writing with partial sends, and what OpenSSL holds back cannot be missed by a poll. It costs a
-copy each way, which is little beside the encryption.
+OpenSSL works on two memory buffers, not on the socket. So `SocketChannels` keeps its own loop with
+partial sends, and OpenSSL holds no bytes that a poll would miss. This costs a copy each way, which
+is little compared with the encryption.
 """
 
 from __future__ import annotations
@@ -31,32 +31,18 @@ _RECORD_SIZE_MAX = 16 * 1024
 
 
 class TlsRefused(OSError):
-    """The two sides cannot agree on TLS, and trying again would not change it."""
+    """The two sides cannot agree on TLS: a retry would fail too."""
 
 
 class TlsOptions:
-    """How to be a TLS client.
+    """The settings of a TLS client.
 
-    Certificates and keys are PEM: texts, or the paths of files. Without trusted ones those of the
-    system count. `certificate` is a chain, the own one first; its key may be in the same file.
-    `checks_host` compares the host that was asked for with the peer's certificate; without
-    `checks_peer` any certificate does. `ciphers` are names of OpenSSL or IANA; empty is OpenSSL's
-    choice.
+    Certificates and keys are PEM: texts, or paths of files. The default for trusted certificates is
+    the system's store. `certificate` is a chain, the client's own first; its key may be in the same
+    file. `checks_host` compares the requested host with the peer's certificate; without
+    `checks_peer` the client accepts any certificate. `ciphers` are OpenSSL's or IANA's names; an
+    empty list leaves the choice to OpenSSL.
     """
-
-    __slots__ = (
-        "certificate",
-        "certificate_file",
-        "checks_host",
-        "checks_peer",
-        "ciphers",
-        "key",
-        "key_file",
-        "key_password",
-        "trusted",
-        "trusted_file",
-        "versions",
-    )
 
     def __init__(
         self,
@@ -87,14 +73,13 @@ class TlsOptions:
 
 
 class TlsClient:
-    """Makes the streams of connections that share one set of options."""
+    """Makes the TLS streams of connections with the same options."""
 
     def __init__(self, options: TlsOptions) -> None:
         """Read certificates and keys.
 
         Raises:
-            ValueError: a file or text does not hold what it should, or options contradict each
-                other.
+            ValueError: a file or text has no usable content, or options contradict each other.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = options.checks_host and options.checks_peer
@@ -113,12 +98,12 @@ class TlsClient:
         self._context = context
 
     def stream(self, host: str) -> TlsStream:
-        """A connection to `host`, which its certificate has to name."""
+        """Return the stream of a connection to `host`, which the certificate must name."""
         return TlsStream(self._context, host, self._ciphers_of_1_3)
 
 
 class TlsStream:
-    """One connection: plain bytes on this side, TLS records on the other."""
+    """TLS of one connection: plain bytes on the caller's side, TLS records on the peer's."""
 
     __slots__ = ("_allowed", "_host", "_incoming", "_object", "_outgoing", "has_heard", "is_open")
 
@@ -129,13 +114,13 @@ class TlsStream:
         self._host = host
         self._allowed = allowed
         self.is_open = False
-        """Is the handshake over?"""
+        """Whether the handshake is complete."""
         self.has_heard = False
-        """Has the peer said anything that was encrypted?"""
+        """Whether the peer has sent any encrypted data."""
 
     @property
     def end_reason(self) -> str:
-        """What it may mean that the peer has closed the connection."""
+        """A likely reason why the peer has closed the connection."""
         if not self.is_open:
             return (
                 "closed by the peer during the TLS handshake: "
@@ -146,26 +131,26 @@ class TlsStream:
         return "closed by the peer"
 
     def feed(self, data: Buffer) -> None:
-        """Take bytes of the peer's."""
+        """Take bytes from the peer, during the handshake."""
         self._incoming.write(data)
 
     def outgoing(self) -> bytes:
-        """Bytes for the peer; again empty until something else was done."""
+        """Return the bytes to send to the peer, each once."""
         return self._outgoing.read()
 
     def say_goodbye(self, sock: socket) -> None:
-        """Tell the peer why, if it can still be told: a broker writes that to its log."""
+        """Send the last TLS alert, best effort: a broker logs the reason in it."""
         if last := self._outgoing.read():
             try:
                 sock.send(last)
             except OSError:
-                return  # it is gone already
+                return  # the connection is broken already
 
     def handshake(self) -> bool:
-        """Go on with the handshake; is it over? Either way there may be `outgoing` bytes.
+        """Continue the handshake; return whether it is complete. Send `outgoing` afterwards.
 
         Raises:
-            TlsRefused: one side does not accept the other; `outgoing` tells the peer.
+            TlsRefused: one side does not accept the other; `outgoing` holds the alert for the peer.
         """
         try:
             self._object.do_handshake()
@@ -174,14 +159,14 @@ class TlsStream:
         except ssl.SSLError as error:
             raise TlsRefused(_told(error)) from None
         cipher = self._object.cipher()
-        # OpenSSL's own choice of TLS 1.3 suites cannot be narrowed from Python.
+        # Python cannot restrict OpenSSL's choice of TLS 1.3 suites, so it is checked here.
         if self._allowed and cipher and cipher[1] == "TLSv1.3" and cipher[0] not in self._allowed:
             raise TlsRefused(f"the peer chose the cipher suite {cipher[0]}")
         self.is_open = True
         return True
 
     def encrypt(self, buffers: Iterable[Buffer]) -> list[bytes]:
-        """The TLS records of some plain bytes. Requires: `is_open`."""
+        """Return the TLS records of plain bytes. Requires: `is_open`."""
         for buffer in buffers:
             view = memoryview(buffer)
             while view:
@@ -189,13 +174,14 @@ class TlsStream:
         return [self._outgoing.read()]
 
     def decrypt(self, data: Buffer, reader: FrameReader) -> list[memoryview] | None:
-        """The frames that bytes of the peer complete; None when the peer has said goodbye.
+        """Decrypt bytes of the peer; return the completed frames, or None if the peer ended TLS.
 
-        There may be `outgoing` bytes afterwards. Requires: `is_open`.
+        Send `outgoing` afterwards. Requires: `is_open`.
 
         Raises:
-            TlsRefused: the peer ended TLS before it said anything.
-            OSError: the records are broken; InvalidFrameSize: what was in them is.
+            TlsRefused: the peer ended TLS before it sent any data.
+            OSError: the TLS records are broken.
+            InvalidFrameSize: the decrypted bytes hold a forbidden frame size.
         """
         self._incoming.write(data)
         frames: list[memoryview] = []
@@ -206,7 +192,7 @@ class TlsStream:
             except ssl.SSLWantReadError:
                 return frames
             except ssl.SSLError as error:
-                # With TLS 1.3 a server's objection to our certificate comes only now.
+                # With TLS 1.3 a server rejects our certificate only after the handshake.
                 raise (
                     OSError(_told(error)) if self.has_heard else TlsRefused(_told(error))
                 ) from None
@@ -217,7 +203,7 @@ class TlsStream:
 
 
 def _told(error: ssl.SSLError) -> str:
-    """What OpenSSL says, without the places in its source and ours."""
+    """Return OpenSSL's message without the places in its source and Python's."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not accepted: {error.verify_message}"
     reason = (error.reason or str(error)).lower().replace("_", " ")
@@ -242,7 +228,6 @@ def _load_trusted(context: ssl.SSLContext, options: TlsOptions) -> None:
 
 
 def _load_own(context: ssl.SSLContext, options: TlsOptions) -> None:
-    """Have the client's own certificate and key."""
 
     def no_password() -> str:
         raise ValueError("the private key is encrypted, and there is no password")
@@ -260,7 +245,7 @@ def _load_own(context: ssl.SSLContext, options: TlsOptions) -> None:
 
 
 def _load_text(context: ssl.SSLContext, chain: str, password: object) -> None:
-    """Python lets OpenSSL read a key from a file only: one in memory, where there is such."""
+    """Load a certificate from a text, through a file in memory: Python's ssl reads only files."""
     if not hasattr(os, "memfd_create"):
         _load_temporary(context, chain, password)
         return
@@ -273,7 +258,7 @@ def _load_text(context: ssl.SSLContext, chain: str, password: object) -> None:
 
 
 def _load_temporary(context: ssl.SSLContext, chain: str, password: object) -> None:
-    """As above, from a file that only this user can read, for a moment."""
+    """Load a certificate from a short-lived file that only this user can read."""
     from tempfile import mkstemp
 
     fd, path = mkstemp()
@@ -292,7 +277,7 @@ def _plain(error: Exception) -> str:
 
 
 def _pem(text: str) -> str:
-    """PEM whose line breaks may have become spaces, as in a line of a properties file."""
+    """Restore PEM whose line breaks became spaces, as in a line of a properties file."""
     out = []
     for block in text.split("-----BEGIN ")[1:]:
         kind, _, rest = block.partition("-----")
@@ -302,7 +287,7 @@ def _pem(text: str) -> str:
     return "\n".join(out)
 
 
-# Cipher suites: TLS 1.3 has names of its own; older ones have IANA's and OpenSSL's.
+# Cipher suites: TLS 1.3 suites have one name, older suites have IANA's and OpenSSL's names.
 
 
 def _is_of_tls_1_3(name: str) -> bool:
@@ -312,7 +297,7 @@ def _is_of_tls_1_3(name: str) -> bool:
 def _restrict_ciphers(
     context: ssl.SSLContext, names: list[str], versions: list[ssl.TLSVersion]
 ) -> list[ssl.TLSVersion]:
-    """Allow these suites only; the versions that have one among them are left."""
+    """Allow only these suites; return the TLS versions that can use one of them."""
     older = [_openssl_name(name) for name in names if not _is_of_tls_1_3(name)]
     if older:
         try:

@@ -1,4 +1,4 @@
-"""`UnreadAnswers`: what the peers of a listener are owed and do not take."""
+"""`UnreadAnswers`: the limit on answers that the peers of a listener do not read."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ _TAKEN = (0, float("inf"))
 
 
 class UnreadAnswers:
-    """By connection: bytes that its socket has not taken, and when it last took some.
+    """Per connection: the bytes that its socket has not taken, and when it last took some.
 
     Requires: the listener's thread.
     """
 
-    __slots__ = ("_cut_off", "_size_max", "_unread", "size")
-
     def __init__(self, size_max: int, cut_off: Callable[[Any], None]) -> None:
-        """When all have more than `size_max`, `cut_off` is called with the slowest of them."""
+        """If the unread bytes exceed `size_max`, call `cut_off` with the slowest connection."""
         self.size = 0
-        """Of all of them."""
+        """The unread bytes of all connections."""
         self._size_max = size_max
         self._cut_off = cut_off
         self._unread: dict[Hashable, tuple[int, float]] = {}
 
     def note(self, connection: Hashable, size: int, now: float) -> None:
-        """So many bytes of the connection's are unread; at `now` it took some, or began not to."""
+        """Set the unread bytes of a connection; at `now` it took some, or began to stall."""
         difference = size - self._unread.get(connection, _TAKEN)[0]
         if size:
             self._unread[connection] = (size, now)
@@ -38,5 +36,5 @@ class UnreadAnswers:
             self._cut_off(min(self._unread, key=self.stalled_at))
 
     def stalled_at(self, connection: Hashable) -> float:
-        """When the peer last took bytes of an answer it is owed; infinity if it is owed none."""
+        """Return when the peer last took bytes of an unread answer; infinity if it has read all."""
         return self._unread.get(connection, _TAKEN)[1]

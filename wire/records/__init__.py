@@ -1,29 +1,28 @@
 """The bytes of record batches: build, read, check, compress; magic 2, and reading magic 0 and 1.
 
     format.py       the layout, drawn once             batch.py     RecordBatch, a view; stamp
-    known.py        what is remembered of shapes       legacy_conversion.py   to magic 0 and 1
+    known.py        caches of batch shapes             legacy_conversion.py   to magic 0 and 1
     record.py       one record as a tuple              control.py   transaction markers
     compression.py  the codecs, framed as Kafka's      crc32c.py    the checksum
     retain.py       a batch with fewer records         legacy.py    magic 0 and 1
 
     encode/         records to batches
         builder.py  values -> batch                    built.py     batches made in this process
-        joins.py    the pieces and tables of both
+        joins.py    the pieces of records, for both
 
     decode/         batches to records
         loop.py     the plain loop that defines validity
-        rows.py     fields of records, yet to be tuples
-        choose.py   batch -> rows -> tuples            columns.py   batch -> numpy columns
-        scan.py     what a broker checks and learns
-        fast/       the forms of reading that measurements pay for, each an equal parse of the loop:
-            uniform.py   batches of records of one size, compared whole
-            runs.py      fields an even distance apart, taken as columns
-            layouts.py   runs as they were in the batch before, compared whole
-            chain.py     any lengths: a chain of table look-ups
-            lockstep.py  many small batches in columns, record after record
-            fields.py    the fields of records whose ends these two have found
+        choose.py   picks the form of reading          columns.py   batch -> numpy columns
+        rows.py     records as fields, before tuples   scan.py      the checks of an append
+      faster forms, each proven equal to the plain loop:
+        uniform.py  batches of records of one size, compared whole
+        runs.py     fields at an even distance, taken as columns
+        layouts.py  runs with the layout of an earlier batch, compared whole
+        chain.py    any lengths: a chain of table look-ups
+        lockstep.py many small batches in columns, record after record
+        fields.py   decodes the fields for the last two forms
 
-Nothing here does I/O, and numpy and the codecs are imported by the first call that needs them.
+Nothing here does I/O. The first call that needs numpy or a codec imports it.
 """
 
 from __future__ import annotations

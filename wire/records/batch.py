@@ -48,7 +48,7 @@ class RecordBatch:
     decoded on construction and frozen: after `stamp` make a new view.
 
     Raises:
-        CorruptBatch: fewer bytes than the batch says it has, a wrong magic, or a size below 61.
+        CorruptBatch: fewer bytes than the declared size, a wrong magic, or a size below 61.
     """
 
     __slots__ = (
@@ -112,32 +112,31 @@ class RecordBatch:
 
     @property
     def codec(self) -> int:
-        """The id of the codec, see `Codec`; 5-7 are not assigned."""
+        """The id of the codec, see `Codec`; 5-7 are unassigned."""
         return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """Who set the timestamps, see `TimestampType`."""
+        """See `TimestampType`."""
         return (self.attributes & TIMESTAMP_TYPE_BIT) >> 3
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL_BIT != 0
 
     @property
     def is_control(self) -> bool:
-        """True if the records are markers for the machinery, not for applications."""
+        """True if the batch holds control records, which applications do not see."""
         return self.attributes & CONTROL_BIT != 0
 
     @property
     def has_delete_horizon(self) -> bool:
-        """True if base_timestamp is the time from which tombstones may go (KIP-534)."""
+        """True if base_timestamp is the time from which tombstones may be removed (KIP-534)."""
         return self.attributes & DELETE_HORIZON_BIT != 0
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The time from which tombstones and markers may be compacted away, if set."""
+        """The time from which compaction may remove tombstones and markers, if set."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -147,12 +146,11 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record, also when compaction has removed it."""
+        """The offset of the last record, even if compaction has removed it."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last one."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -163,15 +161,13 @@ class RecordBatch:
         return increment_sequence(self.base_sequence, self.last_offset_delta)
 
     def compute_crc(self) -> int:
-        """Return the CRC-32C of the bytes as they are."""
         return crc32c(self.buffer[ATTRIBUTES_POSITION:])
 
     def is_valid_crc(self) -> bool:
-        """Return whether the stored checksum fits the bytes."""
         return crc32c(self.buffer[ATTRIBUTES_POSITION:]) == self.crc
 
     def check_crc(self) -> None:
-        """Raise CorruptBatch, with both values, unless the checksum fits."""
+        """Raise CorruptBatch, with both values, unless the stored checksum matches."""
         computed = crc32c(self.buffer[ATTRIBUTES_POSITION:])
         if computed != self.crc:
             raise CorruptBatch(
@@ -179,7 +175,7 @@ class RecordBatch:
             )
 
     def payload(self, limit: int = DECOMPRESSED_SIZE_MAX) -> Buffer:
-        """Return the bytes of the records: a view, or decompressed bytes of at most `limit`.
+        """Return the bytes of the records: a view, or at most `limit` decompressed bytes.
 
         Raises:
             CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
@@ -195,10 +191,10 @@ class RecordBatch:
         return decompress(codec, records, limit=limit)
 
     def records(self, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
-        """Return an iterator over the records; all errors come here, none while iterating.
+        """Return an iterator over the records. This call raises all errors, the iterator none.
 
         Raises:
-            InvalidRecord: a record is malformed, or their number differs from the declared one.
+            InvalidRecord: a record is malformed, or the number of records is not the declared one.
             CorruptPayload, TooLarge, UnsupportedCodec: as `payload`.
         """
         from wire.records.decode.choose import tuples
@@ -206,7 +202,7 @@ class RecordBatch:
         return map(Record, tuples(self, limit))
 
     def columns(self, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
-        """Return offsets, timestamps and the places of keys and values as numpy arrays."""
+        """Return numpy arrays of offsets, timestamps, and places of keys and values."""
         from wire.records.decode.choose import columns
 
         return columns(self, limit)
@@ -221,20 +217,20 @@ class RecordBatch:
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Return the sequence `increment` after `sequence`; after 2147483647 comes 0."""
+    """Return `sequence` plus `increment`; 0 follows 2147483647."""
     return (sequence + increment) & SEQUENCE_MAX
 
 
 def iter_batches(
     buffer: Buffer, position: int = 0, end: int | None = None
 ) -> Iterator[RecordBatch | LegacyBatch]:
-    """Yield the whole batches in buffer[position:end], as views; an incomplete tail is ignored.
+    """Yield the whole batches in buffer[position:end] as views; ignore an incomplete tail.
 
-    Checksums are not looked at.
+    Checksums are not checked.
 
     Raises:
-        CorruptBatch: an entry's length is impossible or its magic unknown; what came before it
-            has been yielded.
+        CorruptBatch: an entry's length is impossible or its magic unknown; the batches before it
+            have been yielded.
     """
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     end = len(view) if end is None else end
@@ -267,8 +263,8 @@ def stamp(
 ) -> None:
     """Write the leader's fields into the batch that begins at `position`.
 
-    Base offset and leader epoch lie outside the checksum. When `timestamp_type` or `max_timestamp`
-    is given and differs from what is there, the checksum is computed anew.
+    Base offset and leader epoch lie outside the checksum. A new `timestamp_type` or `max_timestamp`
+    changes the checksum, which is then computed again.
     """
     _INT64.pack_into(buffer, position, base_offset)
     _INT32.pack_into(buffer, position + 12, leader_epoch)

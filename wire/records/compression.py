@@ -7,10 +7,10 @@
     3   lz4     LZ4 frame, independent blocks of 64 KiB, no sizes, no checksums (FLG 60, BD 40)
     4   zstd    standard frames; not below magic 2
 
-Decompression never trusts its input: the output has a hard limit, checked while it grows, and above
-1 MiB it may not exceed 2,000 times the input. A zstd window may not exceed 128 MiB.
+Decompression does not trust its input: the output has a hard limit, checked while it grows, and
+above 1 MiB it may not exceed 2,000 times the input. A zstd window may not exceed 128 MiB.
 
-The libraries are imported by the first call that needs them.
+The first call that needs a library imports it.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _SIZE = Struct(">i")
 
 
 def compress(codec: int, data: Buffer, level: int | None = None, magic: int = 2) -> bytes:
-    """Return `data` compressed; `level` None is the codec's default (Kafka's).
+    """Return `data` compressed; `level` None means Kafka's default for the codec.
 
     Raises:
-        UnsupportedCodec: unknown codec, zstd below magic 2, or the library is not installed.
+        UnsupportedCodec: the codec is unknown, zstd below magic 2, or its library not installed.
     """
     if codec == Codec.NONE:
         return bytes(data)
@@ -75,8 +75,8 @@ def decompress(
     """Return `data` decompressed, at most `limit` bytes.
 
     Raises:
-        CorruptPayload: the bytes are not what the codec says, or they end early.
-        TooLarge: the output would exceed `limit`, or the ratio allowed to it.
+        CorruptPayload: the codec cannot read the bytes, or they end early.
+        TooLarge: the output would exceed `limit`, or the allowed ratio.
         UnsupportedCodec: as `compress`.
     """
     if codec == Codec.NONE:
@@ -110,7 +110,7 @@ def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
     while True:
         stream = zlib.decompressobj(GZIP_WBITS)
         try:
-            # One byte more than allowed tells "exactly the limit" from "beyond it".
+            # One byte more than allowed distinguishes "exactly the limit" from "above the limit".
             piece = stream.decompress(rest, room + 1)
         except zlib.error as error:
             raise CorruptPayload(f"gzip: {error}") from None
@@ -121,7 +121,7 @@ def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
         output.append(piece)
         room -= len(piece)
         rest = stream.unused_data
-        # As Java's GZIPInputStream: what follows a member and is not another one is ignored.
+        # Like Java's GZIPInputStream: ignore bytes after a member that do not begin another one.
         if not rest.startswith(GZIP_MAGIC):
             return b"".join(output)
 
@@ -202,7 +202,7 @@ def _unlz4(data: Buffer, limit: int, magic: int) -> bytes:
     room = limit
     position = 0
     while True:
-        # The library allocates what it is allowed to return, so it is allowed a piece at a time.
+        # The library allocates the maximum it may return, so it may return a piece at a time.
         allowed = min(room + 1, LZ4_CHUNK_SIZE if output else max(4 * len(source), 64 << 10))
         try:
             piece, consumed, at_end = frame.decompress_chunk(
@@ -222,7 +222,7 @@ def _unlz4(data: Buffer, limit: int, magic: int) -> bytes:
 
 
 def _checked_lz4_header(source: bytes, magic: int) -> bytes:
-    """Return the frame, with a right header checksum where magic 0 forgives a wrong one."""
+    """Return the frame; with magic 0, which allows a wrong header checksum, correct it."""
     if len(source) < 7 or source[:4] != LZ4_MAGIC:
         raise CorruptPayload("lz4: no frame header")
     flags = source[4]
@@ -259,8 +259,8 @@ def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
             while not stream.eof:
                 if position >= len(source):
                     raise CorruptPayload("zstd: the frame ends early")
-                # The library returns all that its input makes, so it gets only so much input as
-                # cannot make much more than the room left: 4 bytes can make a block of 128 KiB.
+                # The library returns the whole output of its input, so the input is limited to
+                # about the room that is left: 4 bytes can make a block of 128 KiB.
                 step = max(256, room // ZSTD_BLOCK_SIZE_MAX * ZSTD_BLOCK_BYTES_MIN)
                 piece = stream.decompress(source[position : position + step])
                 if len(piece) > room:
@@ -276,7 +276,7 @@ def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
 
 
 def xxh32_small(data: bytes) -> int:
-    """Return the XXH32, seed 0, of fewer than 16 bytes: all that an LZ4 header needs."""
+    """Return the XXH32, seed 0, of fewer than 16 bytes, such as an LZ4 header."""
     assert len(data) < 16, len(data)
     prime1, prime2, prime3 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
     prime4, prime5 = 0x27D4EB2F, 0x165667B1

@@ -1,6 +1,6 @@
-"""What can be wrong with the bytes of a record batch.
+"""Errors in the bytes of a record batch.
 
-Every error of this package is a `RecordsError`; which one it is says what a broker answers:
+Every error of this package is a `RecordsError`; the class decides the broker's answer:
 
     CorruptBatch       the frame is broken: size, magic or checksum   CORRUPT_MESSAGE
     InvalidRecord      the frame is whole, a record inside it is not  INVALID_RECORD
@@ -22,7 +22,7 @@ class CorruptBatch(RecordsError):
 
 
 class InvalidRecord(RecordsError):
-    """Record number `index` of the batch is malformed; -1 when no single record is to blame."""
+    """Record number `index` of the batch is malformed; -1 if no single record is."""
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(f"record {index}: {reason}")
@@ -39,8 +39,8 @@ class CorruptPayload(RecordsError):
 
 
 class TooLarge(RecordsError):
-    """Decompressing would produce more bytes than the limit allows."""
+    """Decompression would exceed the limit."""
 
 
 class TooManyHeaders(RecordsError):
-    """The records of a batch have more headers, taken together, than the limit allows."""
+    """The headers of all records of a batch exceed the limit."""

@@ -1,7 +1,7 @@
 """The record batch, magic 2: the unit of the wire, of the disk and of replication.
 
     position  size  field
-    0         8     baseOffset            \\ the broker stamps these two;
+    0         8     baseOffset            \\ the broker writes offset and epoch;
     8         4     batchLength           |  bytes after this field
     12        4     partitionLeaderEpoch  /  outside the checksum
     16        1     magic = 2             at the same place in every format
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wire.records.record import Buffer
 
     class Batch(Protocol):
-        """What readers of records ask of a `RecordBatch`."""
+        """The part of `RecordBatch` that readers of records use: it imports the readers itself."""
 
         attributes: int
         base_offset: int
@@ -88,7 +88,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class TimestampType:
-    """Who set a batch's timestamps, as bit 3 of the attributes; magic 0 has none at all."""
+    """The source of a batch's timestamps, bit 3 of the attributes; magic 0 has no timestamps."""
 
     NONE = -1
     CREATE_TIME = 0

@@ -1,7 +1,7 @@
-"""Messages of magic 0 (until 0.9) and magic 1 (0.10): read, and converted from and to magic 2.
+"""Messages of magic 0 (until Kafka 0.9) and magic 1 (0.10): read and written.
 
     position  size  field
-    0         8     offset          of a compressed wrapper: that of its last message
+    0         8     offset          of a compressed wrapper: its last message's offset
     8         4     size            bytes after this field
     12        4     crc             CRC-32 of the bytes from 16 to the end
     16        1     magic           0 or 1
@@ -10,9 +10,10 @@
     ...       4+n   key             int32 length, -1 null
     ...       4+n   value           int32 length, -1 null
 
-A compressed wrapper has a null key and, as its value, compressed messages of the same magic, each
-with all the fields above. Magic 0 gives them their absolute offsets; magic 1 relative ones, so that
-the last one falls on the wrapper's offset (on itself where that is 0: some producers sent 0).
+A compressed wrapper has a null key; its value holds compressed messages of the same magic, each
+with all the fields above. With magic 0 their offsets are absolute. With magic 1 they are relative,
+and the last message has the wrapper's offset; if that is 0, as from some producers, they count as
+absolute.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ _SIZE = Struct(">i")
 class LegacyBatch:
     """A view over one message of magic 0 or 1: a plain record, or a compressed wrapper of many.
 
-    It reads like a `RecordBatch` without producer and epoch. `record_count`, `base_offset` and
-    `records` of a wrapper decompress it.
+    It has the attributes of a `RecordBatch` without producer and epoch. `record_count`,
+    `base_offset` and `records` of a wrapper decompress it.
 
     Raises:
-        CorruptBatch: fewer bytes than the message says it has, or a wrong magic.
+        CorruptBatch: fewer bytes than the declared size, or a wrong magic.
     """
 
     __slots__ = (
@@ -109,41 +110,36 @@ class LegacyBatch:
 
     @property
     def codec(self) -> int:
-        """The id of the codec, see `Codec`; not NONE means that this is a wrapper."""
+        """The id of the codec, see `Codec`; a wrapper's is not NONE."""
         return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """Who set the timestamps, see `TimestampType`; magic 0 has none."""
+        """See `TimestampType`; NONE for magic 0."""
         if self.magic == 0:
             return TimestampType.NONE
         return (self.attributes & TIMESTAMP_TYPE_BIT) >> 3
 
     @property
     def base_offset(self) -> int:
-        """The offset of the first record."""
         return self.last_offset if self.codec == Codec.NONE else next(self.records()).offset
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last record."""
         return self.last_offset + 1
 
     @property
     def record_count(self) -> int:
-        """How many records there are."""
         return 1 if self.codec == Codec.NONE else len(list(self.records()))
 
     def compute_crc(self) -> int:
-        """Return the CRC-32 of the bytes as they are."""
         return zlib.crc32(self.buffer[MAGIC_POSITION:])
 
     def is_valid_crc(self) -> bool:
-        """Return whether the stored checksum fits the bytes."""
         return self.compute_crc() == self.crc
 
     def check_crc(self) -> None:
-        """Raise CorruptBatch, with both values, unless the checksum fits."""
+        """Raise CorruptBatch, with both values, unless the stored checksum matches."""
         computed = self.compute_crc()
         if computed != self.crc:
             raise CorruptBatch(
@@ -152,11 +148,11 @@ class LegacyBatch:
             )
 
     def records(self, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
-        """Return an iterator over the records; all errors come here, none while iterating.
+        """Return an iterator over the records. This call raises all errors, the iterator none.
 
         Raises:
-            InvalidRecord: a key or value does not fit its message; of a wrapper, also: it is
-                empty or cut, holds another magic or a wrapper, or its offsets contradict its own.
+            InvalidRecord: a key or value does not fit its message. Or a wrapper is empty or cut
+                off, holds another magic or another wrapper, or has contradicting offsets.
             CorruptBatch: the checksum of a message inside a wrapper is wrong.
             CorruptPayload, TooLarge, UnsupportedCodec: a wrapper cannot be decompressed.
         """

@@ -1,4 +1,4 @@
-"""Magic 2 to magic 0 and 1, as brokers do for clients of those days."""
+"""Conversion of magic 2 to magic 0 and 1, for clients of Kafka 0.10 and older."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def down_convert(view: Buffer, *, magic: int, first_offset: int) -> bytes:
     """Return the whole batches in `view` as messages of `magic` 0 or 1 (Fetch 0-3).
 
-    Control batches are left out, headers and producers are lost. Records below `first_offset` are
-    left out of plain batches. What is old enough already is copied.
+    The result has no control batches, headers or producers, and no records below `first_offset`
+    from uncompressed batches. Batches of this magic or an older one are copied.
 
     Raises:
         UnsupportedCodec: a batch is compressed with zstd.
-        CorruptBatch, InvalidRecord, CorruptPayload, TooLarge: as reading it.
+        CorruptBatch, InvalidRecord, CorruptPayload, TooLarge: a batch cannot be read.
     """
     assert magic in (0, 1), magic
     messages: list[Buffer] = []

@@ -1,10 +1,10 @@
-"""One record as its readers see it.
+"""One record, as a tuple.
 
     Record = (offset, timestamp, key, value, headers)
 
 `offset` numbers the record in its partition, `timestamp` is ms since the epoch (-1: none), `key`
 and `value` are bytes or None (a null value is a tombstone), `headers` is a sequence of
-(str, bytes | None) pairs in the order they were sent; keys may repeat.
+(str, bytes | None) pairs in the order of the producer; keys may repeat.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ else:
 
 
 def item(index: int) -> Any:
-    """A field of a tuple, by its name."""
+    """Return a property for the tuple's item at `index`."""
     return property(itemgetter(index))
 
 
 class Record(_RecordBase):
-    """A record; a tuple, so that a million of them can be made by `map(Record, ...)`.
+    """A record. It is a tuple so that `map(Record, ...)` makes a million of them quickly.
 
     >>> record = Record((7, 1700000000000, None, b"v", ()))
     >>> record.offset, record.value
@@ -44,9 +44,9 @@ class Record(_RecordBase):
     offset: Final[int] = item(0)
     """The number of the record in its partition."""
     timestamp: Final[int] = item(1)
-    """Milliseconds since the epoch, -1 when the record has none."""
+    """Milliseconds since the epoch, -1 for none."""
     key: Final[bytes | None] = item(2)
-    """The key, None when null."""
+    """The key, None for null."""
     value: Final[bytes | None] = item(3)
     """The value, None for a tombstone."""
     headers: Final[Headers] = item(4)

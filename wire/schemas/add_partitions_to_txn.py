@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (API key 24), versions 0-5, flexible from 3: make partitions part of a
 transaction.
 
-v2 may answer PRODUCER_FENCED. v4 several transactions at once, or verification only, for brokers.
+v2 may answer PRODUCER_FENCED. v4 (brokers only) several transactions at once, or verification only.
 v5 may answer TRANSACTION_ABORTABLE.
 """
 

@@ -1,5 +1,5 @@
 """AlterPartitionReassignments (API key 45), versions 0-1, flexible: move partitions to other
-brokers, or cancel that.
+brokers, or cancel such a move.
 
 v1 can forbid a change of the replication factor.
 """

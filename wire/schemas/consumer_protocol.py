@@ -1,7 +1,7 @@
-"""What the members of a classic consumer group tell each other, inside JoinGroup and SyncGroup.
+"""Subscription and assignment of a classic consumer group, carried inside JoinGroup and SyncGroup.
 
-Both are preceded by their version as an int16, which readers take for "at least": fields of later
-versions follow those of earlier ones.
+An int16 version precedes each message. A reader accepts a newer version than its own: later
+versions only append fields.
 """
 
 from __future__ import annotations

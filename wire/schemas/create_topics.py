@@ -1,7 +1,8 @@
 """CreateTopics (API key 19), versions 0-7, flexible from 5: create topics.
 
 v1 validate only, error message. v2 throttle time. v4 counts of -1 mean the defaults of the broker.
-v5 the answer tells what was created. v6 may answer THROTTLING_QUOTA_EXCEEDED. v7 topic ids.
+v5 partitions, replication factor and settings in the answer. v6 may answer
+THROTTLING_QUOTA_EXCEEDED. v7 topic ids.
 """
 
 from __future__ import annotations

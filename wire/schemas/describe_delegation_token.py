@@ -1,7 +1,7 @@
 """DescribeDelegationToken (API key 41), versions 0-3, flexible from 2: the delegation tokens of
 owners.
 
-v3 who asked for the token.
+v3 the requester of the token.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""DescribeProducers (API key 61), version 0, flexible: producers that wrote to partitions
-lately.
-"""
+"""DescribeProducers (API key 61), version 0, flexible: the recent producers of partitions."""
 
 from __future__ import annotations
 

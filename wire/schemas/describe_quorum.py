@@ -1,6 +1,6 @@
 """DescribeQuorum (API key 55), versions 0-2, flexible: leader and voters of the metadata quorum.
 
-v1 times of the last fetch and of catching up. v2 directory ids and endpoints.
+v1 times of each replica's last fetch and last caught-up fetch. v2 directory ids and endpoints.
 """
 
 from __future__ import annotations

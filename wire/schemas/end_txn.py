@@ -1,7 +1,7 @@
 """EndTxn (API key 26), versions 0-5, flexible from 3: commit or abort a transaction.
 
-v2 may answer PRODUCER_FENCED. v4 may answer TRANSACTION_ABORTABLE. v5 the producer id and epoch to
-go on with (KIP-890).
+v2 may answer PRODUCER_FENCED. v4 may answer TRANSACTION_ABORTABLE. v5 the producer id and
+epoch for the next transaction (KIP-890).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71), version 0, flexible: which metrics a client shall push
+"""GetTelemetrySubscriptions (API key 71), version 0, flexible: the metrics that a client must push
 (KIP-714).
 
 A zero client instance id asks for a new one.

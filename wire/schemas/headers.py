@@ -1,7 +1,7 @@
-"""Request and response headers as declarations; `wire.headers` has the rules, and a faster path.
+"""Request and response headers as declarations; `wire.headers` has the rules and a faster path.
 
-Request v0 lacks the client id. From request v2 and response v1 on they are flexible, but for the
-client id: a broker must be able to read it in requests newer than itself.
+Request v0 lacks the client id. Request v2 and response v1 are flexible. The client id keeps its
+int16 length, because a broker must be able to read it in requests newer than itself.
 """
 
 from __future__ import annotations

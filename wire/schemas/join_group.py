@@ -2,7 +2,7 @@
 
 v1 rebalance timeout. v2 throttle time. v4 a first join without member id is answered with one
 (MEMBER_ID_REQUIRED). v5 static members. v7 protocol type and nullable protocol name in the answer.
-v8 reason. v9 the leader may be told to skip the assignment.
+v8 reason. v9 the answer can ask the leader to skip the assignment.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 v1 throttle time. v2 log append time. v3 transactional id, record batches of magic 2 only. v5 log
 start offset. v7 zstd allowed. v8 record errors and a message. v10 the current leader and its
 endpoint (tagged, KIP-951). v11 may answer TRANSACTION_ABORTABLE. v12 adds partitions to the
-transaction by itself (KIP-890). v13 topic ids in place of names. acks 0 is never answered.
+transaction implicitly (KIP-890). v13 topic ids in place of names. acks=0 gets no answer.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""RenewDelegationToken (API key 39), versions 0-2, flexible from 2: put off the expiry of a
-delegation token.
+"""RenewDelegationToken (API key 39), versions 0-2, flexible from 2: extend the lifetime of
+a delegation token.
 """
 
 from __future__ import annotations

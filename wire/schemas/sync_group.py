@@ -1,7 +1,7 @@
 """SyncGroup (API key 14), versions 0-5, flexible from 4: hand out and receive the assignment of a
 classic group.
 
-v1 throttle time. v3 static members. v5 protocol type and name, checked both ways.
+v1 throttle time. v3 static members. v5 protocol type and name, which both sides check.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 transaction.
 
 v2 leader epochs. v3 member, generation and instance. v4 may answer TRANSACTION_ABORTABLE. v5 adds
-the offsets to the transaction by itself (KIP-890). v6 topic ids in place of names.
+the offsets to the transaction implicitly (KIP-890). v6 topic ids in place of names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""UnregisterBroker (API key 64), version 0, flexible: forget a broker."""
+"""UnregisterBroker (API key 64), version 0, flexible: remove a broker's registration."""
 
 from __future__ import annotations
 

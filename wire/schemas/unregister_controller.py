@@ -1,4 +1,4 @@
-"""UnregisterController (API key 94), version 0, flexible: forget a controller."""
+"""UnregisterController (API key 94), version 0, flexible: remove a controller's registration."""
 
 from __future__ import annotations
 

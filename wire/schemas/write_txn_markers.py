@@ -1,5 +1,5 @@
-"""WriteTxnMarkers (API key 27), versions 0-2, flexible from 1: write commit and abort markers; from
-coordinators to brokers.
+"""WriteTxnMarkers (API key 27), versions 0-2, flexible from 1: write commit and abort markers,
+sent by transaction coordinators to brokers.
 
 v2 transaction version.
 """

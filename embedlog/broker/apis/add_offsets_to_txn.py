@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (api key 25), versions 0-4: make the offsets of a group part of a transaction.
 
-What is added is the partition of `__consumer_offsets` that the group lives in. v2 PRODUCER_FENCED;
+The transaction gets the partition of `__consumer_offsets` that holds the group. v2 PRODUCER_FENCED;
 before it INVALID_PRODUCER_EPOCH. v3 flexible.
 """
 
@@ -49,7 +49,7 @@ def handle(
 def refused(
     request: AddOffsetsToTxnRequest, version: int, error: errors.KafkaError
 ) -> AddOffsetsToTxnResponse:
-    """The error."""
+    """Return the error."""
     code = error.code
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,10 +1,10 @@
 """AddPartitionsToTxn (api key 24), versions 0-5: make partitions part of a transaction.
 
-v2 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v3 flexible. From v4 on brokers ask, for
-several transactions at once, and may only want to know whether a partition was added
-(`verify_only`): one that was not is TRANSACTION_ABORTABLE.
+v2 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v3 flexible. From v4 on brokers send it, for
+several transactions at once. With `verify_only` it adds nothing, and a partition that is not in the
+transaction is TRANSACTION_ABORTABLE.
 
-Before v4 all or nothing: where one partition is refused, the others are OPERATION_NOT_ATTEMPTED.
+Before v4 all or nothing: if one partition is refused, the others are OPERATION_NOT_ATTEMPTED.
     internal topic       TOPIC_AUTHORIZATION_FAILED, only before v4
     unknown partition    UNKNOWN_TOPIC_OR_PARTITION
 """
@@ -81,7 +81,7 @@ def handle(
 def refused(
     request: AddPartitionsToTxnRequest, version: int, error: errors.KafkaError
 ) -> AddPartitionsToTxnResponse:
-    """The same error for every partition; from v4 on for the request."""
+    """Return the error in every partition; from v4 on at the top."""
     if version >= _FIRST_WITH_SEVERAL:
         return AddPartitionsToTxnResponse(error_code=error.code)
     code = error.code
@@ -102,7 +102,7 @@ def _answer_one(
 
     if not transaction.transactional_id:
         return result(lambda _place: ErrorCode.INVALID_REQUEST)
-    # Brokers add the partitions of `__consumer_offsets`, too.
+    # Brokers also add the partitions of `__consumer_offsets`.
     problems = _problems(broker, topics, internal=frozenset())
     if problems:
         return result(lambda place: problems.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED))
@@ -125,7 +125,7 @@ def _problems(
     *,
     internal: frozenset[str] = INTERNAL_TOPICS,
 ) -> dict[Place, int]:
-    """The partitions that nobody can write to in a transaction, and why."""
+    """Return the error of each partition that no transaction may write to."""
     known = broker.image.topics_by_name
     problems: dict[Place, int] = {}
     for topic in topics:

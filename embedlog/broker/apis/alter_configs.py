@@ -1,7 +1,7 @@
 """AlterConfigs (api key 33), versions 0-2: replace all settings of a resource.
 
-Deprecated since Kafka 2.3, because what is not named goes back to its default. v2 flexible. A
-resource named twice is refused, where Kafka never answers.
+Deprecated since Kafka 2.3, because settings that are not named return to their defaults. v2
+flexible. A repeated resource is refused, where Kafka never answers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def handle(
 
 
 def refused(request: AlterConfigsRequest, _version: int, error: KafkaError) -> AlterConfigsResponse:
-    """The error in every resource."""
+    """Return the error in every resource."""
     return AlterConfigsResponse(
         responses=[_response(resource, error) for resource in request.resources]
     )
@@ -54,7 +54,7 @@ def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_only: b
     if resource.resource_type not in CONFIG_ATTRIBUTES:
         raise errors.InvalidRequest(f"Unknown resource type {resource.resource_type}")
     configs = [(config.name, config.value) for config in resource.configs]
-    config_changes.replacement(configs)  # refuses what is no setting at all
+    config_changes.replacement(configs)  # refuses unknown settings
     topics.check_node(broker, resource.resource_type, resource.resource_name)
     broker.controller.replace_configs(
         resource.resource_type,

@@ -1,8 +1,7 @@
 """AlterPartitionReassignments (api key 45), versions 0-1: move partitions to other brokers.
 
-Null replicas take back a move that is under way. v1 can forbid another number of replicas
-(KIP-860). A time-out of zero or less moves nothing and says REQUEST_TIMED_OUT, unless nothing is to
-be moved.
+Null replicas cancel a move in progress. v1 can forbid another number of replicas (KIP-860). A
+timeout of zero or less moves nothing and answers REQUEST_TIMED_OUT, unless the request is empty.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def handle(
 def refused(
     request: AlterPartitionReassignmentsRequest, _version: int, error: KafkaError
 ) -> AlterPartitionReassignmentsResponse:
-    """The error for all, and in every partition."""
+    """Return the error at the top and in every partition."""
     return AlterPartitionReassignmentsResponse(
         error_code=error.code,
         error_message=error.message,

@@ -1,10 +1,9 @@
 """AlterReplicaLogDirs (api key 34), versions 0-2: move replicas between a broker's directories.
 
-A move that has begun is answered with no error, as is a replica that is there already: that ends a
-move of it. Of a partition that is named twice the last directory counts. Of one that is not here
-yet the directory is kept in mind, and the answer is an error all the same. No replica moves while a
-directory is offline. v2 flexible. A topic is refused whose name leaves no room for what Kafka calls
-a replica on its way.
+The answer to a move that has begun has no error. Naming the present directory of a replica cancels
+its move. The last directory counts for a repeated partition. A replica that is not hosted yet gets
+an error, but its directory is remembered. No replica moves while a directory is offline. A topic is
+refused if its name leaves no room for Kafka's suffix of a moving replica. v2 flexible.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from wire.schemas.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 _NAME_SIZE_MAX = 255 - len(".-future") - 32
-"""Of a directory's name, less what Kafka adds to it: a dot, 32 digits and "-future"."""
+"""Limit of a directory's name, less Kafka's suffix: a dot, 32 digits and "-future"."""
 
 
 def handle(
@@ -40,7 +39,7 @@ def handle(
 def refused(
     request: AlterReplicaLogDirsRequest, _version: int, error: KafkaError
 ) -> AlterReplicaLogDirsResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     return _answer(request, lambda _path, _topic, _index: error.code)
 
 
@@ -69,7 +68,6 @@ def _answer(
 
 
 def _move(broker: Broker, path: str, topic: str, index: int) -> int:
-    """The error code for one partition."""
     if len(f"{topic}-{index}") > _NAME_SIZE_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     manager, place = broker.log_manager, TopicPartition(topic, index)
@@ -98,11 +96,11 @@ def _move(broker: Broker, path: str, topic: str, index: int) -> int:
 
 
 def _error_of(broker: Broker, place: TopicPartition) -> int:
-    """Why a replica does not move while a directory is offline."""
+    """Return the error for a replica that cannot move while a directory is offline."""
     try:
         broker.replica_manager.partition(*place)
     except errors.NotLeaderOrFollower:
-        return ErrorCode.REPLICA_NOT_AVAILABLE  # it was lost, and another one leads
+        return ErrorCode.REPLICA_NOT_AVAILABLE  # the replica was lost, and another one leads
     except errors.KafkaStorageError:
         pass
     return ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,14 +1,13 @@
-"""ConsumerGroupDescribe (api key 69), versions 0-1: state, epochs and members of groups that the
-coordinator assigns (KIP-848).
+"""ConsumerGroupDescribe (api key 69), versions 0-1: state, epochs and members of consumer groups.
 
-v1 member type: 0 speaks the classic protocol, 1 the consumer protocol. Groups that are not there,
-or of another type, are GROUP_ID_NOT_FOUND; the empty id is INVALID_GROUP_ID.
+The coordinator assigns in these groups (KIP-848). v1 member type: 0 for the classic protocol, 1 for
+the consumer protocol. A missing group, or one of another type, is GROUP_ID_NOT_FOUND; the empty id
+is INVALID_GROUP_ID.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker import consumer_protocol
 from embedlog.broker.topics import GROUP_OPERATIONS
 from embedlog.common import few_of_each
 from embedlog.coordinator.answers import answered, combined
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
-    if not consumer_protocol.is_served(broker.image, broker.config):
+    if not broker.serves_consumer_protocol:
         raise errors.UnsupportedVersion()
     named = [group_id for group_id in request.group_ids if group_id]
-    # Those without an id are answered first, as in Kafka.
+    # As in Kafka, groups without an id come first.
     nameless = [DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)]
     nameless *= len(request.group_ids) - len(named)
     answers = [_describe(broker, group_id) for group_id in few_of_each(named)]
@@ -61,7 +60,7 @@ def _describe(broker: Broker, group_id: str) -> DescribedGroup | Pending[Describ
 def refused(
     request: ConsumerGroupDescribeRequest, version: int, error: KafkaError
 ) -> ConsumerGroupDescribeResponse:
-    """The same error for every group."""
+    """Return the error in every group."""
     return ConsumerGroupDescribeResponse(
         groups=[
             DescribedGroup(group_id=group_id, error_code=error.code)

@@ -1,18 +1,16 @@
-"""ConsumerGroupHeartbeat (api key 68), versions 0-1: join, stay in and leave a group that the
-coordinator assigns (KIP-848).
+"""ConsumerGroupHeartbeat (api key 68), versions 0-1: join, stay in and leave a consumer group.
 
-v1 subscription by pattern; the client makes the member id. The answer brings an assignment when the
-member joins, when it has told everything about itself, and when the assignment has changed. Errors
-of the request come first, in the order of the coordinator's `request_checks`, then the group's.
+The coordinator assigns in these groups (KIP-848). v1 subscription by pattern; the client makes the
+member id. The answer has an assignment when the member joins, when it sends its full state, and
+when the assignment has changed. Errors of the request come first, in the order of the coordinator's
+`request_checks`, then the group's.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker import consumer_protocol
 from embedlog.broker.dispatch import settle
-from embedlog.broker.error_texts import message_of
-from embedlog.errors import KafkaError
+from embedlog.coordinator.group.group import ClientIdentity
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 TYPE_CHECKING = False
@@ -26,16 +24,11 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
-    if not consumer_protocol.is_served(broker.image, broker.config):
+    if not broker.serves_consumer_protocol:
         raise errors.UnsupportedVersion()
+    client = ClientIdentity.of(context.client_id, context.client_host)
     pending = broker.group_coordinator.write(
-        request.group_id, lambda shard: shard.consumer_heartbeat(context, request)
+        request.group_id,
+        lambda shard: shard.consumer_heartbeat(client, request, context.api_version),
     )
     return settle(context, request, pending)
-
-
-def refused(
-    request: ConsumerGroupHeartbeatRequest, version: int, error: KafkaError
-) -> ConsumerGroupHeartbeatResponse:
-    """The error and its message alone."""
-    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message_of(error))

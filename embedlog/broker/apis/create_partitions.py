@@ -1,6 +1,6 @@
-"""CreatePartitions (api key 37), versions 0-3: more partitions for topics that exist.
+"""CreatePartitions (api key 37), versions 0-3: more partitions for existing topics.
 
-`count` is the number wanted in all. v2 flexible. A time-out of zero or less adds nothing and says
+`count` is the new total. v2 flexible. A timeout of zero or less adds nothing and answers
 REQUEST_TIMED_OUT.
 """
 
@@ -46,7 +46,7 @@ def handle(
 def refused(
     request: CreatePartitionsRequest, _version: int, error: KafkaError
 ) -> CreatePartitionsResponse:
-    """The error in every topic."""
+    """Return the error in every topic."""
     return CreatePartitionsResponse(
         results=[_failure(topic.name, error) for topic in request.topics]
     )

@@ -1,9 +1,9 @@
 """CreateTopics (api key 19), versions 0-7: several topics, each with its own success or error.
 
-v1 validate only, error messages. v4 counts of -1 mean the broker's defaults; Kafka takes them at
-v2 and v3 too. v5 flexible; the answer carries counts and settings. v7 topic ids.
+v1 validate only, error messages. v4 counts of -1 mean the broker's defaults; Kafka takes them in v2
+and v3 as well. v5 flexible; the answer has counts and settings. v7 topic ids.
 
-A time-out of zero or less creates nothing and says REQUEST_TIMED_OUT.
+A timeout of zero or less creates nothing and answers REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def handle(
 
 
 def refused(request: CreateTopicsRequest, _version: int, error: KafkaError) -> CreateTopicsResponse:
-    """The error in every topic."""
+    """Return the error in every topic."""
     return CreateTopicsResponse(topics=[_failure(topic.name, error) for topic in request.topics])
 
 
 def _refused_by_name(request: CreateTopicsRequest) -> dict[str, KafkaError]:
-    """Names that never reach the controller: twice in the request, or the metadata log's."""
+    """Refuse names that never reach the controller: repeated ones, and the metadata log's."""
     refusals: dict[str, KafkaError] = {}
     seen: set[str] = set()
     for topic in request.topics:
@@ -94,7 +94,7 @@ def _success(
     described: Described, broker: Broker, asked: CreatableTopic, topic: TopicImage
 ) -> CreatableTopicResult:
     texts = {config.name: config.value for config in asked.configs if config.value is not None}
-    # Topics with the same settings share one description: thousands may be made at once.
+    # Topics with the same settings share one description: a request may make thousands.
     key = tuple(texts.items())
     configs = described.get(key)
     if configs is None:
@@ -113,7 +113,7 @@ def _configs(broker: Broker, texts: dict[str, str]) -> list[CreatableTopicConfig
     return [
         CreatableTopicConfigs(
             name=entry.name,
-            # What was asked for comes back as it was written: " 5 ", "TRUE".
+            # The answer repeats settings as the client wrote them: " 5 ", "TRUE".
             value=texts.get(entry.name, entry.value),
             read_only=entry.read_only,
             config_source=entry.source,

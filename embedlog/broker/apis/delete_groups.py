@@ -1,6 +1,6 @@
 """DeleteGroups (api key 42), versions 0-3: delete groups without members, and their offsets.
 
-v2 flexible. v3 error message. A group that is named twice is answered once, as in Kafka.
+v2 flexible. v3 error message. As in Kafka, a repeated group is answered once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _delete(broker: Broker, group_id: str) -> DeletableGroupResult | Pending[Del
 
 
 def refused(request: DeleteGroupsRequest, version: int, error: KafkaError) -> DeleteGroupsResponse:
-    """The same error for every group."""
+    """Return the error in every group."""
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -1,8 +1,8 @@
-"""DeleteRecords (api key 21), versions 0-2: give up the records below an offset.
+"""DeleteRecords (api key 21), versions 0-2: delete the records below an offset.
 
 Offset -1 is the high watermark. v2 flexible. The answer waits until no live replica holds the
-records, at most `timeout_ms`, and tells the offset from which on they exist. Segments vanish with
-the next retention pass.
+records, at most `timeout_ms`, and returns the new first offset. The next retention pass removes the
+segments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def handle(
 def refused(
     request: DeleteRecordsRequest, version: int, error: errors.KafkaError
 ) -> DeleteRecordsResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -62,7 +62,7 @@ def refused(
 def _delete(
     broker: Broker, topic: str, asked: DeleteRecordsPartition, deleted: list[DeletedPartition]
 ) -> DeleteRecordsPartitionResult:
-    """Delete on the leader; what the other replicas still hold goes into `deleted`."""
+    """Delete on the leader; add the partition to `deleted` if other replicas still hold records."""
     index = asked.partition_index
     try:
         partition = broker.replica_manager.partition(topic, index)

@@ -2,7 +2,7 @@
 
 v3 TOPIC_DELETION_DISABLED (before: INVALID_REQUEST). v4 flexible. v5 error messages. v6 ids.
 
-A time-out of zero or less deletes nothing and says REQUEST_TIMED_OUT.
+A timeout of zero or less deletes nothing and answers REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def handle(
 
 
 def refused(request: DeleteTopicsRequest, _version: int, error: KafkaError) -> DeleteTopicsResponse:
-    """The error in every topic."""
+    """Return the error in every topic."""
     return DeleteTopicsResponse(
         responses=[_failure(topic.name, topic.topic_id, error) for topic in _asked(request)]
     )
 
 
 class _Plan:
-    """Which topics a request means, and which of its entries mean none or too much."""
+    """The topics that a request names, and its entries that are unknown or repeated."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -62,7 +62,7 @@ class _Plan:
         self._ids: dict[bytes, int] = {}
         self.refused: list[DeletableTopicResult] = []
         self.wanted: dict[bytes, str | None] = {}
-        """Topic id -> the name it was asked for by; None when by id."""
+        """Topic id -> the name in the request; None if the request names the id."""
 
     def add(self, topic: DeleteTopicState) -> None:
         if topic.name is None and topic.topic_id == ZERO_UUID:
@@ -75,7 +75,7 @@ class _Plan:
             self._ids[topic.topic_id] = self._ids.get(topic.topic_id, 0) + 1
 
     def drop_duplicates(self) -> None:
-        """Resolve what was added; requires: everything was."""
+        """Answer repeated topics. Requires: every entry was added."""
         for topic_id, count in self._ids.items():
             if count > 1:
                 self._refuse(DeleteTopicState(topic_id=topic_id), "Duplicate topic id.")
@@ -100,7 +100,6 @@ class _Plan:
                 self.wanted[topic.topic_id] = name
 
     def late(self, topic_id: bytes) -> DeletableTopicResult:
-        """REQUEST_TIMED_OUT, under what the client asked for."""
         name = self.wanted[topic_id]
         shown = topic_id if name is None else ZERO_UUID
         return _failure(name, shown, errors.RequestTimedOut())
@@ -111,7 +110,7 @@ class _Plan:
 
 
 def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
-    """One list for all versions: before v6 names stood alone."""
+    """Return one list for all versions: before v6 the request has only names."""
     return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
 
 

@@ -1,14 +1,13 @@
 """DescribeCluster (api key 60), versions 0-2: the cluster's id, controller and nodes.
 
-v1 endpoint type: 1 is brokers, 2 controllers, which do not listen here. v2 fenced brokers. A
-controller is always named: librdkafka's admin client waits for one for ever.
+v1 endpoint type: 1 is brokers, 2 controllers, which do not listen here. v2 fenced brokers. The
+answer always names a controller: librdkafka's admin client would wait for one for ever.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import topics
-from embedlog.errors import KafkaError
 from wire.schemas.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -56,7 +55,6 @@ def handle(
 
 
 def _fenced(broker: Broker, context: RequestContext) -> list[DescribeClusterBroker]:
-    """Those that are registered and not in service, where they were when they were."""
     found = []
     for _, each in sorted(broker.image.brokers.items()):
         if each.is_fenced:
@@ -68,10 +66,3 @@ def _fenced(broker: Broker, context: RequestContext) -> list[DescribeClusterBrok
                 )
             )
     return found
-
-
-def refused(
-    _request: DescribeClusterRequest, _version: int, error: KafkaError
-) -> DescribeClusterResponse:
-    """The error, and no cluster."""
-    return DescribeClusterResponse(error_code=error.code, error_message=error.message)

@@ -1,9 +1,8 @@
-"""DescribeConfigs (api key 32), versions 0-4: settings of topics, brokers, loggers, groups and
-client metrics subscriptions.
+"""DescribeConfigs (api key 32), versions 0-4: settings of topics, brokers, loggers and groups.
 
-v0 says whether a value is a default, v1 where it comes from, with synonyms. v3 types and
+Also of client metrics subscriptions. v0 marks defaults, v1 names sources and synonyms. v3 types and
 documentation. v4 flexible. No keys, or a null list, means all. Groups and subscriptions are
-described whether or not they exist.
+described even if they do not exist.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def handle(
     broker: Broker, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     if any(resource.resource_type not in _DESCRIBE for resource in request.resources):
-        # One unknown type spoils the whole request, as in Kafka.
+        # As in Kafka, one unknown type fails the whole request.
         raise errors.InvalidRequest()
     results = []
     for resource in few_of_each(request.resources, _question):
@@ -86,7 +85,7 @@ def _question(resource: DescribeConfigsResource) -> Hashable:
 def refused(
     request: DescribeConfigsRequest, _version: int, error: KafkaError
 ) -> DescribeConfigsResponse:
-    """The error in every resource."""
+    """Return the error in every resource."""
     return DescribeConfigsResponse(
         results=[
             _failure(resource, error.code, message_of(error)) for resource in request.resources

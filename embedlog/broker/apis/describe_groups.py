@@ -1,7 +1,7 @@
 """DescribeGroups (api key 15), versions 0-6: state and members of classic groups.
 
-v3 authorized operations. v4 static members. v5 flexible. v6 a group that is not there, or is not a
-classic one, is GROUP_ID_NOT_FOUND; before that it is merely Dead.
+v3 authorized operations. v4 static members. v5 flexible. v6 GROUP_ID_NOT_FOUND for a group that
+does not exist or is not a classic one; before that it is Dead without an error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _describe(
 def refused(
     request: DescribeGroupsRequest, version: int, error: KafkaError
 ) -> DescribeGroupsResponse:
-    """The same error for every group."""
+    """Return the error in every group."""
     return DescribeGroupsResponse(
         groups=[
             DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.groups

@@ -1,9 +1,8 @@
-"""DescribeLogDirs (api key 35), versions 0-5: where replicas lie and how large they are.
+"""DescribeLogDirs (api key 35), versions 0-5: the directories of replicas, and their sizes.
 
-One that is offline is answered with KAFKA_STORAGE_ERROR. Null topics ask for all; unknown ones are
-left out. A replica that moves is named twice: the copy that is made of it is_future_key, with the
-offsets that it lacks. v2 flexible. v3 an error for the whole answer. v4 room on the volume (-1 for
-a log in memory). v5 cordoned.
+An offline directory is KAFKA_STORAGE_ERROR. Null topics ask for all; unknown ones are left out. A
+moving replica appears twice: its copy has is_future_key, and the number of offsets that it lacks.
+v2 flexible. v3 a top-level error. v4 room on the volume (-1 for a log in memory). v5 cordoned.
 """
 
 from __future__ import annotations
@@ -73,13 +72,13 @@ def handle(
     results += [
         DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=gone.path)
         for gone in broker.log_manager.offline
-        if gone.path in named and gone.path not in sizes  # where another one is by now
+        if gone.path in named and gone.path not in sizes  # where another replica leads meanwhile
     ]
     return DescribeLogDirsResponse(results=results)
 
 
 def _sizes(broker: Broker, paths: Sequence[str]) -> dict[str, dict[tuple[str, int], int]]:
-    """The sizes of the logs in each directory that works, by its path."""
+    """Return the sizes of the logs in each online directory, by its path."""
     found: dict[str, dict[tuple[str, int], int]] = {path: {} for path in paths}
     for partition in broker.all_partitions():
         here = found.get(partition.log.directory.rpartition("/")[0])

@@ -1,4 +1,4 @@
-"""DescribeProducers (api key 61), version 0: what partitions remember of their producers."""
+"""DescribeProducers (api key 61), version 0: the producer states of partitions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def handle(
 def refused(
     request: DescribeProducersRequest, version: int, error: errors.KafkaError
 ) -> DescribeProducersResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

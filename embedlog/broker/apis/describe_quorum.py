@@ -1,14 +1,13 @@
-"""DescribeQuorum (api key 55), versions 0-2: who keeps the metadata log.
+"""DescribeQuorum (api key 55), versions 0-2: the quorum of the metadata log.
 
-The controller is one. As every broker claims to be a controller too (`process.roles`), all of them
-are told as voters, which is what tools know how to read. v1 times of the last fetch, and of
-catching up. v2 messages, and where voters listen.
+There is one controller. But every broker claims that role (`process.roles`), so all of them appear
+as voters, as tools expect. v1 times of the last fetch and of catching up. v2 messages, and the
+voters' listeners.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.error_texts import message_of
 from embedlog.common import ZERO_UUID
 from embedlog.topic_names import METADATA_TOPIC
 from wire.schemas.describe_quorum import (
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from wire.schemas.describe_quorum import DescribeQuorumRequest
 
 _EPOCH = 1
-"""Nobody was ever elected but the first."""
+"""There was only one election."""
 _NEVER = -1
 _FIRST_WITH_NODES = 2
 
@@ -61,13 +60,6 @@ def handle(
     )
 
 
-def refused(
-    _request: DescribeQuorumRequest, _version: int, error: errors.KafkaError
-) -> DescribeQuorumResponse:
-    """The error at the top."""
-    return DescribeQuorumResponse(error_code=error.code, error_message=message_of(error))
-
-
 def _asks_for_the_metadata(request: DescribeQuorumRequest) -> bool:
     return [
         (topic.topic_name, [each.partition_index for each in topic.partitions])
@@ -76,12 +68,12 @@ def _asks_for_the_metadata(request: DescribeQuorumRequest) -> bool:
 
 
 def _replica(broker: Broker, node_id: int, now_ms: int) -> ReplicaState:
-    """A broker that hears of every change at once; a fenced one has not been heard of."""
+    """Describe a broker: a live one knows every change at once, a fenced one was never seen."""
     known = broker.image.brokers[node_id]
     seen_ms = _NEVER if known.is_fenced else now_ms
     return ReplicaState(
         replica_id=node_id,
-        replica_directory_id=ZERO_UUID,  # voters by their settings have none
+        replica_directory_id=ZERO_UUID,  # voters according to the settings have none
         log_end_offset=broker.image.end_offset,
         last_fetch_timestamp=seen_ms,
         last_caught_up_timestamp=seen_ms,
@@ -89,7 +81,7 @@ def _replica(broker: Broker, node_id: int, now_ms: int) -> ReplicaState:
 
 
 def _node(broker: Broker, node_id: int) -> Node:
-    """Where the voter listens as a controller, by the setting: nobody connects to it."""
+    """Return the voter's controller listener from the settings; nobody connects to it."""
     names, voters = broker.config.controller_listener_names, broker.config.controller_quorum_voters
     host, _, port = voters[0].rpartition("@")[2].rpartition(":")
     return Node(node_id=node_id, listeners=[Listener(name=names[0], host=host, port=int(port))])

@@ -1,8 +1,8 @@
 """DescribeTopicPartitions (api key 75), version 0: partitions in pages.
 
-Topics come in the order of their names. A page holds as many partitions as the client or the
-broker allows, whichever is less, but one at least; the cursor in the answer says where the next
-page begins. No topics in the request means all.
+Topics come in the order of their names. A page holds as many partitions as both the client and the
+broker allow, but at least one; the cursor in the answer is the begin of the next page. No topics in
+the request means all.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def handle(
 def refused(
     request: DescribeTopicPartitionsRequest, _version: int, error: KafkaError
 ) -> DescribeTopicPartitionsResponse:
-    """The error in every topic."""
+    """Return the error in every topic."""
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
@@ -66,11 +66,11 @@ def refused(
 
 
 def _names(request: DescribeTopicPartitionsRequest, existing: list[str]) -> list[str]:
-    """The topics of this page and the later ones, in order.
+    """Return the topics of this page and the later ones, in order.
 
     Raises:
-        InvalidRequest: the cursor stands at no topic of the request, or before the first partition.
-        UnknownServerError: an empty name, as Kafka has it.
+        InvalidRequest: the cursor names no topic of the request, or a negative partition.
+        UnknownServerError: a name is empty; Kafka answers the same.
     """
     asked = [topic.name for topic in request.topics]
     if "" in asked:

@@ -42,7 +42,7 @@ def _describe(
 def refused(
     request: DescribeTransactionsRequest, version: int, error: KafkaError
 ) -> DescribeTransactionsResponse:
-    """The same error for every id."""
+    """Return the error for every id."""
     return DescribeTransactionsResponse(
         transaction_states=[_refusal(each, error.code) for each in request.transactional_ids]
     )

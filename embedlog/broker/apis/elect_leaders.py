@@ -1,8 +1,8 @@
-"""ElectLeaders (api key 43), versions 0-2: preferred leaders (0), or any that is there (1).
+"""ElectLeaders (api key 43), versions 0-2: preferred leaders (0), or any live replica (1).
 
-v1 unclean elections, and an error for the whole answer. v2 flexible. Null topics mean all, and are
-answered without the partitions that needed no election. A time-out of zero or less elects nobody
-and says REQUEST_TIMED_OUT.
+v1 unclean elections, and a top-level error. v2 flexible. Null topics mean all; their answer leaves
+out partitions that needed no election. A timeout of zero or less elects nobody and answers
+REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def handle(
 
 
 def refused(request: ElectLeadersRequest, _version: int, error: KafkaError) -> ElectLeadersResponse:
-    """The error for all, and in every partition."""
+    """Return the error at the top and in every partition."""
     return ElectLeadersResponse(
         error_code=error.code,
         replica_election_results=[

@@ -1,14 +1,14 @@
 """Fetch (api key 1), versions 0-18: whole record batches from an offset on, waiting for more.
 
-v0-v3 give message sets, converted from batches (magic 0 before v2). v3 limits the whole answer.
-v4 isolation level. v5 log start offset. v7 sessions (KIP-227). v9 leader epochs (KIP-320). v12
-diverging epochs (KIP-595). v13 topic ids. v16 tells the leader (KIP-951). The answer waits until
-`min_bytes` can be read, at most `max_wait_ms`; the first batch is whole whatever the limits.
-v11 a replica near the consumer (KIP-392). Followers read to the log's end, and tell by it what they
-have. Not served: tiered storage.
+v0-v3 give message sets, converted from batches (magic 0 before v2). v3 limits the whole answer. v4
+isolation level. v5 log start offset. v7 sessions (KIP-227). v9 leader epochs (KIP-320). v11 a
+replica near the consumer (KIP-392). v12 diverging epochs (KIP-595). v13 topic ids. v16 names the
+leader (KIP-951). The answer waits until `min_bytes` can be read, at most `max_wait_ms`; the first
+batch is whole whatever the limits. A follower reads to the end of the log, and its fetch offset
+acknowledges the records before. Not served: tiered storage.
 
-Answers that travel end with the partition that brings them to `TARGET_SIZE`, also where the client
-and the broker would allow more: clients look into an answer when all of it is there.
+Over a connection, no partition is read after `TARGET_SIZE`, even if the client and the broker would
+allow more: clients look into an answer only when it is complete.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from wire.schemas.fetch import FetchRequest
 
 TARGET_SIZE = 4 * 1024 * 1024
-"""Bytes of records that are worth sending off. librdkafka read 100-byte records 1.3 to 1.5 times
-faster than from answers of 50 MiB, and records of 1 KiB as fast."""
+"""Size of records that is worth an answer. librdkafka read 100-byte records 1.3 to 1.5 times faster
+than from answers of 50 MiB, and records of 1 KiB as fast."""
 
 _FIRST_WITH_TIMESTAMPS = 2
 _FIRST_WITH_ANSWER_LIMIT = 3
@@ -61,9 +61,9 @@ def handle(
     except errors.KafkaError as error:
         return FetchResponse(error_code=error.code)
     params = FetchParams(version, request, broker.fetch_max_bytes)
-    joined = broker.replica_manager.joined
-    if joined is not None:
-        joined.complete(params, request.rack_id)
+    replication = broker.replica_manager.replication
+    if replication is not None:
+        replication.complete(params, request.rack_id)
     if not context.in_process:
         params.target_bytes = max(params.min_bytes, TARGET_SIZE)
     if isinstance(asked, FullFetch):
@@ -90,7 +90,7 @@ def handle(
 
 
 def refused(request: FetchRequest, version: int, error: errors.KafkaError) -> FetchResponse:
-    """The error at the top; before topic ids in every partition too."""
+    """Return the error at the top; before topic ids also in every partition."""
     response = FetchResponse(error_code=error.code, session_id=request.session_id)
     if version < FIRST_WITH_IDS:
         response.responses = [
@@ -104,7 +104,7 @@ def refused(request: FetchRequest, version: int, error: errors.KafkaError) -> Fe
 
 
 def _make_older(read: FetchRead, version: int) -> None:
-    """Turn what was read into what clients of that version can read, in place."""
+    """Convert the records in place for a client of that version."""
     data = read.data
     for index, (found, asked) in enumerate(zip(data, read.asked, strict=True)):
         if found.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
@@ -126,7 +126,7 @@ def _make_older(read: FetchRead, version: int) -> None:
             data[index] = refusal(asked.partition, errors.CorruptMessage(str(error)))
             continue
         if version < _FIRST_WITH_ANSWER_LIMIT:
-            # These clients take half a message for the sign that their limit is too small.
+            # These clients take half a message as a sign that their limit is too small.
             records = records[: asked.max_bytes]
         found.records = records
 
@@ -134,7 +134,7 @@ def _make_older(read: FetchRead, version: int) -> None:
 def _tell_leaders(
     broker: Broker, context: RequestContext, response: FetchResponse, *, with_nodes: bool
 ) -> None:
-    """Save the client a metadata request when it came to the wrong broker or epoch (KIP-951)."""
+    """Name the leader after a wrong broker or epoch, to save a metadata request (KIP-951)."""
     leaders: set[int] = set()
     for topic in response.responses:
         for found in topic.partitions:

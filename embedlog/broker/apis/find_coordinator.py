@@ -1,10 +1,10 @@
-"""FindCoordinator (api key 10), versions 0-6: which node coordinates a group or a transaction.
+"""FindCoordinator (api key 10), versions 0-6: the coordinator of a group or a transactional id.
 
 v1 key type: 0 group, 1 transactional id. v3 flexible. v4 several keys. v6 key type 2, a share
 partition, whose key is group:topic id:partition.
 
-The coordinators' topics are made when they are first needed; the answer waits for that instead of
-saying COORDINATOR_NOT_AVAILABLE first, as Kafka does while it creates them.
+The first request creates the coordinators' topic. The answer waits for it; Kafka answers
+COORDINATOR_NOT_AVAILABLE while it creates one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.broker.topics import Node
+    from embedlog.broker.topics import BrokerEndpoint
 
 _FIRST_WITH_MESSAGE = 1
 _FIRST_WITH_BATCH = 4
@@ -52,7 +52,7 @@ def handle(
     if found.error_code:
         raise error_for(found.error_code)
     return FindCoordinatorResponse(
-        # Kafka puts the error's name here, also when there is none.
+        # Kafka puts the error's name here, even without an error.
         error_message="NONE" if version >= _FIRST_WITH_MESSAGE else "",
         node_id=found.node_id,
         host=found.host,
@@ -63,7 +63,7 @@ def handle(
 def refused(
     request: FindCoordinatorRequest, version: int, error: KafkaError
 ) -> FindCoordinatorResponse:
-    """The error for every key, or for the one."""
+    """Return the error for every key."""
     message = message_of(error)
     if version >= _FIRST_WITH_BATCH:
         return FindCoordinatorResponse(
@@ -99,8 +99,7 @@ def _find(
     )
 
 
-def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> Node | None:
-    """Who leads the partition that the key lives in."""
+def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> BrokerEndpoint | None:
     if broker.peers is None:
         return topics.this_node(broker, context)
     image = broker.image
@@ -112,7 +111,7 @@ def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> No
 
 
 def _is_share_key(key: str) -> bool:
-    """Is it group:topic id:partition? The group itself may hold colons."""
+    """Is the key group:topic id:partition? The group may contain colons."""
     parts = key.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
         return False

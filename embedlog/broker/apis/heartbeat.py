@@ -1,4 +1,4 @@
-"""Heartbeat (api key 12), versions 0-4: a member of a classic group lives.
+"""Heartbeat (api key 12), versions 0-4: keep a member of a classic group alive.
 
 v3 static members. v4 flexible. An empty group id is INVALID_GROUP_ID; the group's own errors come
 after that, see the coordinator's `heartbeat`.

@@ -1,7 +1,6 @@
-"""IncrementalAlterConfigs (api key 44), versions 0-1: set, delete, append to and subtract from
-settings, one by one.
+"""IncrementalAlterConfigs (api key 44), versions 0-1: set, delete, append and subtract settings.
 
-v1 flexible. Each resource has its own success or error; one that is named twice is refused.
+v1 flexible. Each resource has its own success or error; a repeated one is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def handle(
 def refused(
     request: IncrementalAlterConfigsRequest, _version: int, error: KafkaError
 ) -> IncrementalAlterConfigsResponse:
-    """The error in every resource."""
+    """Return the error in every resource."""
     return IncrementalAlterConfigsResponse(
         responses=[_response(resource, error) for resource in request.resources]
     )

@@ -1,11 +1,11 @@
-"""InitProducerId (api key 22), versions 0-5: an id under which a producer is idempotent.
+"""InitProducerId (api key 22), versions 0-5: a producer id for an idempotent producer.
 
-Without a transactional id: a fresh id at epoch 0, never given twice, also over restarts. With one:
-what the transaction coordinator says, see its `initialize`. v2 flexible. v3 producer id and epoch
-of a producer that goes on. v4 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v6, served where
-unstable versions are, two-phase commit (KIP-939): transactions of the id never time out, where
-`transaction.two.phase.commit.enable` allows that. As in Kafka 4.4 nobody can take over one that is
-prepared.
+Without a transactional id: a fresh id at epoch 0, never given out twice, even over restarts. With
+one: see the coordinator's `initialize`. v2 flexible. v3 producer id and epoch of a producer that
+continues. v4 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v6, served with unstable versions,
+two-phase commit (KIP-939): transactions of the id never time out, if
+`transaction.two.phase.commit.enable` allows that. As in Kafka 4.4, nobody can take over a prepared
+one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _timeout_ms(broker: Broker, request: InitProducerIdRequest) -> int:
     if request.keep_prepared_txn:
         raise errors.UnsupportedVersion("a prepared transaction cannot be kept")
     if request.enable2_pc:
-        from embedlog.coordinator.transaction.transaction import NO_TIMEOUT_MS
+        from embedlog.coordinator.transaction.transaction_metadata import NO_TIMEOUT_MS
 
         return NO_TIMEOUT_MS
     timeout_ms = request.transaction_timeout_ms
@@ -78,7 +78,7 @@ def _response(producer: tuple[int, int]) -> InitProducerIdResponse:
 def refused(
     request: InitProducerIdRequest, version: int, error: errors.KafkaError
 ) -> InitProducerIdResponse:
-    """The error, with an id and an epoch that nobody has."""
+    """Return the error, with an invalid id and epoch."""
     code = error.code
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,18 +1,19 @@
 """JoinGroup (api key 11), versions 0-9: become a member of a classic group.
 
-v1 rebalance timeout. v4 a first join without member id is answered with one (KIP-394). v5 static
-members (KIP-345). v6 flexible. v7 null for no protocol. v8 reason, not used. v9 a leader that has
-restarted skips the assignment. Parked until the generation is complete.
+v1 rebalance timeout. v4 the answer to a first join without a member id gives one (KIP-394). v5
+static members (KIP-345). v6 flexible. v7 null for no protocol. v8 reason, not used. v9 a restarted
+leader skips the assignment. Requests are parked until the generation is complete.
 
 Errors of the request itself; the group's own come after them, see the coordinator's `join`:
     empty group id                                              INVALID_GROUP_ID
-    session time-out outside group.{min,max}.session.timeout.ms INVALID_SESSION_TIMEOUT
+    session timeout outside group.{min,max}.session.timeout.ms  INVALID_SESSION_TIMEOUT
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.dispatch import settle
+from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.errors import KafkaError
 from wire.schemas.join_group import JoinGroupResponse
 
@@ -35,14 +36,15 @@ def handle(
     shortest_ms = config.group_min_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise errors.InvalidSessionTimeout()
+    client = ClientIdentity.of(context.client_id, context.client_host)
     pending = broker.group_coordinator.write(
-        request.group_id, lambda shard: shard.join(context, request)
+        request.group_id, lambda shard: shard.join(client, request, context.api_version)
     )
     return settle(context, request, pending)
 
 
 def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> JoinGroupResponse:
-    """No generation; the member id is the one that was asked with."""
+    """Return the error without a generation, and the member id of the request."""
     return JoinGroupResponse(
         error_code=error.code,
         protocol_name=None if version >= _FIRST_WITH_NULL_PROTOCOL else "",

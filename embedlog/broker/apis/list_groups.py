@@ -1,7 +1,7 @@
 """ListGroups (api key 16), versions 0-5: the groups that this broker coordinates.
 
-v3 flexible. v4 filter by state. v5 filter by type. Case does not matter in filters, and one that
-names what does not exist finds nothing.
+v3 flexible. v4 filter by state. v5 filter by type. Filters ignore case, and unknown states or types
+match nothing.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ def handle(
     def response(parts: list[list[ListedGroup]]) -> ListGroupsResponse:
         return ListGroupsResponse(groups=[group for part in parts for group in part])
 
-    # Groups whose log cannot be read are left out, as those of other brokers are.
+    # Leave out groups whose log cannot be read, like the groups of other brokers.
     return combined([answered(part, lambda _error: []) for part in found], response)

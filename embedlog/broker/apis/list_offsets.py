@@ -3,10 +3,10 @@
     -1 latest, by isolation    -2 earliest    v7 -3 largest timestamp    v8 -4 earliest local
     v9 -5 latest tiered        v11 -6 earliest that waits for its upload
 
-v0 lists offsets of segments. v2 isolation level. v4 leader epochs. v5 OFFSET_NOT_AVAILABLE, where
-a new leader does not know yet what is committed. v10 time-out, which nothing here needs. Without
-tiered storage -5 and -6 have no offset. A replica (>= 0) sees the log's end; -2, who debugs, may
-ask a follower.
+v0 lists offsets of segments. v2 isolation level. v4 leader epochs. v5 OFFSET_NOT_AVAILABLE while a
+new leader does not know yet which records are committed. v10 timeout, not used. Without tiered
+storage -5 and -6 have no offset. The latest offset for a replica (id >= 0) is the end of the log. A
+debugging client (replica id -2) may ask a follower.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ _FIRST_VERSION = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The version that brought each special timestamp."""
 
 _CONSUMER = -1
 _DEBUGGING_REPLICA = -2
@@ -74,7 +73,7 @@ def handle(
 def refused(
     request: ListOffsetsRequest, version: int, error: errors.KafkaError
 ) -> ListOffsetsResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
@@ -87,7 +86,7 @@ def refused(
 
 
 def _is_too_new(timestamp: int, version: int) -> bool:
-    """Is it a special timestamp that requests of that version do not know?"""
+    """Is it a special timestamp of a later version?"""
     return timestamp < 0 and version < _FIRST_VERSION.get(timestamp, 1 << 15)
 
 
@@ -127,7 +126,7 @@ def _find(
 
 
 def _lookup(partition: Partition, timestamp: int, end_offset: int) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch); all -1 when there is no such offset."""
+    """Return (timestamp, offset, leader epoch); all -1 if there is no such offset."""
     if timestamp == LATEST:
         return -1, end_offset, partition.leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -137,22 +136,22 @@ def _lookup(partition: Partition, timestamp: int, end_offset: int) -> tuple[int,
 
 
 def _awaits_commit(partition: Partition) -> bool:
-    """Is the high watermark still below where the leader's term began?"""
-    others = partition.others
+    """Is the high watermark still below the begin of the leader's term?"""
+    others = partition.remote_replicas
     return others is not None and partition.log.offsets.high_watermark < others.epoch_start_offset
 
 
 def _may_be_behind(timestamp: int, offset: int) -> bool:
-    """Might the answer go back, as records of before the election are not known to be committed?"""
+    """Might the answer go back, because earlier records are not known to be committed yet?"""
     return timestamp == LATEST or (offset == -1 and (timestamp >= 0 or timestamp == MAX_TIMESTAMP))
 
 
 def _segment_offsets(
     broker: Broker, partition: Partition, asked: ListOffsetsPartition, replica_id: int
 ) -> list[int]:
-    """Offsets at which segments begin, and the end, newest first: what v0 knows of time.
+    """Return the base offsets of segments, and the end, newest first: the answer of v0.
 
-    Consumers see the high watermark in place of what lies above it.
+    Consumers get the high watermark in place of higher offsets.
     """
     log = partition.log
     now_ms = broker.runtime.clock.wall_ms()
@@ -178,7 +177,6 @@ def _refusal(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResp
 
 
 def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
-    """Partitions that the request names more than once."""
     return repeated(
         (topic.name, asked.partition_index)
         for topic in request.topics

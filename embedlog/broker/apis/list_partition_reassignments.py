@@ -1,7 +1,7 @@
-"""ListPartitionReassignments (api key 46), version 0: partitions that are being moved.
+"""ListPartitionReassignments (api key 46), version 0: partitions that are moving.
 
-Null topics ask for all. What is not moved, or does not exist, is left out. The time-out does not
-count.
+Null topics ask for all. Partitions that do not move, or do not exist, are left out. The timeout is
+not used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.controller.metadata import PartitionImage
-    from embedlog.errors import KafkaError
 
 
 def handle(
@@ -35,13 +34,6 @@ def handle(
             for name, partitions in found.items()
         ],
     )
-
-
-def refused(
-    _request: ListPartitionReassignmentsRequest, _version: int, error: KafkaError
-) -> ListPartitionReassignmentsResponse:
-    """The code for all, and why."""
-    return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
 
 
 def _ongoing(partition: PartitionImage) -> OngoingPartitionReassignment:

@@ -1,7 +1,7 @@
 """ListTransactions (api key 66), versions 0-2: the transactional ids that this broker coordinates.
 
-v1 only those that began longer ago than a duration. v2 only those whose id a pattern of RE2 matches
-as a whole (KIP-1152). Names of states that do not exist are told apart.
+v1 only transactions older than a duration. v2 only ids that match an RE2 pattern as a whole
+(KIP-1152). The answer lists unknown states of the filter apart.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def handle(
             transaction_states=[each for part in parts for each in part],
         )
 
-    # Ids whose log cannot be read are left out, as those of other brokers are.
+    # Leave out ids whose log cannot be read, like the ids of other brokers.
     return combined([answered(part, lambda _error: []) for part in found], response)
 
 
@@ -61,6 +61,6 @@ def _compiled(pattern: str | None) -> Callable[[str], object] | None:
         matches: Callable[[str], object] = re2.compile(pattern, options).fullmatch
     except re2.error as error:
         raise errors.InvalidRegularExpression(
-            f"The transactional id pattern {pattern!r} is not one of RE2: {error}"
+            f"The transactional id pattern {pattern!r} is no RE2 pattern: {error}"
         ) from error
     return matches

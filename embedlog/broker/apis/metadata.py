@@ -1,13 +1,12 @@
 """Metadata (api key 3), versions 0-13: the nodes, and topics by name or by id.
 
-v0 an empty list means all topics. v1 null means all, controller id, internal topics. v2 cluster
-id. v4 the client says whether topics may be created. v5 offline replicas. v7 leader epochs.
-v8-v10 authorized operations of the cluster, v8 of topics. v9 flexible. v10 topic ids in the
-answer. v12 questions by topic id. v13 a top-level error.
+v0 an empty list means all topics. v1 null means all, controller id, internal topics. v2 cluster id.
+v4 the client may forbid creating topics. v5 offline replicas. v7 leader epochs. v8-v10 authorized
+operations of the cluster, v8 of topics. v9 flexible. v10 topic ids in the answer. v12 topic ids in
+the request. v13 a top-level error.
 
-A topic that is created because somebody asked for it is answered with UNKNOWN_TOPIC_OR_PARTITION
-once, as Kafka does; the client asks again and finds it. With embedlog.auto.create.topics.await the
-first answer has it.
+A topic that this request creates is UNKNOWN_TOPIC_OR_PARTITION once, as in Kafka; the client asks
+again and finds it. With embedlog.auto.create.topics.await the first answer has it.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
     if request.include_topic_authorized_operations:
         operations = topics.TOPIC_OPERATIONS
     nodes = topics.live_nodes(broker, context)
-    teller = _Teller(operations, {node.node_id for node in nodes}, context.api_version)
+    describer = _TopicDescriber(operations, {node.node_id for node in nodes}, context.api_version)
     if asked is None:
         image = broker.image
-        found = [teller.topic(image, topic) for topic in image.topics_by_name.values()]
+        found = [describer.topic(image, topic) for topic in image.topics_by_name.values()]
     elif any(topic.topic_id != ZERO_UUID for topic in asked):
-        found = _by_id(broker, asked, teller)
+        found = _by_id(broker, asked, describer)
     else:
-        found = _by_name(broker, request, teller)
+        found = _by_name(broker, request, describer)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -79,9 +78,9 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
 
 
 def refused(request: MetadataRequest, version: int, error: KafkaError) -> MetadataResponse | None:
-    """The error in every topic; before v13 there is no room for it elsewhere.
+    """Return the error in every topic; before v13 there is no room for it elsewhere.
 
-    None where no topic was named: an answer without topics would say that there are none.
+    None for a request that names no topic: an answer without topics would mean that none exist.
     """
     if not request.topics and version < _FIRST_WITH_ERROR:
         return None
@@ -89,7 +88,7 @@ def refused(request: MetadataRequest, version: int, error: KafkaError) -> Metada
 
 
 def _refusal(version: int, asked: Sequence[MetadataRequestTopic] | None) -> int | None:
-    """The code of a request that is answered with nothing but errors."""
+    """Return the error code for a request whose answer has nothing but errors."""
     if asked is None:
         return None
     if version < _FIRST_BY_ID:
@@ -110,10 +109,10 @@ def _refuse(asked: Sequence[MetadataRequestTopic], code: int) -> MetadataRespons
     )
 
 
-class _Teller:
-    """Tells of topics what clients that reach these nodes may know.
+class _TopicDescriber:
+    """Describes topics to clients that can reach the `live` brokers.
 
-    A leader that they cannot reach is none: it has gone, or does not listen where they are.
+    A leader that they cannot reach is no leader: it is down, or has no address for them.
     """
 
     __slots__ = ("_gone", "_live", "_names_offline", "_unheard", "operations")
@@ -144,7 +143,7 @@ class _Teller:
             leader = -1
         replicas = list(partition.replicas)
         if not self._names_offline and any(each not in self._live for each in replicas):
-            # Clients of v0 take every replica that is named for one that lives.
+            # Clients of v0 take every named replica for a live one.
             replicas = [each for each in replicas if each in self._live]
             code = code or int(ErrorCode.REPLICA_NOT_AVAILABLE)
         return MetadataResponsePartition(
@@ -159,14 +158,14 @@ class _Teller:
 
 
 def _by_id(
-    broker: Broker, asked: Sequence[MetadataRequestTopic], teller: _Teller
+    broker: Broker, asked: Sequence[MetadataRequestTopic], describer: _TopicDescriber
 ) -> list[MetadataResponseTopic]:
-    """Ids win: what is asked for by name only is not answered."""
+    """Describe topics by id. Topics that the request names without an id are not answered."""
     image = broker.image
     by_id = image.topics_by_id
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
     return [
-        teller.topic(image, by_id[topic_id])
+        describer.topic(image, by_id[topic_id])
         if topic_id in by_id
         else MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
@@ -176,7 +175,7 @@ def _by_id(
 
 
 def _by_name(
-    broker: Broker, request: MetadataRequest, teller: _Teller
+    broker: Broker, request: MetadataRequest, describer: _TopicDescriber
 ) -> list[MetadataResponseTopic]:
     image = broker.image
     names = [topic.name for topic in request.topics or [] if topic.name is not None]
@@ -189,8 +188,8 @@ def _by_name(
             missing = [name for name in names if name not in image.topics_by_name]
     known = (image.topics_by_name.get(name) for name in names)
     return [
-        *(teller.topic(image, topic) for topic in known if topic is not None),
-        *(_missing(name, teller.operations) for name in missing),
+        *(describer.topic(image, topic) for topic in known if topic is not None),
+        *(_missing(name, describer.operations) for name in missing),
     ]
 
 

@@ -1,8 +1,8 @@
-"""OffsetCommit (api key 8), versions 0-10: store how far a group has read.
+"""OffsetCommit (api key 8), versions 0-10: store the offsets of a group.
 
-v0 went to ZooKeeper and is stored like the others. v1 member and generation, a timestamp for each
+v0 wrote to ZooKeeper and is stored like the others. v1 member and generation, a timestamp for each
 partition. v2-v4 retention time. v6 leader epochs. v7 static members. v8 flexible. v9 groups of the
-consumer protocol. v10 topic ids. What is refused and why: `coordinator.group.offsets.commit`.
+consumer protocol. v10 topic ids. Errors: see `coordinator.group.offsets.commit`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def handle(
 
 
 def refused(request: OffsetCommitRequest, version: int, error: KafkaError) -> OffsetCommitResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

@@ -1,6 +1,6 @@
-"""OffsetDelete (api key 47), version 0: take stored offsets of a group away.
+"""OffsetDelete (api key 47), version 0: delete committed offsets of a group.
 
-An unknown group is an error for the whole answer. Topics that members read keep their offsets:
+An unknown group is a top-level error. Topics that members read keep their offsets:
 GROUP_SUBSCRIBED_TO_TOPIC. Never flexible.
 """
 

@@ -1,9 +1,9 @@
-"""OffsetFetch (api key 9), versions 0-10: how far groups have read, as they have stored it.
+"""OffsetFetch (api key 9), versions 0-10: the committed offsets of groups.
 
-v0 read from ZooKeeper, and answers UNKNOWN_TOPIC_OR_PARTITION for what is not there; later nothing
-is an error that is merely not there. v2 null asks for all topics; an error for the whole answer.
-v5 leader epochs. v6 flexible. v7 can insist on offsets that no open transaction is about to change.
-v8 several groups. v9 member id and epoch. v10 topic ids.
+v0 read from ZooKeeper, and answers UNKNOWN_TOPIC_OR_PARTITION for missing offsets; later versions
+answer -1 without an error. v2 null asks for all topics; a top-level error. v5 leader epochs. v6
+flexible. v7 can require offsets that no open transaction may change. v8 several groups. v9 member
+id and epoch. v10 topic ids.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def handle(
 
 
 def _question(asked: OffsetFetchRequestGroup) -> Hashable:
-    # With topics it is as long as its answer, and counts as a question of its own.
+    # A group with topics is as long as its answer: it does not count as a repetition.
     return asked.group_id if asked.topics is None else id(asked)
 
 
@@ -66,7 +66,7 @@ def _fetch(
 
 
 def refused(request: OffsetFetchRequest, version: int, error: KafkaError) -> OffsetFetchResponse:
-    """The error wherever that version has room for it."""
+    """Return the error wherever that version has room for it."""
     if version >= older_versions.FIRST_WITH_GROUPS:
         return OffsetFetchResponse(
             groups=[

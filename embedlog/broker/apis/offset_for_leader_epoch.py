@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch (api key 23), versions 0-4: where a leader epoch ended (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (api key 23), versions 0-4: the end of a leader epoch (KIP-101, KIP-320).
 
-v1 tells the epoch it answers for. v2 fences by the epoch the client knows. v3 replica id. v4
-flexible. The answer is the largest epoch not above the one asked for, and where the next began;
--1 and -1 when this log knows nothing of it.
+v1 the answer names its epoch. v2 fences by the client's leader epoch. v3 replica id. v4 flexible.
+The answer is the largest epoch not above the requested one and the begin of the next one, or -1 and
+-1 if the log does not know it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def handle(
 def refused(
     request: OffsetForLeaderEpochRequest, version: int, error: errors.KafkaError
 ) -> OffsetForLeaderEpochResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

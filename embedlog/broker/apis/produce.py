@@ -1,9 +1,9 @@
 """Produce (api key 0), versions 0-13: append record sets to partitions.
 
 v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition,
-and may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the records that were refused. v10
-tells the leader (KIP-951). v11 TRANSACTION_ABORTABLE. v12 the broker adds partitions to the
-transaction (KIP-890). v13 topic ids. acks=0 has no answer; an error closes the connection instead.
+and may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the refused records. v10 names the
+leader (KIP-951). v11 TRANSACTION_ABORTABLE. v12 the broker adds partitions to the transaction
+(KIP-890). v13 topic ids. acks=0 has no answer; an error closes the connection instead.
 
 Errors are found in this order; the first two refuse the whole request:
     impossible length or magic                        CORRUPT_MESSAGE
@@ -12,7 +12,7 @@ Errors are found in this order; the first two refuse the whole request:
     no records; zstd before v7                        INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE
     acks not -1, 0 or 1                               INVALID_REQUIRED_ACKS
     internal topic, unless from the admin client      INVALID_TOPIC_EXCEPTION
-    not part of the producer's transaction            see `broker.verification`
+    not part of the producer's transaction            see `broker.transaction_verification`
     leader, in-sync replicas, the records             see `Partition.append`
 """
 
@@ -22,7 +22,7 @@ from struct import Struct
 
 from embedlog import errors
 from embedlog.broker import topics
-from embedlog.coordinator.answers import answered, flattened
+from embedlog.coordinator.answers import answered, then
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC, check_one_batch
 from embedlog.topic_names import INTERNAL_TOPICS
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.broker.verification import Verification
+    from embedlog.broker.transaction_verification import TransactionVerification
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import LogAppendInfo
     from embedlog.runtime.pending import Pending
@@ -62,10 +62,10 @@ _FIRST_WITH_IDS = 13
 _ADMIN_CLIENT_ID = "__admin_client"
 
 _NO_LEADER = PartitionProduceResponse().current_leader
-"""The one that all answers share which name no leader."""
+"""All answers that name no leader share this one."""
 
 _HEAD = Struct(">8xi4xb5xB").unpack_from
-"""Of the first entry: its length, its magic, and the low byte of a batch's attributes."""
+"""The length and magic of the first entry, and the low byte of a batch's attributes."""
 _HEAD_SIZE = 23
 _LENGTH_END = 12
 _LENGTH_MIN = 14
@@ -97,10 +97,9 @@ class _Produce:
         self.version = context.api_version
         self.acks = request.acks
         self.appended: list[AppendedPartition] = []
-        """What is in a log and not committed yet."""
         self.failed = False
-        self.verification: Verification | None = None
-        """Of the transactional batches; None where nobody speaks of a transaction."""
+        self.verification: TransactionVerification | None = None
+        """The verification of transactional batches; None without any."""
 
 
 def handle(
@@ -117,11 +116,11 @@ def handle(
 def _handle_transactional(
     produce: _Produce,
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    from embedlog.broker.verification import of_produce
+    from embedlog.broker.transaction_verification import of_produce
 
     broker, request, version = produce.broker, produce.request, produce.version
 
-    def append(verification: Verification) -> Any:
+    def append(verification: TransactionVerification) -> Any:
         produce.verification = verification
         return _handle(produce)
 
@@ -135,8 +134,8 @@ def _handle_transactional(
     if found.done():
         produce.verification = found.result()
         return _handle(produce)
-    # None, where nobody waits for an answer, is one like any other from here on.
-    return answered(flattened(found, append), lambda error: refused(request, version, error))
+    # An answer that nobody waits for is treated like any other from here on.
+    return answered(then(found, append), lambda error: refused(request, version, error))
 
 
 def _handle(produce: _Produce) -> ProduceResponse | Pending[ProduceResponse] | None:
@@ -146,7 +145,7 @@ def _handle(produce: _Produce) -> ProduceResponse | Pending[ProduceResponse] | N
         if produce.failed and produce.context.connection is not None:
             produce.context.connection.close()
         return None
-    # Filled field by field, as what follows: the constructor and its keywords take twice as long.
+    # Field by field, here and below: a constructor with keywords takes twice as long.
     response = bare(ProduceResponse)
     response.responses = [answer for answer in answers if answer.partition_responses]
     response.throttle_time_ms = 0
@@ -178,14 +177,14 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
     timeout_ms: int,
     is_awaited: bool,
 ) -> LogAppendInfo | Pending[LogAppendInfo] | None:
-    """Append one batch of a producer in this process: what a request for it would do, without one.
+    """Append one batch of a producer in this process, like a request for it would.
 
-    `is_awaited`: the calling thread would wait for the answer anyway, and may do so in here. The
-    pending fails as this raises. None, and nothing is done, while somebody intercepts requests:
-    then the batch has to come as one.
+    `is_awaited`: the calling thread waits for the answer anyway, so the append may wait here. The
+    pending fails with the errors that this function raises. It returns None without doing anything
+    while somebody intercepts requests: then the batch must come as a request.
 
     Raises:
-        KafkaError: as a response would tell.
+        KafkaError: the error that a response would have.
     """
     if broker.interceptor is not None:
         return None
@@ -210,7 +209,7 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
 def refused(
     request: ProduceRequest, version: int, error: errors.KafkaError
 ) -> ProduceResponse | None:
-    """The same error for every partition of the request; none under acks=0."""
+    """Return the error in every partition; no response for acks=0."""
     if request.acks == 0:
         return None
     return ProduceResponse(
@@ -262,7 +261,7 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
 
 
 def _last_of_each(partition_data: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:
-    """Of a partition that is named twice only the last records count, as in Kafka."""
+    """Return the partitions; as in Kafka, the last records of a repeated partition count."""
     if len(partition_data) == 1:
         return partition_data
     return {data.index: data for data in partition_data}.values()
@@ -296,10 +295,10 @@ def _append(
 
 
 def _acceptable(produce: _Produce, topic: str, data: PartitionProduceData) -> Payload:
-    """The records for a partition, of which the request's own rules say nothing bad.
+    """Return the records for a partition if they keep the rules of the request.
 
     Raises:
-        InvalidRecord, UnsupportedCompressionType, InvalidRequiredAcks, InvalidTopic: they do.
+        InvalidRecord, UnsupportedCompressionType, InvalidRequiredAcks, InvalidTopic: they do not.
     """
     records = data.records
     if records is None:
@@ -316,7 +315,7 @@ def _acceptable(produce: _Produce, topic: str, data: PartitionProduceData) -> Pa
 def _found_before(
     produce: _Produce, topic: str, data: PartitionProduceData
 ) -> errors.KafkaError | None:
-    """What Kafka finds wrong with the records before it sees that another broker leads."""
+    """Return the error that Kafka finds in the records before it sees that another broker leads."""
     try:
         records = _acceptable(produce, topic, data)
         if produce.version >= _FIRST_WITH_BATCHES_ONLY:
@@ -329,13 +328,12 @@ def _found_before(
 def _written(
     index: int, info: tuple[int, int, int, int, bool, int, int]
 ) -> PartitionProduceResponse:
-    """The answer about records that were appended as `info`, a LogAppendInfo, says."""
     first_offset, _, append_time, start_offset, is_duplicate, latest, _ = info
     answer = bare(PartitionProduceResponse)
     answer.index = index
     answer.error_code = 0
     answer.base_offset = first_offset
-    # Kafka tells the timestamp of a duplicate, also on topics that do not set it.
+    # Kafka returns the timestamp of a duplicate even on topics that do not set timestamps.
     answer.log_append_time_ms = latest if is_duplicate else append_time
     answer.log_start_offset = start_offset
     answer.record_errors = []
@@ -345,7 +343,7 @@ def _written(
 
 
 def _has_transactional_records(request: ProduceRequest) -> bool:
-    """Does any partition's first batch belong to a transaction? Looks at all of them.
+    """Does the first batch of any partition belong to a transaction? Checks every partition.
 
     Raises:
         CorruptMessage: see `_attributes`.
@@ -363,10 +361,10 @@ def _is_transactional(records: Payload) -> bool:
 
 
 def _attributes(records: Payload) -> int:
-    """The low byte of the first batch's attributes; 0 when there is no batch of magic 2.
+    """Return the low byte of the first batch's attributes; 0 without a batch of magic 2.
 
     Raises:
-        CorruptMessage: a length or a magic that no entry has.
+        CorruptMessage: the length or the magic is impossible.
     """
     if len(records) >= _HEAD_SIZE:
         length, magic, attributes = _HEAD(records)
@@ -385,7 +383,7 @@ def _attributes(records: Payload) -> int:
 
 
 def _storage_error(version: int) -> int:
-    """Clients before v3 may not know KAFKA_STORAGE_ERROR."""
+    """Return the storage error for a version; clients before v3 may not know it."""
     if version < _FIRST_WITH_STORAGE_ERROR:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.KAFKA_STORAGE_ERROR
@@ -400,9 +398,9 @@ def _refusal(index: int, error: errors.KafkaError, version: int) -> PartitionPro
         log_start_offset=error.log_start_offset,
     )
     if code == ErrorCode.KAFKA_STORAGE_ERROR or error.told_with_message:
-        answer.error_message = error.message  # such as "No space left on device", and where
+        answer.error_message = error.message  # such as "No space left on device", and the path
     if error.record_errors:
-        # Kafka gives a message of its own only where it also names the records.
+        # Kafka sends its own message only if it also names the records.
         answer.error_message = error.message
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)
@@ -412,7 +410,7 @@ def _refusal(index: int, error: errors.KafkaError, version: int) -> PartitionPro
 
 
 def _tell_leaders(produce: _Produce, response: ProduceResponse) -> None:
-    """Save the client a metadata request when it came to the wrong broker (KIP-951)."""
+    """Name the leader after a wrong broker, to save a metadata request (KIP-951)."""
     broker = produce.broker
     leaders: set[int] = set()
     for topic in response.responses:

@@ -1,7 +1,7 @@
 """SyncGroup (api key 14), versions 0-5: receive the assignment of a classic group's generation.
 
 v3 static members. v4 flexible. v5 protocol type and name, both ways. The leader's request brings
-the assignment; the others are parked until it has come and is stored.
+the assignment; the other members are parked until it is stored.
 
 Errors of the request itself; the group's own come after them, see the coordinator's `sync`:
     v5 without protocol type or name    INCONSISTENT_GROUP_PROTOCOL

@@ -1,21 +1,20 @@
-"""TxnOffsetCommit (api key 28), versions 0-6: store how far a group has read, if the transaction
-commits.
+"""TxnOffsetCommit (api key 28), versions 0-6: store offsets of a group if the transaction commits.
 
-It is an OffsetCommit that counts later, and is judged as one. v2 leader epochs. v3 flexible; member
-and generation (KIP-447): without them nobody asks whether the member may commit. v4
-TRANSACTION_ABORTABLE. v5 the broker adds the offsets to the transaction (KIP-890). v6 topic ids.
+It is checked like an OffsetCommit. v2 leader epochs. v3 flexible; member and generation (KIP-447):
+without them the membership is not checked. v4 TRANSACTION_ABORTABLE. v5 the broker adds the offsets
+to the transaction (KIP-890). v6 topic ids.
 
     no group id                               INVALID_GROUP_ID
-    nothing that exists                       UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
-    not part of the producer's transaction    see `broker.verification`
+    no existing topic                         UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
+    not part of the producer's transaction    see `broker.transaction_verification`
     the group, the member                     see `coordinator.group.offsets.commit`
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.verification import of_offsets
-from embedlog.coordinator.answers import answered, flattened, then
+from embedlog.broker.transaction_verification import of_offsets
+from embedlog.coordinator.answers import answered, then
 from embedlog.coordinator.group.offsets.commit import OffsetCommit
 from embedlog.coordinator.result import Producer
 from embedlog.topic_names import OFFSETS_TOPIC
@@ -35,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.broker.verification import Verification
+    from embedlog.broker.transaction_verification import TransactionVerification
     from embedlog.runtime.pending import Pending
     from wire.schemas.offset_commit import OffsetCommitResponse
     from wire.schemas.txn_offset_commit import TxnOffsetCommitRequest
@@ -44,7 +43,7 @@ _FIRST_WITH_LOADING = 2
 _FIRST_WITH_IDS = 6
 _COMMIT_BY_NAMES = 8
 _COMMIT_BY_IDS = 10
-"""Versions of OffsetCommit that name topics the same way."""
+"""The version of OffsetCommit that names topics the same way."""
 
 
 def handle(
@@ -62,7 +61,7 @@ def handle(
         return _response(commit.response())
     index = broker.group_coordinator.partition_for(request.group_id)
 
-    def append(verification: Verification) -> Pending[OffsetCommitResponse]:
+    def append(verification: TransactionVerification) -> Pending[OffsetCommitResponse]:
         guard = verification.guard((OFFSETS_TOPIC, index))
         commit.producer = Producer(request.producer_id, request.producer_epoch, guard)
         return broker.group_coordinator.write(
@@ -70,7 +69,7 @@ def handle(
         )
 
     verification = of_offsets(broker, request, version, index)
-    written: Pending[OffsetCommitResponse] = flattened(verification, append)
+    written: Pending[OffsetCommitResponse] = then(verification, append)
     return answered(
         then(written, _response), lambda error: _response(commit.refused(_told(error, version)))
     )
@@ -79,7 +78,7 @@ def handle(
 def refused(
     request: TxnOffsetCommitRequest, version: int, error: errors.KafkaError
 ) -> TxnOffsetCommitResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     code = _told(error, version).code
     return TxnOffsetCommitResponse(
         topics=[
@@ -99,7 +98,7 @@ def refused(
 
 
 def _told(error: errors.KafkaError, version: int) -> errors.KafkaError:
-    """Clients of transactions know fewer codes than those of groups."""
+    """Clients of transactions know fewer codes than clients of groups."""
     if error.code == ErrorCode.STALE_MEMBER_EPOCH:
         return errors.IllegalGeneration()
     if error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _FIRST_WITH_LOADING:

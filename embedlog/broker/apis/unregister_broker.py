@@ -1,6 +1,7 @@
-"""UnregisterBroker (api key 64), version 0: forget a broker that is gone for good.
+"""UnregisterBroker (api key 64), version 0: forget a broker for good.
 
-The only broker of a cluster cannot be forgotten: Kafka would go on without any, and serve nobody.
+The only broker of a cluster cannot be forgotten. Kafka would continue without brokers, and serve
+nobody.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.errors import KafkaError
 
 
 def handle(
@@ -19,10 +19,3 @@ def handle(
 ) -> UnregisterBrokerResponse:
     broker.controller.brokers.unregister(request.broker_id)
     return UnregisterBrokerResponse(error_message="")
-
-
-def refused(
-    _request: UnregisterBrokerRequest, _version: int, error: KafkaError
-) -> UnregisterBrokerResponse:
-    """The code, and why."""
-    return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)

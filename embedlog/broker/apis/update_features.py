@@ -1,7 +1,8 @@
-"""UpdateFeatures (api key 57), versions 0-2: other levels of the cluster's features, all or none.
+"""UpdateFeatures (api key 57), versions 0-2: change the levels of the cluster's features, all or
+none.
 
-v0 allows downgrades by a flag that Kafka no longer reads: it only upgrades. v1 says of each update
-what it is, and can validate only. v2 has no result for each feature. A failure is one code for all.
+v0 allows downgrades by a flag that Kafka no longer reads: it only upgrades. v1 has the type of each
+update, and can validate only. v2 has no result for each feature. One error code covers all updates.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.errors import KafkaError
     from wire.schemas.update_features import UpdateFeaturesRequest
 
 _FIRST_WITH_KINDS = 1
 _LAST_WITH_RESULTS = 1
 _DONE = "NONE"
-"""What Kafka writes where there is no error message."""
+"""Kafka's text for no error message."""
 
 
 def handle(
@@ -37,10 +37,3 @@ def handle(
             UpdatableFeatureResult(feature=name, error_message=_DONE) for name, *_ in updates
         ]
     return UpdateFeaturesResponse(error_message=None, results=results)
-
-
-def refused(
-    _request: UpdateFeaturesRequest, _version: int, error: KafkaError
-) -> UpdateFeaturesResponse:
-    """The code for all, and why."""
-    return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)

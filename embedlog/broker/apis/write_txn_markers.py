@@ -1,9 +1,9 @@
-"""WriteTxnMarkers (api key 27), versions 0-2: tell partitions how a transaction ended.
+"""WriteTxnMarkers (api key 27), versions 0-2: write the end of a transaction to its partitions.
 
-Coordinators ask it, and administrators who end a hanging transaction. The marker is one control
-batch in each partition, appended as acks=all; in `__consumer_offsets` what the transaction
-committed counts from then on, or never. v1 flexible. v2 the version of the transaction: from 2 on
-an equal epoch is a retry, which only a producer without an open transaction can be (KIP-890).
+Coordinators send it, and administrators who end a hanging transaction. The marker is one control
+batch in each partition, appended with acks=all. In `__consumer_offsets` it makes the committed
+offsets of the transaction valid, or drops them. v1 flexible. v2 the transaction version: from 2 on
+an equal epoch is a retry, and the producer must not have an open transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def handle(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
     return combined(
-        # As Kafka, which says nothing about one that goes nowhere.
+        # As in Kafka, a marker for no partition has an empty answer.
         [_write_marker(broker, marker) for marker in request.markers if marker.topics],
         lambda results: WriteTxnMarkersResponse(markers=results),
     )
@@ -52,7 +52,7 @@ def handle(
 def refused(
     request: WriteTxnMarkersRequest, version: int, error: errors.KafkaError
 ) -> WriteTxnMarkersResponse:
-    """The same error for every partition."""
+    """Return the error in every partition."""
     return all_refused(request, error.code)
 
 
@@ -87,7 +87,7 @@ def _write(
     try:
         written = _append(broker, marker, topic, index, batch)
     except errors.NotLeaderOrFollower:
-        # Kafka tells who has no replica at all from a follower.
+        # As in Kafka, a broker without a replica has another error than a follower.
         known = broker.image.partition(topic, index)
         is_follower = known is not None and broker.node_id in known.replicas
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -114,7 +114,7 @@ def _write(
 def _append(
     broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: bytes
 ) -> Pending[Any] | None:
-    """None: the marker is committed; else a pending of that."""
+    """Append the marker: return None if it is committed, otherwise a pending."""
     version = marker.transaction_version
     if topic == OFFSETS_TOPIC:
         ended = Marker(
@@ -134,7 +134,7 @@ def _append(
 
 
 def _code(error: errors.EmbedlogError) -> int:
-    """What the group coordinator says is told in the words of a partition."""
+    """Return a group coordinator's error as the error code of a partition."""
     code = as_kafka_error(error).code
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in STALE_COORDINATOR else code
 

@@ -1,1 +1,1 @@
-"""The owner's part of commits of staged files: it looks into the inbox, and adopts."""
+"""Commits of staged files, by the owner of a data directory."""

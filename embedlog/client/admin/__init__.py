@@ -1,1 +1,1 @@
-"""The admin client: one part for each kind of thing that it looks after."""
+"""The admin client: one part for each kind of thing that it manages."""

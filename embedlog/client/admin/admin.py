@@ -1,9 +1,9 @@
-"""`Admin`: topics, settings, records, groups, transactions, replicas, the cluster.
+"""`Admin`: topics, settings, records, groups, transactions, replicas and the cluster.
 
     with cluster.admin() as admin:
         admin.create_topics([NewTopic("events", 3)]).check()
 
-Every call about several items answers with one result or error for each, see `ItemResults`.
+A call about several items returns one result or error for each: see `ItemResults`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Admin(
     ReplicaAdmin,
     ClusterAdmin,
 ):
-    """The admin client. Thread-safe: a call waits until those of other threads are over.
+    """The admin client. Thread-safe: a call waits for the calls of other threads.
 
-    `target` is a cluster of this process or "host:port". `timeout_ms` of a call defaults to
-    default.api.timeout.ms; a call that gets no answer in that time raises TimedOut.
+    `target` is a cluster of this process or "host:port". The `timeout_ms` of a call defaults to
+    default.api.timeout.ms; a call without an answer in that time raises TimedOut.
 
     >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
     ...     made = admin.create_topics({"events": 3}).check()
@@ -60,7 +60,7 @@ class Admin(
         self._metadata = self._calls.metadata
 
     def close(self) -> None:
-        """Give back what is held, after the call that is under way. Again is allowed."""
+        """Wait for the running call, then free the resources. A second call does nothing."""
         with self._turn:
             self._is_closed = True
             self._transport.close()

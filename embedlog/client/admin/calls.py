@@ -1,4 +1,4 @@
-"""How the admin client reaches the right node and lives through retriable errors."""
+"""`AdminCalls`: sends the admin client's requests to the right nodes and retries them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ASK_ANOTHER_LEADER = frozenset(
 
 
 class AdminCalls:
-    """Calls with a deadline. Used by one thread at a time."""
+    """Makes calls with a deadline. Used by one thread at a time."""
 
     def __init__(self, transport: Transport, settings: Settings) -> None:
         self._transport = transport
@@ -48,11 +48,11 @@ class AdminCalls:
         self.arrived = self._waiter.arrived
 
     def timeout(self, timeout_ms: int | None) -> int:
-        """The time a call may take."""
+        """Return the time limit of a call in ms."""
         return self._timeout_ms if timeout_ms is None else timeout_ms
 
     def deadline(self, timeout_ms: int | None) -> int:
-        """When, on the monotonic clock, a call that begins here has to be over."""
+        """Return the time, on the monotonic clock, at which a call that begins now must end."""
         return self._clock.monotonic_ms() + self.timeout(timeout_ms)
 
     def left_ms(self, deadline: int) -> int:
@@ -60,10 +60,11 @@ class AdminCalls:
         return max(deadline - self._clock.monotonic_ms(), 0)
 
     def call(self, node_id: int, request: Request[R], timeout_ms: int | None = None) -> R:
-        """The response of a node; the request is sent again after retriable errors.
+        """Return a node's response; send the request again after retriable errors.
 
         Raises:
-            TimedOut: no response in time; KafkaError: one that sending again does not cure.
+            TimedOut: there was no response in time.
+            KafkaError: the request failed, and a retry cannot help.
         """
         deadline = self.deadline(timeout_ms)
         attempts = 0
@@ -76,7 +77,7 @@ class AdminCalls:
                     raise
                 last = error
             attempts += 1
-            self.metadata.request_update()  # the node may be gone, or elsewhere
+            self.metadata.request_update()  # the node may be gone or have moved
             self.sleep(deadline)
 
     def attempt(
@@ -88,10 +89,11 @@ class AdminCalls:
         version: int | None = None,
         last: KafkaError | None = None,
     ) -> R:
-        """The response of a node, sent to once. `last` is why a former attempt failed.
+        """Send a request once and return the response. `last` is the error of an earlier attempt.
 
         Raises:
-            TimedOut: no response by `deadline`; KafkaError: the request or its node failed.
+            TimedOut: there was no response by `deadline`.
+            KafkaError: the request or its node failed.
         """
         self._find(node_id, deadline)
         pending = self._transport.send(node_id, request, version=version)
@@ -101,9 +103,9 @@ class AdminCalls:
     def to_nodes(
         self, requests: Mapping[int, Request[R]], timeout_ms: int | None
     ) -> dict[int, R | KafkaError]:
-        """The response or the error of each node; they are asked side by side, and as `call` does.
+        """Send requests to nodes in parallel, with retries; return each one's response or error.
 
-        A node that gives no answer in time has the error RequestTimedOut.
+        A node without an answer in time has the error RequestTimedOut.
         """
         deadline = self.deadline(timeout_ms)
         outcomes: dict[int, R | KafkaError] = {}
@@ -127,7 +129,7 @@ class AdminCalls:
                     last = outcomes.get(node_id)
                     text = f"{error}{because(last) if isinstance(last, KafkaError) else ''}"
                     outcomes[node_id] = errors.RequestTimedOut(text)
-            left = [each for each in sent if _is_worth_another(outcomes[each])]
+            left = [node_id for node_id in sent if _is_retriable(outcomes[node_id])]
             if not left or not self.left_ms(deadline):
                 break
             self.metadata.request_update()
@@ -135,15 +137,15 @@ class AdminCalls:
         return outcomes
 
     def node_ids(self, timeout_ms: int | None) -> list[int]:
-        """Every broker that is there."""
+        """Return the ids of all running brokers."""
         self.describe_all(timeout_ms)
         return list(self.metadata.cluster.by_id)
 
     def to_controller(self, request: Request[R], timeout_ms: int | None) -> R:
-        """The response of the controller, or of a broker that speaks for it.
+        """Return the controller's response.
 
-        Any broker of a KRaft cluster passes the request on; an older one answers NOT_CONTROLLER,
-        and then the controller is asked.
+        Any broker of a KRaft cluster forwards the request. An older broker answers NOT_CONTROLLER;
+        then the request goes to the controller.
         """
         response = self.call(ANY_NODE, request, timeout_ms)
         if _is_not_controller(response):
@@ -154,10 +156,10 @@ class AdminCalls:
     def newest_version(
         self, kind: type[Request[Any]], timeout_ms: int | None = None, *, node_id: int = ANY_NODE
     ) -> int:
-        """The newest version of a request that both sides know.
+        """Return the newest version of a request that both sides know.
 
         Raises:
-            UnsupportedVersion: there is none.
+            UnsupportedVersion: the sides have no version in common.
         """
         served = self._transport.versions(node_id) or self._transport.versions(ANY_NODE)
         if served is None:
@@ -168,7 +170,7 @@ class AdminCalls:
         return newest_common(kind, served.get(api_key))
 
     def until_described(self, names: list[str], timeout_ms: int) -> None:
-        """Ask for these topics once, and until every one has an answer, be it an error."""
+        """Request metadata of topics and wait until each topic has an answer or an error."""
         metadata = self.metadata
         metadata.unlearn(names)
         for name in names:
@@ -188,10 +190,10 @@ class AdminCalls:
         take: Callable[[R], dict[TopicPartition, tuple[int, V]]],
         timeout_ms: int | None,
     ) -> dict[TopicPartition, V | KafkaError]:
-        """Ask the leader of each partition; the value or the error of each.
+        """Send requests to the partitions' leaders; return each partition's value or error.
 
-        `take` makes (error code, value) by partition out of a response. Partitions whose leader
-        has moved are asked for again.
+        `take` returns (error code, value) by partition for a response. If a leader has moved, its
+        partitions are requested again.
         """
         outcomes: dict[TopicPartition, V | KafkaError] = {}
         left = list(items)
@@ -220,7 +222,7 @@ class AdminCalls:
                     continue
                 for key in keys:
                     answer = answers.get(key)
-                    # Leaving a partition out says that something is wrong, and not what.
+                    # The response lacks the partition: an error that nothing explains.
                     code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else answer[0]
                     if answer is None or code:
                         outcomes[key] = error_for(code, str(key))
@@ -241,10 +243,10 @@ class AdminCalls:
         timeout_ms: int | None,
         *steps: Callable[[int], int | None],
     ) -> None:
-        """Run state machines, and metadata with them, until it is done.
+        """Advance metadata and the state machines `steps` until `is_done()`.
 
         Raises:
-            TimedOut: it was not done in time.
+            TimedOut: that took too long.
         """
         limit = self.timeout(timeout_ms)
         if not self._waiter.until(is_done, limit, *steps):
@@ -257,7 +259,7 @@ class AdminCalls:
         return info is not None and key.partition < len(info.partitions)
 
     def sleep(self, deadline: int) -> None:
-        """Wait for retry.backoff.ms, not past `deadline`; metadata that is due comes meanwhile."""
+        """Wait for retry.backoff.ms, but not past `deadline`, and advance metadata meanwhile."""
         self._waiter.until(lambda: False, min(self._backoff_ms, self.left_ms(deadline)))
 
     def _await(
@@ -271,7 +273,7 @@ class AdminCalls:
             self._transport.wait(pending, left)
 
     def _find(self, node_id: int, deadline: int) -> None:
-        """Raise BrokerNotAvailable for a node that is not in the cluster; TimedOut: nobody says."""
+        """Raise BrokerNotAvailable if the cluster has no such node; TimedOut if it is not known."""
         if node_id == ANY_NODE or node_id in self.metadata.cluster.by_id:
             return
         self.describe_all(self.left_ms(deadline))
@@ -279,14 +281,14 @@ class AdminCalls:
             raise errors.BrokerNotAvailable(f"there is no broker {node_id}")
 
     def describe_all(self, timeout_ms: int | None) -> None:
-        """Ask for every topic of the cluster, and for its nodes."""
+        """Request metadata of all topics and nodes, and wait for it."""
         before = self.metadata.full_version
         self.metadata.want_now()
         self.metadata.want_all()
         self.drive(lambda: self.metadata.full_version > before, timeout_ms)
 
 
-def _is_worth_another(outcome: object) -> bool:
+def _is_retriable(outcome: object) -> bool:
     return isinstance(outcome, KafkaError) and outcome.retriable
 
 

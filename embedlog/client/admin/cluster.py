@@ -1,4 +1,4 @@
-"""The admin client's calls about the cluster and its brokers."""
+"""Admin calls about the cluster and its brokers."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class ClusterAdmin(AdminPart):
-    """Describes the cluster, its controllers and its brokers' directories; unregisters brokers."""
+    """Describes the cluster, its controllers and log directories; unregisters brokers."""
 
     @in_turn
     def describe_cluster(
         self, *, include_fenced_brokers: bool = False, timeout_ms: int | None = None
     ) -> ClusterDescription:
-        """Its id, its controller, its brokers.
+        """Return the cluster's id, controller and brokers.
 
-        `include_fenced_brokers`: also those that are registered and not there, `Node.is_fenced`;
-        a broker that is too old to list them answers UnsupportedVersion (before 4.0, KIP-1073).
+        `include_fenced_brokers` adds the registered brokers that do not run (`Node.is_fenced`).
+        Brokers before 4.0 cannot list them and answer UnsupportedVersion (KIP-1073).
         """
         from wire.schemas.describe_cluster import DescribeClusterRequest
 
@@ -52,7 +52,7 @@ class ClusterAdmin(AdminPart):
 
     @in_turn
     def describe_quorum(self, *, timeout_ms: int | None = None) -> QuorumInfo:
-        """The controllers: who leads them, and how far each has read the metadata log."""
+        """Return the controllers: their leader, and how far each has read the metadata log."""
         from embedlog.client.admin.quorum import quorum_info
         from wire.schemas.describe_quorum import (
             DescribeQuorumRequest,
@@ -67,10 +67,10 @@ class ClusterAdmin(AdminPart):
 
     @in_turn
     def unregister_broker(self, node_id: int, *, timeout_ms: int | None = None) -> None:
-        """Forget a broker that is gone for good; one that is there is registered again at once.
+        """Unregister a broker that is gone for good. A running broker registers again at once.
 
         Raises:
-            BrokerIdNotRegistered: there is no such broker.
+            BrokerIdNotRegistered: no such broker is registered.
         """
         from wire.schemas.unregister_broker import UnregisterBrokerRequest
 
@@ -79,9 +79,8 @@ class ClusterAdmin(AdminPart):
         request = UnregisterBrokerRequest(broker_id=node_id)
         while True:
             response = self._calls.to_controller(request, self._calls.left_ms(deadline))
-            if response.error_code != ErrorCode.REQUEST_TIMED_OUT or not self._calls.left_ms(
-                deadline
-            ):
+            is_late = response.error_code == ErrorCode.REQUEST_TIMED_OUT
+            if not is_late or not self._calls.left_ms(deadline):
                 break
             self._calls.sleep(deadline)
         if response.error_code:
@@ -91,7 +90,7 @@ class ClusterAdmin(AdminPart):
     def describe_log_dirs(
         self, node_ids: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> ItemResults[int, dict[str, LogDirectory]]:
-        """The data directories of brokers (all of them by default), by node id and path."""
+        """Return the data directories of brokers, by default of all, by node id and path."""
         from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
 
         if node_ids is None:

@@ -1,4 +1,4 @@
-"""The admin client's calls about settings of topics, brokers and groups."""
+"""Admin calls about the settings of topics, brokers and groups."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ConfigAdmin(AdminPart):
         include_documentation: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[ConfigResource, dict[str, ConfigEntry]]:
-        """The settings of topics, brokers, ...; `names` chooses some, else all."""
+        """Return the settings of resources; with `names`, only those."""
         from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
         resources = _resources(resources, "describe_configs", "resources")
@@ -86,10 +86,10 @@ class ConfigAdmin(AdminPart):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[ConfigResource, None]:
-        """Change single settings: {resource: {name: (AlterOperation, value)}}; others stay.
+        """Change single settings: {resource: {name: (AlterOperation, value)}}. Others stay.
 
-        A value that is no text is written as Kafka writes it. Another operation than those of
-        `AlterOperation` is the error InvalidConfig of its resource.
+        A value that is no str is converted to Kafka's text for it. An unknown operation fails its
+        resource with InvalidConfig.
         """
         from wire.schemas.incremental_alter_configs import (
             AlterableConfig,
@@ -131,7 +131,7 @@ class ConfigAdmin(AdminPart):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[ConfigResource, None]:
-        """Replace all settings of resources: what is not named goes back to its default."""
+        """Replace all settings of resources: settings that are not named get their defaults."""
         from wire.schemas.alter_configs import (
             AlterableConfig,
             AlterConfigsRequest,
@@ -167,7 +167,7 @@ class ConfigAdmin(AdminPart):
         results: ItemResults[ConfigResource, V],
         timeout_ms: int | None,
     ) -> R | None:
-        """A broker's response; or None, when its error has become that of all it was asked."""
+        """Return a broker's response; after an error, give it to all `wanted` and return None."""
         try:
             return self._calls.call(node_id, request, timeout_ms)
         except KafkaError as error:
@@ -210,23 +210,23 @@ def _check_changes(given: Any) -> None:
 
 
 def _operation_error(settings: Mapping[str, Any]) -> KafkaError | None:
-    """What is wrong with the operations on one resource.
+    """Return an error if an operation on the resource is unknown.
 
-    A broker of Kafka's answers such a request with UnknownServerError, which tells nobody what.
+    Kafka's brokers would answer UnknownServerError, without an explanation.
     """
     for name, (operation, _) in settings.items():
         if type(operation) is not int or operation not in _OPERATIONS:
             known = ", ".join(f"AlterOperation.{each}" for each in _OPERATIONS.values())
-            text = f"{name}: {operation!r} is no operation on a setting: give one of {known}"
+            text = f"{name}: {operation!r} is no operation on a setting: use one of {known}"
             return errors.InvalidConfig(text)
     return None
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResource]]:
-    """A broker's own settings are asked of that broker, everything else of any."""
+    """Group resources by node: a broker's settings go to that broker, all others to any node."""
     by_node: dict[int, list[ConfigResource]] = {}
     for each in resources:
-        # Of a name that is no number any broker says so.
+        # If the name is no number, any broker refuses it.
         owned = each.resource_type in _BROKER_RESOURCES and each.name.isdecimal()
         by_node.setdefault(int(each.name) if owned else ANY_NODE, []).append(each)
     return by_node

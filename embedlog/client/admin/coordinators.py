@@ -1,4 +1,4 @@
-"""How the admin client's requests reach the coordinators of groups, or of transactional ids."""
+"""`CoordinatorCalls`: requests to the coordinators of groups or transactional ids."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from wire.schemas.find_coordinator import FindCoordinatorRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import TypeVar
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, TypeVar
 
     from embedlog.client.admin.calls import AdminCalls
     from wire.schema import R, Request
@@ -21,27 +21,53 @@ if TYPE_CHECKING:
 
     V = TypeVar("V")
 
-    # What a coordinator said about one group: error code, its message, the value.
+    # A coordinator's answer about one group: error code, error message, value.
     Answer = tuple[int, str | None, V]
 
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
-"""What kind of id the coordinator is asked for."""
+"""The key types of FindCoordinator."""
 _SEVERAL_KEYS_SINCE = 4
+_LOADING = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 _LOST = LOST_COORDINATOR | {ErrorCode.BROKER_NOT_AVAILABLE}
 _ASK_AGAIN = _LOST | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.REBALANCE_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 }
-_SILENCE = "the coordinator's answer leaves the group out"
+_SILENCE = "the coordinator's answer does not mention the group"
+
+
+def ask_all_coordinators(
+    calls: AdminCalls,
+    request: Request[Any],
+    failures: dict[Any, KafkaError],
+    timeout_ms: int | None,
+) -> Iterator[Any]:
+    """Yield the answer of each broker about all groups or ids that it coordinates.
+
+    Asks a broker again while its coordinator loads. Puts errors into `failures` by node id.
+    """
+    deadline = calls.deadline(timeout_ms)
+    for node_id in calls.node_ids(timeout_ms):
+        try:
+            response = calls.call(node_id, request, calls.left_ms(deadline))
+            while response.error_code in _LOADING and calls.left_ms(deadline):
+                calls.sleep(deadline)
+                response = calls.call(node_id, request, calls.left_ms(deadline))
+        except KafkaError as error:
+            failures[node_id] = error
+            continue
+        if response.error_code:
+            failures[node_id] = error_for(response.error_code)
+        yield response
 
 
 class CoordinatorCalls:
-    """Requests about groups, until each group has an answer or the time is over. Transactional ids
-    are asked about in the same way, with `key_type` TRANSACTION_KEY.
+    """Sends requests about groups until each has an answer or the time is over.
 
-    `coordinators` are those that answered last, by group. Make one for each call of the user's.
+    With `key_type` TRANSACTION_KEY the groups are transactional ids. `coordinators` holds the last
+    known coordinator of each group. Create one object for each call of the user.
     """
 
     def __init__(
@@ -62,15 +88,15 @@ class CoordinatorCalls:
         version_max: int = 32_767,
         several_since: int = 0,
     ) -> dict[str, V | KafkaError]:
-        """The value or the `KafkaError` of each group.
+        """Return the value or the `KafkaError` of each group.
 
-        `request_for(groups, version)` makes a request of class `kind`, of one group when the
-        version is below `several_since`; `take(response, groups)` reads the answer. Groups whose
-        coordinator is not there, is another or is loading are asked about again until the time is
-        over; that error is then theirs.
+        `request_for(groups, version)` builds a request of class `kind`, for one group if the
+        version is below `several_since`. `take(response, groups)` reads the answer. If a group's
+        coordinator is unavailable, has moved or is loading, the request is repeated until the time
+        is over; then the group has that error.
 
         Raises:
-            TimedOut: a coordinator, or the broker asked for its address, does not answer.
+            TimedOut: a coordinator, or the broker that looks it up, does not answer.
         """
         outcomes: dict[str, V | KafkaError] = {}
         left = list(dict.fromkeys(group_ids))
@@ -105,10 +131,10 @@ class CoordinatorCalls:
         *,
         version_max: int = 32_767,
     ) -> V:
-        """The value for one group.
+        """Return the value of one group, with the retries of `ask`.
 
         Raises:
-            KafkaError: the group's, after what `ask` does; TimedOut: as `ask`.
+            KafkaError: the group has an error; TimedOut: as `ask`.
         """
         outcome = self.ask(
             [group_id],
@@ -152,7 +178,7 @@ class CoordinatorCalls:
         return True
 
     def _find(self, groups: list[str], outcomes: dict[str, V | KafkaError]) -> None:
-        """Learn the groups' coordinators; the errors of those that have none are outcomes."""
+        """Look up the groups' coordinators; put the errors of failed look-ups into `outcomes`."""
         if not groups:
             return
         version = self._calls.newest_version(
@@ -174,7 +200,7 @@ class CoordinatorCalls:
             answers: dict[str, Coordinator | FindCoordinatorResponse] = {
                 each.key: each for each in response.coordinators
             }
-            if not answers:  # before version 4 the one that was asked for stands at the top
+            if not answers:  # before version 4 the answer has one coordinator, at the top level
                 answers[asked[0]] = response
             for group, found in answers.items():
                 if found.error_code:

@@ -1,22 +1,18 @@
-"""Groups and their members: ListGroups, the two describing APIs, DeleteGroups, LeaveGroup."""
+"""The work of `groups`: ListGroups, both describing APIs, DeleteGroups and LeaveGroup."""
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.admin.coordinators import CoordinatorCalls
-from embedlog.client.admin.group_results import (
-    GroupDescription,
-    GroupListing,
-    MemberDescription,
-)
-from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.coordinators import CoordinatorCalls, ask_all_coordinators
+from embedlog.client.admin.results import ItemResults, results_of
+from embedlog.client.admin.value import AdminValue
 from embedlog.client.consumer.group.embedded_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
     decode_subscription,
 )
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage
 from wire.schemas.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -28,6 +24,8 @@ from wire.schemas.list_groups import ListGroupsRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.admin.coordinators import Answer
     from embedlog.client.cluster_nodes import Node
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
     from wire.schemas.delete_groups import DeleteGroupsResponse
     from wire.schemas.describe_groups import DescribedGroupMember, DescribeGroupsResponse
 
-_LISTED_LATER = frozenset(
-    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-)
 _NOT_OF_THE_CONSUMER_PROTOCOL = frozenset(
     (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 )
@@ -47,24 +42,70 @@ _NO_OPERATIONS = -(2**31)
 _DEAD = "Dead"
 
 
+class GroupListing(AdminValue):
+    """A group in a listing.
+
+    `state` is empty from brokers before 2.6, `group_type` ("classic", "consumer", ...) from brokers
+    before 3.8.
+    """
+
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str
+
+
+class MemberDescription(AdminValue):
+    """A member of a group.
+
+    `assignment` has the present partitions, `target_assignment` the intended ones (None in a
+    classic group, where both are equal). `member_epoch` is -1 in a classic group.
+    `uses_consumer_protocol` is None if the broker does not report it. `metadata` and
+    `assignment_data` are the bytes that members of a classic group exchange; `assignment` is
+    decoded from them if the group's protocol type is "consumer".
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: list[TopicPartition]
+    subscribed_topics: list[str]
+    target_assignment: list[TopicPartition] | None = None
+    rack: str | None = None
+    member_epoch: int = -1
+    subscribed_pattern: str | None = None
+    uses_consumer_protocol: bool | None = False
+    metadata: bytes = b""
+    assignment_data: bytes = b""
+
+
+class GroupDescription(AdminValue):
+    """A group and its members.
+
+    `group_type` is "classic" or "consumer". The epochs are -1 in a classic group.
+    `authorized_operations` are numbers of Kafka's AclOperation, None unless asked for.
+    """
+
+    group_id: str
+    group_type: str
+    state: str
+    protocol_type: str
+    assignor: str
+    coordinator: Node
+    members: list[MemberDescription]
+    group_epoch: int = -1
+    target_assignment_epoch: int = -1
+    authorized_operations: frozenset[int] | None = None
+
+
 def list_groups(
     calls: AdminCalls, states: list[str], types: list[str], timeout_ms: int | None
 ) -> ItemResults[str | int, GroupListing]:
-    """Ask every broker; each lists the groups that it coordinates."""
-    deadline = calls.deadline(timeout_ms)
+    """List the groups of all brokers; each broker lists the groups that it coordinates."""
     results: ItemResults[str | int, GroupListing] = ItemResults()
-    for node_id in calls.node_ids(timeout_ms):
-        request = ListGroupsRequest(states_filter=states, types_filter=types)
-        try:
-            response = calls.call(node_id, request, calls.left_ms(deadline))
-            while response.error_code in _LISTED_LATER and calls.left_ms(deadline):
-                calls.sleep(deadline)
-                response = calls.call(node_id, request, calls.left_ms(deadline))
-        except KafkaError as error:
-            results.failures[node_id] = error
-            continue
-        if response.error_code:
-            results.failures[node_id] = error_for(response.error_code)
+    request = ListGroupsRequest(states_filter=states, types_filter=types)
+    for response in ask_all_coordinators(calls, request, results.failures, timeout_ms):
         for each in response.groups:
             results.values[each.group_id] = GroupListing(
                 each.group_id, each.protocol_type, each.group_state, each.group_type
@@ -75,7 +116,7 @@ def list_groups(
 def describe_groups(
     calls: AdminCalls, group_ids: list[str], with_operations: bool, timeout_ms: int | None
 ) -> ItemResults[str, GroupDescription]:
-    """Ask for groups of the consumer protocol, then for what is none as classic groups."""
+    """Describe all groups as consumer groups, then the groups that are none as classic ones."""
     coordinators = CoordinatorCalls(calls, timeout_ms)
     outcomes = coordinators.ask(
         group_ids,
@@ -96,7 +137,7 @@ def describe_groups(
         lambda groups, _version: DescribeGroupsRequest(
             groups=groups, include_authorized_operations=with_operations
         ),
-        _classic_described,
+        _described,
     )
     results: ItemResults[str, GroupDescription] = ItemResults()
     for group in outcomes:
@@ -104,7 +145,7 @@ def describe_groups(
         if isinstance(found, KafkaError):
             results.failures[group] = found
         elif found.group_state == _DEAD:
-            # Before version 6 a group that is not there is described as dead.
+            # Before version 6, brokers describe an unknown group as dead.
             results.failures[group] = errors.GroupIdNotFound(f"group {group!r}")
         elif isinstance(found, ClassicGroup):
             results.values[group] = _classic_group(found, coordinators.coordinators[group])
@@ -129,13 +170,7 @@ def delete_groups(
         lambda groups, _version: DeleteGroupsRequest(groups_names=groups),
         take,
     )
-    results: ItemResults[str, None] = ItemResults()
-    for group, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[group] = outcome
-        else:
-            results.values[group] = None
-    return results
+    return results_of(outcomes)
 
 
 def remove_members(
@@ -147,7 +182,7 @@ def remove_members(
     reason: str | None,
     timeout_ms: int | None,
 ) -> ItemResults[str, None]:
-    """Make members leave; all of them when neither list is given."""
+    """Remove members from a group; all members if neither list is given."""
     deadline = calls.deadline(timeout_ms)
     if member_ids is None and instance_ids is None:
         described = describe_groups(calls, [group_id], False, timeout_ms)[group_id]
@@ -184,7 +219,7 @@ def _remove_one(
     leaving: MemberIdentity,
     results: ItemResults[str, None],
 ) -> None:
-    """With an old broker each member leaves by a request of its own, and only by member id."""
+    """Remove a member at an old broker, which accepts one member id for each request."""
     instance_id = leaving.group_instance_id
     if instance_id is not None:
         too_old = f"the broker cannot remove the static member {instance_id!r}"
@@ -203,14 +238,8 @@ def _remove_one(
 
 
 def _described(
-    response: ConsumerGroupDescribeResponse, _groups: list[str]
-) -> dict[str, Answer[ConsumerGroup]]:
-    return {each.group_id: (each.error_code, each.error_message, each) for each in response.groups}
-
-
-def _classic_described(
-    response: DescribeGroupsResponse, _groups: list[str]
-) -> dict[str, Answer[ClassicGroup]]:
+    response: ConsumerGroupDescribeResponse | DescribeGroupsResponse, _groups: list[str]
+) -> dict[str, Answer[Any]]:
     return {each.group_id: (each.error_code, each.error_message, each) for each in response.groups}
 
 
@@ -260,7 +289,7 @@ def _classic_group(described: ClassicGroup, coordinator: Node) -> GroupDescripti
 
 
 def _classic_member(described: DescribedGroupMember, protocol_type: str) -> MemberDescription:
-    """A member, with what it has and wants if members of this type say it in Kafka's way."""
+    """Return a member; decode its subscription and assignment if the type is "consumer"."""
     metadata, assigned = bytes(described.member_metadata), bytes(described.member_assignment)
     assignment: list[TopicPartition] = []
     topics: list[str] = []
@@ -269,7 +298,7 @@ def _classic_member(described: DescribedGroupMember, protocol_type: str) -> Memb
             assignment = sorted(decode_assignment(assigned).partitions)
             topics = sorted(decode_subscription(metadata).topics) if metadata else []
         except MalformedMessage:
-            pass  # the bytes are the members' own affair, and stay there to be looked at
+            pass  # members may use a format of their own; the result has the bytes
     return MemberDescription(
         described.member_id,
         described.group_instance_id,

@@ -1,15 +1,14 @@
-"""The offsets of groups: OffsetFetch, OffsetCommit and OffsetDelete from outside a group.
+"""The offsets of groups: OffsetFetch, OffsetCommit and OffsetDelete by a client outside the group.
 
-Topics go by name here (up to version 9): a group may hold offsets of topics that are gone.
+Topics are named (versions up to 9), because a group may hold offsets of deleted topics.
 """
 
 from __future__ import annotations
 
 from embedlog.client.admin.coordinators import CoordinatorCalls
-from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.results import ItemResults, results_of
 from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_commit import (
     OffsetCommitRequest,
@@ -57,7 +56,7 @@ _OF_THE_GROUP = frozenset(
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     )
 )
-"""Errors that OffsetCommit repeats for every partition, but that are the whole group's."""
+"""Errors of the whole group that OffsetCommit repeats for every partition."""
 
 
 def list_group_offsets(
@@ -66,7 +65,7 @@ def list_group_offsets(
     require_stable: bool,
     timeout_ms: int | None,
 ) -> ItemResults[str, StoredOffsets]:
-    """What groups have stored for some partitions, or (None) for all they have."""
+    """List the offsets of groups, for some partitions of each or (None) for all."""
 
     def request_for(asked: list[str], version: int) -> OffsetFetchRequest:
         if version >= _GROUPS_SINCE:
@@ -100,13 +99,7 @@ def list_group_offsets(
         version_max=_NAMES_UNTIL,
         several_since=_GROUPS_SINCE,
     )
-    results: ItemResults[str, StoredOffsets] = ItemResults()
-    for group, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[group] = outcome
-        else:
-            results.values[group] = outcome
-    return results
+    return results_of(outcomes)
 
 
 def alter_group_offsets(
@@ -146,7 +139,7 @@ def alter_group_offsets(
 def delete_group_offsets(
     calls: AdminCalls, group_id: str, partitions: Keys, timeout_ms: int | None
 ) -> ItemResults[TopicPartition, None]:
-    """Forget what a group has stored for partitions."""
+    """Delete a group's offsets of partitions."""
     topics: dict[str, OffsetDeleteRequestTopic] = {}
     for name, number in partitions:
         topic = topics.setdefault(name, OffsetDeleteRequestTopic(name=name))

@@ -1,6 +1,6 @@
-"""The admin client's calls about groups and the offsets they store.
+"""Admin calls about groups and their offsets.
 
-Only what a caller must know stands here; the work is loaded with the first call.
+This file has the public interface; the first call imports the work.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from embedlog.client.admin.group_results import GroupDescription, GroupListing
+    from embedlog.client.admin.group_calls import GroupDescription, GroupListing
     from embedlog.client.admin.results import ItemResults
     from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
     from embedlog.common import TopicPartition
@@ -32,10 +32,10 @@ class GroupAdmin(AdminPart):
         types: Iterable[str] = (),
         timeout_ms: int | None = None,
     ) -> ItemResults[str | int, GroupListing]:
-        """The groups of all brokers, by id; the error of a broker stands under its node id.
+        """Return the groups of all brokers by id; a broker's error is under its node id.
 
-        `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...) choose some; case
-        does not matter. A broker too old to choose answers UnsupportedVersion.
+        `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...) are filters that
+        ignore case. A broker too old for a filter answers UnsupportedVersion.
         """
         from embedlog.client.admin.group_calls import list_groups
 
@@ -51,7 +51,7 @@ class GroupAdmin(AdminPart):
         include_authorized_operations: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, GroupDescription]:
-        """State, members and assignments of consumer and classic groups."""
+        """Return state, members and assignments of consumer and classic groups."""
         from embedlog.client.admin.group_calls import describe_groups
 
         wanted = arguments.names(group_ids, "describe_groups", "group_ids", what="group ids")
@@ -61,7 +61,7 @@ class GroupAdmin(AdminPart):
     def delete_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, None]:
-        """Delete groups without members, and their offsets."""
+        """Delete groups without members, with their offsets."""
         from embedlog.client.admin.group_calls import delete_groups
 
         wanted = arguments.names(group_ids, "delete_groups", "group_ids", what="group ids")
@@ -77,14 +77,14 @@ class GroupAdmin(AdminPart):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, None]:
-        """Make members leave a group, by member id and static ones by instance id.
+        """Remove members from a group, by member id or, if static, by instance id.
 
-        Without either all are removed. The results stand under the ids that were given, those of
-        all members under the instance id where there is one. A member that is still there learns
-        it with its next heartbeat: its partitions are lost, and it joins again.
+        Without ids, all members are removed. The results have the given ids as keys; when all
+        members are removed, the instance id if there is one. A running member learns of its removal
+        with the next heartbeat: it loses its partitions and joins again.
 
         Raises:
-            KafkaError: nobody was removed, as the group or its coordinator has an error.
+            KafkaError: the group or its coordinator has an error; no member was removed.
         """
         from embedlog.client.admin.group_calls import remove_members
 
@@ -111,10 +111,10 @@ class GroupAdmin(AdminPart):
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, StoredOffsets]:
-        """The offsets that groups have stored, for some partitions of each or (None) for all.
+        """Return the offsets of groups, for some partitions of each or (None) for all.
 
-        A partition that was asked about and has none gives None. With `require_stable` offsets of
-        open transactions are the error UnstableOffsetCommit (KIP-447).
+        A named partition without an offset gives None. With `require_stable`, an offset in an open
+        transaction gives the error UnstableOffsetCommit (KIP-447).
         """
         from embedlog.client.admin.group_offsets import list_group_offsets
 
@@ -135,10 +135,10 @@ class GroupAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, None]:
-        """Store offsets in place of a group that has no members (else UnknownMemberId).
+        """Store offsets for a group without members (with members: UnknownMemberId).
 
         Raises:
-            KafkaError: nothing was stored, as the group or its coordinator has an error.
+            KafkaError: the group or its coordinator has an error; nothing was stored.
         """
         from embedlog.client.admin.group_offsets import alter_group_offsets
         from embedlog.client.consumer.group.group_offsets import offsets_of
@@ -152,10 +152,10 @@ class GroupAdmin(AdminPart):
     def delete_group_offsets(
         self, group_id: str, partitions: Partitions, *, timeout_ms: int | None = None
     ) -> ItemResults[TopicPartition, None]:
-        """Forget the stored offsets of partitions whose topics no member has subscribed to.
+        """Delete the offsets of partitions whose topics no member has subscribed to.
 
         Raises:
-            KafkaError: nothing was deleted, as the group or its coordinator has an error.
+            KafkaError: the group or its coordinator has an error; nothing was deleted.
         """
         from embedlog.client.admin.group_offsets import delete_group_offsets
 

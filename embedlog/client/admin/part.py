@@ -1,4 +1,4 @@
-"""What the parts of the admin client stand on."""
+"""`AdminPart`: the base of the parts of the admin client."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 
 
 class AdminPart:
-    """A group of the calls of `Admin`, which is made of several and sets these."""
+    """Some of the calls of `Admin`, which inherits all parts and sets these attributes."""
 
     _settings: Settings
     _transport: Transport
     _calls: AdminCalls
     _metadata: Metadata
     _turn: RLock
-    """Held by the thread whose call is under way."""
+    """Held by the thread whose call is running."""
     _is_closed: bool
 
 
 def in_turn(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
-    """A call of the client: of threads that share it one at a time, the others wait.
+    """Decorate a call of the client, so that threads that share it make one call at a time.
 
     Raises:
-        ClosedError: the client is closed; TypeError, ValueError: `timeout_ms` is no time.
+        ClosedError: the client is closed.
+        TypeError, ValueError: `timeout_ms` is no time.
     """
 
     def call(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -50,7 +51,7 @@ def in_turn(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P
                 given["timeout_ms"] = arguments.timeout_ms(given["timeout_ms"], method.__name__)
             return handed_out(method(self, *args, **kwargs), method.__name__)
 
-    # As functools.wraps does, which takes longer to load than all of this.
+    # Like functools.wraps, which takes longer to import than all of this.
     call.__name__, call.__qualname__ = method.__name__, method.__qualname__
     call.__doc__ = method.__doc__
     call.__wrapped__ = method  # type: ignore[attr-defined]

@@ -1,9 +1,9 @@
-"""DescribeQuorum: the controllers, as they replicate the metadata log among themselves (KRaft)."""
+"""DescribeQuorum: the controllers and their replicas of the metadata log (KRaft)."""
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.admin.value import Value
+from embedlog.client.admin.value import AdminValue
 from embedlog.errors import error_for
 
 TYPE_CHECKING = False
@@ -11,70 +11,41 @@ if TYPE_CHECKING:
     from wire.schemas.describe_quorum import DescribeQuorumResponse, ReplicaState
 
 
-class QuorumReplica(Value):
-    """One that has the metadata log: a controller that votes, or who only reads it.
+class QuorumReplica(AdminValue):
+    """A replica of the metadata log: a voting controller or an observer.
 
-    The times (ms since 1970) are those of its last fetch, and of the last that reached the end of
-    the log; -1 where the leader does not know. `directory_id` is 16 zeros where a broker older than
-    3.9 does not tell it.
+    The times (ms since 1970) are of its last fetch and of its last fetch that reached the end of
+    the log; -1 if the leader does not know them. `directory_id` is 16 zero bytes from brokers
+    before 3.9.
     """
 
-    __slots__ = (
-        "directory_id",
-        "last_caught_up_timestamp_ms",
-        "last_fetch_timestamp_ms",
-        "log_end_offset",
-        "replica_id",
-    )
-
-    def __init__(
-        self,
-        replica_id: int,
-        *,
-        directory_id: bytes,
-        log_end_offset: int,
-        last_fetch_timestamp_ms: int,
-        last_caught_up_timestamp_ms: int,
-    ) -> None:
-        self.replica_id = replica_id
-        self.directory_id = directory_id
-        self.log_end_offset = log_end_offset
-        self.last_fetch_timestamp_ms = last_fetch_timestamp_ms
-        self.last_caught_up_timestamp_ms = last_caught_up_timestamp_ms
+    replica_id: int
+    directory_id: bytes
+    log_end_offset: int
+    last_fetch_timestamp_ms: int
+    last_caught_up_timestamp_ms: int
 
 
-class QuorumInfo(Value):
-    """The controllers and who follows them.
+class QuorumInfo(AdminValue):
+    """The controllers (voters) and the observers of the metadata log.
 
-    `nodes` are where controllers listen, (host, port) by node id and listener's name; empty where a
-    broker older than 3.9 does not tell it.
+    `nodes` has the addresses of controllers, (host, port) by node id and listener name; empty from
+    brokers before 3.9.
     """
 
-    __slots__ = ("high_watermark", "leader_epoch", "leader_id", "nodes", "observers", "voters")
-
-    def __init__(
-        self,
-        leader_id: int,
-        leader_epoch: int,
-        high_watermark: int,
-        *,
-        voters: list[QuorumReplica],
-        observers: list[QuorumReplica],
-        nodes: dict[int, dict[str, tuple[str, int]]],
-    ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.high_watermark = high_watermark
-        self.voters = voters
-        self.observers = observers
-        self.nodes = nodes
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[QuorumReplica]
+    observers: list[QuorumReplica]
+    nodes: dict[int, dict[str, tuple[str, int]]]
 
 
 def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
-    """What a response tells of the one partition that the metadata log has.
+    """Return the quorum from a response about the one partition of the metadata log.
 
     Raises:
-        KafkaError: it is refused.
+        KafkaError: the request was refused.
     """
     if response.error_code:
         raise error_for(response.error_code, response.error_message)

@@ -1,30 +1,25 @@
-"""The admin client's calls about what partitions hold: records, offsets, producers."""
+"""Admin calls about the records, offsets and producers of partitions."""
 
 from __future__ import annotations
 
 from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
-from embedlog.client.admin.results import ItemResults, ProducerState
+from embedlog.client.admin.results import ItemResults, ProducerState, results_of
 from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import TypeVar
 
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
     from wire.schemas.delete_records import DeleteRecordsResponse
     from wire.schemas.describe_producers import DescribeProducersResponse
     from wire.schemas.describe_producers import ProducerState as DescribedProducer
 
-    V = TypeVar("V")
-
-
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _LOWEST_SPEC = -128
-"""What Kafka may come to mean by another negative number is for the broker to say."""
+"""Lower bound for specs: the broker checks negative numbers, whose meaning Kafka may extend."""
 
 
 class RecordAdmin(AdminPart):
@@ -37,7 +32,7 @@ class RecordAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, int]:
-        """Delete the records before an offset of each partition (-1: all); the new first offset."""
+        """Delete records before an offset (-1: all); return each partition's new first offset."""
         from wire.schemas.delete_records import (
             DeleteRecordsPartition,
             DeleteRecordsRequest,
@@ -72,7 +67,7 @@ class RecordAdmin(AdminPart):
             }
 
         outcomes = self._calls.to_leaders(wanted, request_for, take, timeout_ms)
-        return _results(outcomes)
+        return results_of(outcomes)
 
     @in_turn
     def describe_producers(
@@ -81,7 +76,7 @@ class RecordAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, list[ProducerState]]:
-        """The active producers of partitions, as their leaders remember them."""
+        """Return the active producers of partitions from the leaders' state."""
         from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
 
         def request_for(keys: list[TopicPartition]) -> DescribeProducersRequest:
@@ -105,7 +100,7 @@ class RecordAdmin(AdminPart):
 
         wanted = arguments.partitions(partitions, "describe_producers")
         outcomes = self._calls.to_leaders(wanted, request_for, take, timeout_ms)
-        return _results(outcomes)
+        return results_of(outcomes)
 
     @in_turn
     def list_offsets(
@@ -115,7 +110,7 @@ class RecordAdmin(AdminPart):
         isolation_level: str = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, OffsetAndTimestamp | None]:
-        """Offsets by `OffsetSpec` or timestamp (ms); None where no record is that young."""
+        """Return offsets by `OffsetSpec` or timestamp (ms); None if no record is that recent."""
         given = arguments.by_partition(specs, "list_offsets", "specs", "OffsetSpec or timestamp")
         wanted = {
             key: arguments.timestamp_ms(stamp, "list_offsets", f"specs: {key}", lowest=_LOWEST_SPEC)
@@ -135,16 +130,6 @@ class RecordAdmin(AdminPart):
         results.values.update(lookup.found)
         results.failures.update(lookup.failed)
         return results
-
-
-def _results(outcomes: Mapping[TopicPartition, V | KafkaError]) -> ItemResults[TopicPartition, V]:
-    results: ItemResults[TopicPartition, V] = ItemResults()
-    for key, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[key] = outcome
-        else:
-            results.values[key] = outcome
-    return results
 
 
 def _producer_state(described: DescribedProducer) -> ProducerState:

@@ -1,14 +1,12 @@
-"""The work of `replicas`: ElectLeaders, the reassignments, and directories of replicas."""
+"""The work of `replicas`: ElectLeaders, reassignments and log directories of replicas."""
 
 from __future__ import annotations
 
+from _operator import itemgetter
+
 from embedlog import errors
-from embedlog.client.admin.replica_results import (
-    PartitionReassignment,
-    ReplicaLogDirectories,
-    TopicPartitionReplica,
-)
 from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.value import AdminValue
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError, error_for
 from wire.error_codes import ErrorCode
@@ -40,7 +38,74 @@ if TYPE_CHECKING:
     K = TypeVar("K")
     V = TypeVar("V")
 
-_SILENCE = "the response leaves it out"
+_SILENCE = "the response does not mention it"
+
+
+REPLICA_SIZE = 3
+
+
+class ElectionType:
+    """The kind of leader election."""
+
+    PREFERRED = 0
+    """Elect the first replica, if it is in sync."""
+    UNCLEAN = 1
+    """Elect any running replica of a partition without a leader; records it lacks are lost."""
+
+
+class TopicPartitionReplica(tuple[str, int, int]):
+    """A partition's replica on one broker; it unpacks as `topic, partition, node_id`."""
+
+    __slots__ = ()
+
+    def __new__(cls, topic: str, partition: int, node_id: int) -> TopicPartitionReplica:
+        return tuple.__new__(cls, (topic, partition, node_id))
+
+    def __getnewargs__(self) -> tuple[str, int, int]:
+        return self[0], self[1], self[2]
+
+    if TYPE_CHECKING:
+
+        @property
+        def topic(self) -> str: ...
+
+        @property
+        def partition(self) -> int: ...
+
+        @property
+        def node_id(self) -> int: ...
+
+    else:
+        topic = property(itemgetter(0), doc="The topic's name.")
+        partition = property(itemgetter(1), doc="The partition's number, from 0.")
+        node_id = property(itemgetter(2), doc="The broker's node id.")
+
+    def __str__(self) -> str:
+        return f"{self[0]}-{self[1]} on {self[2]}"
+
+    def __repr__(self) -> str:
+        return f"TopicPartitionReplica({self[0]!r}, {self[1]}, {self[2]})"
+
+
+class PartitionReassignment(AdminValue):
+    """A running move. `replicas` includes the replicas that are being added or removed."""
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+class ReplicaLogDirectories(AdminValue):
+    """The directory of a replica, and the directory it is being moved to, if any.
+
+    `path` is None if the broker has no such replica. `offset_lag` is the replica's lag behind the
+    high watermark, `future_offset_lag` the lag of its copy behind the replica; -1 if there is none.
+    """
+
+    path: str | None = None
+    offset_lag: int = -1
+    future_path: str | None = None
+    future_offset_lag: int = -1
 
 
 def elect_leaders(
@@ -49,7 +114,7 @@ def elect_leaders(
     partitions: list[TopicPartition] | None,
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
-    """Raises KafkaError: the whole request is refused."""
+    """Raise KafkaError if the whole request is refused."""
     request = ElectLeadersRequest(
         election_type=election_type, timeout_ms=calls.timeout(timeout_ms), topic_partitions=None
     )
@@ -76,7 +141,7 @@ def alter_partition_reassignments(
     allow_replication_factor_change: bool,
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
-    """Raises KafkaError: the whole request is refused."""
+    """Raise KafkaError if the whole request is refused."""
     topics: dict[str, ReassignableTopic] = {}
     for key, replicas in wanted.items():
         topic = topics.setdefault(key.topic, ReassignableTopic(name=key.topic))
@@ -103,7 +168,7 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     calls: AdminCalls, partitions: list[TopicPartition] | None, timeout_ms: int | None
 ) -> dict[TopicPartition, PartitionReassignment]:
-    """Raises KafkaError: the request is refused."""
+    """Raise KafkaError if the request is refused."""
     request = ListPartitionReassignmentsRequest(timeout_ms=calls.timeout(timeout_ms), topics=None)
     if partitions is not None:
         request.topics = [
@@ -125,7 +190,7 @@ def list_partition_reassignments(
 def alter_replica_log_dirs(
     calls: AdminCalls, paths: Mapping[TopicPartitionReplica, str], timeout_ms: int | None
 ) -> ItemResults[TopicPartitionReplica, None]:
-    """Each broker is asked for its own replicas."""
+    """Send each broker the request for its own replicas."""
     requests: dict[int, AlterReplicaLogDirsRequest] = {}
     for (topic, partition, node_id), path in paths.items():
         request = requests.setdefault(node_id, AlterReplicaLogDirsRequest())
@@ -154,7 +219,7 @@ def alter_replica_log_dirs(
 def describe_replica_log_dirs(
     calls: AdminCalls, replicas: list[TopicPartitionReplica], timeout_ms: int | None
 ) -> ItemResults[TopicPartitionReplica, ReplicaLogDirectories]:
-    """Each broker is asked for its own replicas; a directory that failed has none."""
+    """Ask each broker about its own replicas. A failed directory has no replicas."""
     by_node: dict[int, list[TopicPartition]] = {}
     for topic, partition, node_id in dict.fromkeys(replicas):
         by_node.setdefault(node_id, []).append(TopicPartition(topic, partition))
@@ -189,13 +254,12 @@ def _directories(
         for topic in directory.topics:
             for each in topic.partitions:
                 key = TopicPartition(topic.name, each.partition_index)
-                place = found.setdefault(key, ReplicaLogDirectories())
+                place = found.get(key, ReplicaLogDirectories())
+                path, lag = directory.log_dir, each.offset_lag
                 if each.is_future_key:
-                    place.future_path = directory.log_dir
-                    place.future_offset_lag = each.offset_lag
+                    found[key] = place.replace(future_path=path, future_offset_lag=lag)
                 else:
-                    place.path = directory.log_dir
-                    place.offset_lag = each.offset_lag
+                    found[key] = place.replace(path=path, offset_lag=lag)
     return found
 
 
@@ -216,7 +280,7 @@ def _fail(
 
 
 def _fail_silent(results: ItemResults[K, None], asked: Iterable[K]) -> None:
-    """What was asked about and is in no response has an error, too."""
+    """Give an error to items that no response mentions."""
     for each in asked:
         if each not in results.values and each not in results.failures:
             results.failures[each] = errors.UnknownServerError(_SILENCE)

@@ -1,6 +1,6 @@
-"""The admin client's calls about where replicas are, and which of them leads.
+"""Admin calls about the places of replicas and their leaders.
 
-Only what a caller must know stands here; the work is loaded with the first call.
+This file has the public interface; the first call imports the work.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from embedlog.client.admin.replica_results import (
+    from embedlog.client.admin.replica_calls import (
         PartitionReassignment,
         ReplicaLogDirectories,
         TopicPartitionReplica,
@@ -35,10 +35,10 @@ class ReplicaAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, None]:
-        """Have leaders elected, of all partitions by default.
+        """Elect leaders of partitions, by default of all.
 
-        `election_type` is an `ElectionType`. Of the partitions that are named those that are led
-        as they should be have the error ElectionNotNeeded; of all they are left out.
+        `election_type` is an `ElectionType`. A named partition whose leader is right already has
+        the error ElectionNotNeeded; without names, such partitions are left out of the results.
         """
         from embedlog.client.admin.replica_calls import elect_leaders
 
@@ -58,9 +58,9 @@ class ReplicaAdmin(AdminPart):
     ) -> ItemResults[TopicPartition, None]:
         """Begin to move partitions to brokers, {partition: node ids}, the preferred leader first.
 
-        None cancels the move that is under way. A call returns when the move has begun:
-        `list_partition_reassignments` names those that are not over. Unless
-        `allow_replication_factor_change` another number of replicas is refused (KIP-860).
+        None cancels a running move. The call returns when the moves have begun;
+        `list_partition_reassignments` lists the moves that have not ended. Without
+        `allow_replication_factor_change`, the number of replicas must not change (KIP-860).
         """
         from embedlog.client.admin.replica_calls import alter_partition_reassignments
 
@@ -82,7 +82,7 @@ class ReplicaAdmin(AdminPart):
     def list_partition_reassignments(
         self, partitions: Partitions | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """The moves under way, of all partitions by default."""
+        """Return the running moves of partitions, by default of all."""
         from embedlog.client.admin.replica_calls import list_partition_reassignments
 
         call = "list_partition_reassignments"
@@ -95,8 +95,8 @@ class ReplicaAdmin(AdminPart):
     ) -> ItemResults[TopicPartitionReplica, None]:
         """Begin to move replicas to other directories of their brokers, {replica: path}.
 
-        For a replica that its broker does not have yet the path is where it will be made; its error
-        is ReplicaNotAvailable all the same.
+        If a broker does not have a replica yet, it will create it at the path; the replica has the
+        error ReplicaNotAvailable nevertheless.
         """
         from embedlog.client.admin.replica_calls import alter_replica_log_dirs
 
@@ -114,7 +114,7 @@ class ReplicaAdmin(AdminPart):
     def describe_replica_log_dirs(
         self, replicas: Iterable[Replica], *, timeout_ms: int | None = None
     ) -> ItemResults[TopicPartitionReplica, ReplicaLogDirectories]:
-        """The directory that each replica is in, and the one that it is on its way to."""
+        """Return the directory of each replica, and the directory it is being moved to."""
         from embedlog.client.admin.replica_calls import describe_replica_log_dirs
 
         call = "describe_replica_log_dirs"
@@ -126,7 +126,7 @@ class ReplicaAdmin(AdminPart):
 
 
 def _replica(value: object, call: str, argument: str) -> TopicPartitionReplica:
-    from embedlog.client.admin.replica_results import REPLICA_SIZE, TopicPartitionReplica
+    from embedlog.client.admin.replica_calls import REPLICA_SIZE, TopicPartitionReplica
 
     if not isinstance(value, tuple) or len(value) != REPLICA_SIZE:
         raise arguments.WrongType(

@@ -1,20 +1,19 @@
-"""What goes into the admin client and comes out of it."""
+"""Arguments and results of the admin client: `ItemResults`, settings, directories, offsets."""
 
 from __future__ import annotations
 
 from embedlog.client import arguments
-from embedlog.client.admin.value import Value
+from embedlog.client.admin.value import AdminValue
 from embedlog.common import Generic
-from embedlog.errors import error_for
+from embedlog.errors import KafkaError, error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, TypeVar
 
     from embedlog.client.cluster_nodes import Node
     from embedlog.common import TopicPartition
-    from embedlog.errors import KafkaError
     from embedlog.user_warnings import Line
 
     K = TypeVar("K")
@@ -28,12 +27,12 @@ _SHOWN_MAX = 3
 
 
 class ItemResults(Generic[K, V]):
-    """The outcome of a call about many items: for each a value or an error.
+    """The results of a call about many items: a value or an error for each.
 
-    `results[item]` is the value, or raises the item's error. `check()` raises the first error of
-    all, so that a caller who wants all or nothing says it in one word. Errors that nobody has
-    looked at when the results are dropped are a RuntimeWarning: `check`, `errors`, `items`, `get`,
-    `results[item]`, iterating and counting look at them, `values` does not.
+    `results[item]` returns the value or raises the item's error. `check()` returns all values or
+    raises the first error. If the results are dropped before the errors were looked at, there is a
+    RuntimeWarning. `check`, `errors`, `items`, `get`, `results[item]`, iteration and `len` count as
+    looking; `values` does not.
 
     >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
     ...     made = admin.create_topics({"events": 1, "no blanks": 1})
@@ -45,21 +44,21 @@ class ItemResults(Generic[K, V]):
 
     def __init__(self) -> None:
         self.values: dict[K, V] = {}
-        """What succeeded."""
+        """The values of the items that succeeded."""
         self.failures: dict[K, KafkaError] = {}
-        """As `errors`, for the client that fills them in: reading it is not looking at them."""
+        """Like `errors`, for the client's own use: reading it does not count as looking."""
         self._call = ""
         self._is_unseen = False
         self._line: Line | None = None
 
     @property
     def errors(self) -> dict[K, KafkaError]:
-        """What did not succeed, and why."""
+        """The errors of the items that failed."""
         self._is_unseen = False
         return self.failures
 
     def __getitem__(self, item: K) -> V:
-        """The item's value. Raises its error; KeyError for what was not asked about."""
+        """Return the item's value or raise its error. KeyError: the call had no such item."""
         error = self.errors.get(item)
         if error is not None:
             raise error
@@ -71,27 +70,27 @@ class ItemResults(Generic[K, V]):
             raise KeyError(f"{call} was not asked about {item!r}; there is {there}") from None
 
     def get(self, item: K, default: Any = None) -> V | Any:
-        """The item's value; `default` if it failed, or was not asked about."""
+        """Return the item's value; `default` if it failed or the call had no such item."""
         self._is_unseen = False
         return self.values.get(item, default)
 
     def items(self) -> list[tuple[K, V | KafkaError]]:
-        """Each item with its value, or with its error."""
+        """Return each item with its value or its error."""
         return [*self.values.items(), *self.errors.items()]
 
     def keys(self) -> list[K]:
-        """Each item, those that failed last."""
+        """Return all items, failed ones last."""
         return [*self.values, *self.errors]
 
     def put(self, item: K, value: V, error_code: int, error_message: str | None = None) -> None:
-        """Take what a broker answered about one item."""
+        """Take a broker's answer about one item."""
         if error_code:
             self.failures[item] = error_for(error_code, error_message)
         else:
             self.values[item] = value
 
     def check(self) -> dict[K, V]:
-        """All values; raises the first error there is."""
+        """Return all values, or raise the first error."""
         for error in self.errors.values():
             raise error
         return self.values
@@ -126,11 +125,22 @@ class ItemResults(Generic[K, V]):
         )
 
 
-def handed_out(found: T, call: str) -> T:
-    """What the user gets of what a call has found: results that know whether they were looked at.
+def results_of(outcomes: Mapping[K, V | KafkaError]) -> ItemResults[K, V]:
+    """Return the values and errors of `outcomes` as results."""
+    results: ItemResults[K, V] = ItemResults()
+    for item, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            results.failures[item] = outcome
+        else:
+            results.values[item] = outcome
+    return results
 
-    They are new objects, which nothing but the user refers to: an error of a broker in this process
-    may hold on to the frames of the call, and what is in them, until the garbage is collected.
+
+def handed_out(found: T, call: str) -> T:
+    """Return a call's result for the user; `ItemResults` warn from now on if nobody looks.
+
+    `ItemResults` are copied, so that only the user refers to them. The frames of the call may live
+    until the next garbage collection, because an error of a broker in this process refers to them.
     """
     if not isinstance(found, ItemResults):
         return found
@@ -147,7 +157,7 @@ def handed_out(found: T, call: str) -> T:
 
 
 class ResourceType:
-    """Kinds of things that have configuration."""
+    """The kinds of resources that have settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -156,13 +166,14 @@ class ResourceType:
     GROUP = 32
 
 
-class ConfigResource(Value):
-    """Something with configuration: `ConfigResource(ResourceType.TOPIC, "events")`."""
+class ConfigResource(AdminValue):
+    """A resource with settings: `ConfigResource(ResourceType.TOPIC, "events")`."""
 
-    __slots__ = ("name", "resource_type")
+    resource_type: int
+    name: str
 
     def __init__(self, resource_type: int | str, name: str) -> None:
-        """`resource_type` is a `ResourceType`, or its name: "topic", "BROKER", ..."""
+        """`resource_type` is a `ResourceType` or its name: "topic", "BROKER", ..."""
         if isinstance(resource_type, str):
             found = getattr(ResourceType, resource_type.upper(), None)
             if found is None:
@@ -171,14 +182,14 @@ class ConfigResource(Value):
                     "ResourceType"
                 )
             resource_type = found
-        self.resource_type: int = arguments.number(
+        number = arguments.number(
             resource_type, "ConfigResource", "resource_type", "a ResourceType", lowest=0
         )
-        self.name = arguments.name(name, "ConfigResource", "name")
+        super().__init__(number, arguments.name(name, "ConfigResource", "name"))
 
 
 class ConfigSource:
-    """Where a value was set."""
+    """The origin of a setting's value."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -187,52 +198,29 @@ class ConfigSource:
     DEFAULT = 5
 
 
-class ConfigEntry(Value):
-    """One setting. `value` is None when it is unset, or a secret (`is_sensitive`).
+class ConfigEntry(AdminValue):
+    """One setting. `value` is None if it is unset or secret (`is_sensitive`).
 
-    `synonyms` are (name, value, source) of everything that could set it, what counts first.
+    `synonyms` are (name, value, source) of all values for the setting, by precedence.
     """
 
-    __slots__ = (
-        "config_type",
-        "documentation",
-        "is_read_only",
-        "is_sensitive",
-        "name",
-        "source",
-        "synonyms",
-        "value",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        value: str | None,
-        *,
-        source: int,
-        is_read_only: bool,
-        is_sensitive: bool,
-        synonyms: tuple[tuple[str, str | None, int], ...] = (),
-        config_type: int = 0,
-        documentation: str | None = None,
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.source = source
-        self.is_read_only = is_read_only
-        self.is_sensitive = is_sensitive
-        self.synonyms = synonyms
-        self.config_type = config_type
-        self.documentation = documentation
+    name: str
+    value: str | None
+    source: int
+    is_read_only: bool
+    is_sensitive: bool
+    synonyms: tuple[tuple[str, str | None, int], ...] = ()
+    config_type: int = 0
+    documentation: str | None = None
 
     @property
     def is_default(self) -> bool:
-        """Has nobody set it?"""
+        """Whether the value is the default."""
         return self.source == ConfigSource.DEFAULT
 
 
 class AlterOperation:
-    """What to do to one setting."""
+    """Operations on one setting."""
 
     SET = 0
     DELETE = 1
@@ -240,89 +228,52 @@ class AlterOperation:
     SUBTRACT = 3
 
 
-class ClusterDescription(Value):
-    """The cluster: its id, its controller's node id (-1: none), its brokers by id."""
+class ClusterDescription(AdminValue):
+    """The cluster's id, its controller's node id (-1: none) and its brokers by id."""
 
-    __slots__ = ("cluster_id", "controller_id", "nodes")
-
-    def __init__(self, cluster_id: str, controller_id: int, nodes: dict[int, Node]) -> None:
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.nodes = nodes
+    cluster_id: str
+    controller_id: int
+    nodes: dict[int, Node]
 
 
-class ReplicaInLogDirectory(Value):
-    """One partition's bytes in a log directory, and how far it is behind."""
+class ReplicaInLogDirectory(AdminValue):
+    """One partition's size in bytes in a log directory, and its lag."""
 
-    __slots__ = ("is_future", "offset_lag", "size")
-
-    def __init__(self, size: int, offset_lag: int, is_future: bool) -> None:
-        self.size = size
-        self.offset_lag = offset_lag
-        self.is_future = is_future
+    size: int
+    offset_lag: int
+    is_future: bool
 
 
-class LogDirectory(Value):
-    """A broker's data directory. Sizes are -1 where the broker does not say.
+class LogDirectory(AdminValue):
+    """A broker's data directory. Sizes are -1 if the broker does not report them.
 
-    No new partition is put into one that `is_cordoned` (KIP-1066).
+    A broker creates no partition in a cordoned directory (KIP-1066).
     """
 
-    __slots__ = ("error", "is_cordoned", "path", "replicas", "total_size", "usable_size")
-
-    def __init__(
-        self,
-        path: str,
-        error: KafkaError | None,
-        replicas: dict[TopicPartition, ReplicaInLogDirectory],
-        total_size: int,
-        usable_size: int,
-        *,
-        is_cordoned: bool = False,
-    ) -> None:
-        self.path = path
-        self.error = error
-        self.replicas = replicas
-        self.total_size = total_size
-        self.usable_size = usable_size
-        self.is_cordoned = is_cordoned
+    path: str
+    error: KafkaError | None
+    replicas: dict[TopicPartition, ReplicaInLogDirectory]
+    total_size: int
+    usable_size: int
+    is_cordoned: bool = False
 
 
-class ProducerState(Value):
-    """A producer that a partition remembers. -1 stands for what is not known or not there.
+class ProducerState(AdminValue):
+    """The state of a producer in a partition. -1 means unknown or none.
 
-    `current_transaction_start_offset` is where its open transaction began in this partition.
+    `current_transaction_start_offset` is the start of its open transaction in this partition.
     """
 
-    __slots__ = (
-        "coordinator_epoch",
-        "current_transaction_start_offset",
-        "last_sequence",
-        "last_timestamp_ms",
-        "producer_epoch",
-        "producer_id",
-    )
-
-    def __init__(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        *,
-        last_sequence: int,
-        last_timestamp_ms: int,
-        coordinator_epoch: int,
-        current_transaction_start_offset: int,
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.last_sequence = last_sequence
-        self.last_timestamp_ms = last_timestamp_ms
-        self.coordinator_epoch = coordinator_epoch
-        self.current_transaction_start_offset = current_transaction_start_offset
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    current_transaction_start_offset: int
 
 
 class OffsetSpec:
-    """What `list_offsets` looks for; any other number is a timestamp in ms."""
+    """Special arguments of `list_offsets`; any other number is a timestamp in ms."""
 
     LATEST = -1
     EARLIEST = -2

@@ -1,4 +1,4 @@
-"""The admin client's calls about topics."""
+"""Admin calls about topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ID_SIZE = 16
 
 
 class TopicAdmin(AdminPart):
-    """Makes, describes, grows and deletes topics."""
+    """Creates, describes and deletes topics, and adds partitions."""
 
     @in_turn
     def create_topics(
@@ -31,9 +31,9 @@ class TopicAdmin(AdminPart):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, CreatedTopic]:
-        """Make topics: of each a `NewTopic`, its name, or in a dict its name and partition count.
+        """Create topics: a list of `NewTopic` or names, or a dict of names and partition counts.
 
-        A plain name leaves every choice to the broker.
+        For a plain name the broker makes all choices.
         """
         from wire.schemas.create_topics import CreateTopicsRequest
 
@@ -79,7 +79,7 @@ class TopicAdmin(AdminPart):
     def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicInfo]:
-        """Every topic of the cluster."""
+        """Return all topics of the cluster by name."""
         self._calls.describe_all(timeout_ms)
         topics = self._metadata.topics
         return {
@@ -90,7 +90,7 @@ class TopicAdmin(AdminPart):
     def describe_topics(
         self, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, TopicInfo]:
-        """Partitions, leaders and replicas of topics. Never makes a topic."""
+        """Return partitions, leaders and replicas of topics. Never creates a topic."""
         names = arguments.names(topics, "describe_topics", "topics")
         results: ItemResults[str, TopicInfo] = ItemResults()
         self._calls.until_described(names, self._calls.timeout(timeout_ms))
@@ -110,7 +110,7 @@ class TopicAdmin(AdminPart):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, None]:
-        """Raise the number of partitions of topics to the given totals."""
+        """Raise the partition counts of topics to the given totals."""
         from wire.schemas.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
         arguments.mapping(counts, "create_partitions", "counts", "topic's name: partition count")

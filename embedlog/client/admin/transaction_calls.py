@@ -1,17 +1,16 @@
-"""Transactions for an administrator: DescribeTransactions, ListTransactions, fences, markers."""
+"""The work of `transactions`: listing, describing, fencing producers, aborting."""
 
 from __future__ import annotations
 
-from embedlog.client.admin.coordinators import TRANSACTION_KEY, CoordinatorCalls
-from embedlog.client.admin.results import ItemResults
-from embedlog.client.admin.transaction_results import (
-    FencedProducer,
-    TransactionDescription,
-    TransactionListing,
+from embedlog.client.admin.coordinators import (
+    TRANSACTION_KEY,
+    CoordinatorCalls,
+    ask_all_coordinators,
 )
+from embedlog.client.admin.results import ItemResults, results_of
+from embedlog.client.admin.value import AdminValue
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError, error_for
-from wire.error_codes import ErrorCode
+from embedlog.errors import KafkaError
 from wire.schemas.describe_transactions import DescribeTransactionsRequest
 from wire.schemas.init_producer_id import InitProducerIdRequest
 from wire.schemas.list_transactions import ListTransactionsRequest
@@ -24,7 +23,7 @@ from wire.schemas.write_txn_markers import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, TypeVar
+    from typing import Any
 
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.admin.coordinators import Answer
@@ -32,20 +31,46 @@ if TYPE_CHECKING:
     from wire.schemas.init_producer_id import InitProducerIdResponse
     from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
 
-    V = TypeVar("V")
-
-_LISTED_LATER = frozenset(
-    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-)
 _SEVERAL = 0
-"""DescribeTransactions takes several ids in every version, InitProducerId in none."""
+"""All versions of DescribeTransactions take several ids, no version of InitProducerId does."""
 _ONE_BY_ONE = 32_767
+
+
+class TransactionListing(AdminValue):
+    """A transactional id in a listing. `state` is Kafka's name: "Empty", "Ongoing", ..."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+class TransactionDescription(AdminValue):
+    """A transactional id.
+
+    `start_ms` is the start of its last transaction in ms since 1970; None before the first.
+    `partitions` has the partitions of the transaction that is open or ending.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_ms: int | None
+    partitions: list[TopicPartition]
+
+
+class FencedProducer(AdminValue):
+    """The producer id and epoch of a transactional id after its producers were fenced."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 def describe_transactions(
     calls: AdminCalls, ids: list[str], timeout_ms: int | None
 ) -> ItemResults[str, TransactionDescription]:
-    """Ask each id's coordinator."""
+    """Ask the coordinator of each transactional id."""
 
     def take(
         response: DescribeTransactionsResponse, _ids: list[str]
@@ -62,7 +87,7 @@ def describe_transactions(
         take,
         several_since=_SEVERAL,
     )
-    return _results(outcomes)
+    return results_of(outcomes)
 
 
 def list_transactions(
@@ -74,26 +99,15 @@ def list_transactions(
     pattern: str | None,
     timeout_ms: int | None,
 ) -> ItemResults[str | int, TransactionListing]:
-    """Ask every broker; each lists the ids that it coordinates."""
-    deadline = calls.deadline(timeout_ms)
+    """List the ids of all brokers; each broker lists the ids that it coordinates."""
     results: ItemResults[str | int, TransactionListing] = ItemResults()
-    for node_id in calls.node_ids(timeout_ms):
-        request = ListTransactionsRequest(
-            state_filters=states,
-            producer_id_filters=producer_ids,
-            duration_filter=-1 if longer_than_ms is None else longer_than_ms,
-            transactional_id_pattern=pattern,
-        )
-        try:
-            response = calls.call(node_id, request, calls.left_ms(deadline))
-            while response.error_code in _LISTED_LATER and calls.left_ms(deadline):
-                calls.sleep(deadline)
-                response = calls.call(node_id, request, calls.left_ms(deadline))
-        except KafkaError as error:
-            results.failures[node_id] = error
-            continue
-        if response.error_code:
-            results.failures[node_id] = error_for(response.error_code)
+    request = ListTransactionsRequest(
+        state_filters=states,
+        producer_id_filters=producer_ids,
+        duration_filter=-1 if longer_than_ms is None else longer_than_ms,
+        transactional_id_pattern=pattern,
+    )
+    for response in ask_all_coordinators(calls, request, results.failures, timeout_ms):
         for each in response.transaction_states:
             results.values[each.transactional_id] = TransactionListing(
                 each.transactional_id, each.producer_id, each.transaction_state
@@ -104,7 +118,7 @@ def list_transactions(
 def fence_producers(
     calls: AdminCalls, ids: list[str], timeout_ms: int | None
 ) -> ItemResults[str, FencedProducer]:
-    """Take each id over, as its next producer would."""
+    """Take over each id like a new producer with that id."""
 
     def request_for(some: list[str], _version: int) -> InitProducerIdRequest:
         return InitProducerIdRequest(
@@ -120,7 +134,7 @@ def fence_producers(
     outcomes = CoordinatorCalls(calls, timeout_ms, TRANSACTION_KEY).ask(
         ids, InitProducerIdRequest, request_for, take, several_since=_ONE_BY_ONE
     )
-    return _results(outcomes)
+    return results_of(outcomes)
 
 
 def abort_transaction(
@@ -132,7 +146,7 @@ def abort_transaction(
     coordinator_epoch: int,
     timeout_ms: int | None,
 ) -> None:
-    """Write the marker to the partition's leader, past the coordinator."""
+    """Send an abort marker to the partition's leader, without the coordinator."""
 
     def request_for(keys: list[TopicPartition]) -> WriteTxnMarkersRequest:
         topics = [
@@ -174,13 +188,3 @@ def _description(state: Any) -> TransactionDescription:
             for index in topic.partitions
         ],
     )
-
-
-def _results(outcomes: Mapping[str, V | KafkaError]) -> ItemResults[str, V]:
-    results: ItemResults[str, V] = ItemResults()
-    for key, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            results.failures[key] = outcome
-        else:
-            results.values[key] = outcome
-    return results

@@ -1,6 +1,6 @@
-"""The admin client's calls about transactions.
+"""Admin calls about transactions.
 
-Only what a caller must know stands here; the work is loaded with the first call.
+This file has the public interface; the first call imports the work.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from embedlog.client.admin.results import ItemResults
-    from embedlog.client.admin.transaction_results import (
+    from embedlog.client.admin.transaction_calls import (
         FencedProducer,
         TransactionDescription,
         TransactionListing,
@@ -34,11 +34,11 @@ class TransactionAdmin(AdminPart):
         pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> ItemResults[str | int, TransactionListing]:
-        """The transactional ids of all brokers; the error of a broker stands under its node id.
+        """Return the transactional ids of all brokers; a broker's error is under its node id.
 
-        `states` ("Ongoing", "CompleteCommit", ...) and `producer_ids` choose some, as do a
-        duration since the transaction began and a `pattern` of RE2 that the whole id matches. A
-        broker too old to choose so answers UnsupportedVersion.
+        The filters are `states` ("Ongoing", "CompleteCommit", ...), `producer_ids`, the time since
+        the transaction began, and an RE2 `pattern` that the whole id matches. A broker too old for
+        a filter answers UnsupportedVersion.
         """
         from embedlog.client.admin.transaction_calls import list_transactions
 
@@ -56,7 +56,7 @@ class TransactionAdmin(AdminPart):
     def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, TransactionDescription]:
-        """State, producer and partitions of transactional ids, as their coordinators know them."""
+        """Return state, producer and partitions of transactional ids from their coordinators."""
         from embedlog.client.admin.transaction_calls import describe_transactions
 
         wanted = arguments.names(
@@ -71,7 +71,7 @@ class TransactionAdmin(AdminPart):
     def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, FencedProducer]:
-        """Fence every producer of the ids, and abort what they have open."""
+        """Fence all producers of the ids, and abort their open transactions."""
         from embedlog.client.admin.transaction_calls import fence_producers
 
         wanted = arguments.names(
@@ -89,14 +89,14 @@ class TransactionAdmin(AdminPart):
         coordinator_epoch: int = 0,
         timeout_ms: int | None = None,
     ) -> None:
-        """End a hanging transaction in one partition, without its coordinator.
+        """Abort a hanging transaction in one partition, without its coordinator.
 
-        The numbers are those that `describe_producers` tells; a negative coordinator epoch there
-        is 0 here. A transaction that its coordinator still knows ends with its time-out: abort
-        only what hangs, as what is aborted here may be half of something.
+        Take the numbers from `describe_producers`; use 0 for a negative coordinator epoch. Abort
+        hanging transactions only: if the coordinator knows a transaction, its time-out ends it, and
+        aborting it here could leave a half of it in other partitions.
 
         Raises:
-            KafkaError: the partition's leader refuses.
+            KafkaError: the partition's leader refused.
         """
         from embedlog.client.admin.transaction_calls import abort_transaction
 

@@ -1,21 +1,13 @@
-"""`Value`: what the admin client's values have in common."""
+"""`AdminValue`: base of the values that the admin client takes and returns."""
 
 from __future__ import annotations
 
+from embedlog.value import Value
 
-class Value:
-    """Equality and repr from the slots."""
 
-    __slots__: tuple[str, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __hash__(self) -> int:
-        return hash(tuple([getattr(self, name) for name in self.__slots__]))
+class AdminValue(Value):
+    """A `Value` whose repr lists the fields by name."""
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._names))
         return f"{type(self).__name__}({shown})"

@@ -1,4 +1,4 @@
-"""Assignors: how the members of a classic group share the partitions. `resolve` finds them."""
+"""Assignors: how the members of a classic group share partitions. `resolve` finds them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _JAVA_PREFIX = "org.apache.kafka.clients.consumer."
 
 
 def resolve(given: Iterable[Any]) -> list[Assignor]:
-    """The assignors behind names, Kafka's class names, classes and objects, in their order.
+    """Return the assignors for names, Kafka's class names, classes and objects, in order.
 
     Raises:
-        ConfigError: a name is unknown, two have the same, or there is none.
+        ConfigError: the list is empty, a name is unknown, or two assignors have one name.
     """
     found = [_resolve(each) for each in given]
     names = [each.name for each in found]
     if not found or len(set(names)) < len(names) or not all(names):
         raise ConfigError(
-            f"partition.assignment.strategy: names {names} must be there and all differ"
+            f"partition.assignment.strategy: names {names} must differ and not be empty"
         )
     return found
 
 
 def rebalance_protocol(assignors: Iterable[Assignor]) -> int:
-    """The highest protocol that all of them know: EAGER or COOPERATIVE.
+    """Return the highest protocol that all assignors know: EAGER or COOPERATIVE.
 
     Raises:
-        ConfigError: they have none in common.
+        ConfigError: the assignors have no protocol in common.
     """
     common = set.intersection(*(set(_protocols(each)) for each in assignors))
     if not common:

@@ -1,8 +1,8 @@
-"""What an assignor is given and what it gives: it decides which member reads which partition.
+"""`Assignor`: decides which member of a classic group reads which partition.
 
-The leader of a classic group calls the assignor that all members know; the broker only carries
-what it says. An assignor of your own is an object with the methods of `Assignor`, given in
-partition.assignment.strategy beside or instead of the names range, roundrobin, sticky and
+The leader of the group calls the assignor that all members know; the broker only forwards the
+result. To use an assignor of your own, put an object with the methods of `Assignor` into
+partition.assignment.strategy, beside or instead of the names range, roundrobin, sticky and
 cooperative-sticky.
 """
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 EAGER = 0
 """Every member gives up all partitions before it joins again."""
 COOPERATIVE = 1
-"""Members give up only what goes to another member, and join once more then (KIP-429)."""
+"""Members give up only partitions that another member gets, and then join again (KIP-429)."""
 
 
 class MemberSubscription:
-    """What one member asks for, and what it holds. Read only."""
+    """The subscribed topics and owned partitions of one member. Read only."""
 
     __slots__ = (
         "generation_id",
@@ -48,7 +48,7 @@ class MemberSubscription:
         self.user_data = user_data
         self.owned_partitions = list(owned_partitions)
         self.generation_id = generation_id
-        """The generation that the owned partitions are of; -1 when unknown."""
+        """The generation in which the partitions were assigned; -1 if unknown."""
         self.rack_id = rack_id
         self.group_instance_id = group_instance_id
 
@@ -57,7 +57,7 @@ class MemberSubscription:
 
 
 class Assignment:
-    """The partitions of one member, and a word of the assignor to itself over there."""
+    """The partitions of one member, with user data for the member's own assignor."""
 
     __slots__ = ("partitions", "user_data")
 
@@ -72,17 +72,17 @@ class Assignment:
 
 
 class GroupTopics:
-    """The topics that members of the group ask for, as far as they exist."""
+    """The existing topics among the subscriptions of the group."""
 
     __slots__ = ("partition_counts", "racks")
 
     def __init__(self, partition_counts: Mapping[str, int], racks: Racks | None = None) -> None:
         self.partition_counts = dict(partition_counts)
         self.racks: Racks = racks or {}
-        """The racks of the replicas of a partition; empty when brokers tell none."""
+        """The racks of each partition's replicas; empty if the brokers have no racks."""
 
     def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """All partitions of those of the topics that exist, by topic and number."""
+        """Return all partitions of the existing topics, by topic and number."""
         counts = self.partition_counts
         return [
             TopicPartition(topic, number)
@@ -92,32 +92,32 @@ class GroupTopics:
 
 
 class Assignor:
-    """Base of the assignors; what it does is what one of your own may leave out."""
+    """Base of the assignors. An assignor of your own needs only `name` and `assign`."""
 
     name = ""
-    """How the members call it; they must have one name in common."""
+    """The name in JoinGroup; all members must have one name in common."""
     protocols: tuple[int, ...] = (EAGER,)
-    """The ways to rebalance it works with. A consumer uses the highest that all of its know."""
+    """The supported protocols. A consumer uses the highest protocol common to its assignors."""
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
-        """What this member tells the assignor of the leader."""
+        """Return user data for the leader's assignor."""
         return None
 
     def assign(
         self, topics: GroupTopics, members: Mapping[str, MemberSubscription]
     ) -> dict[str, Assignment]:
-        """The partitions of every member, by member id. Only the leader's assignor is asked."""
-        raise AssertionError(f"{type(self).__name__} does not say who gets what")
+        """Return every member's partitions, by member id. Only the leader's assignor is called."""
+        raise AssertionError(f"{type(self).__name__} has no assign()")
 
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-        """This member was given `assignment`."""
+        """Take note of this member's new `assignment`."""
 
 
 def members_by_topic(members: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
-    """The members that ask for each topic, in the order in which partitions are dealt.
+    """Return the subscribed members of each topic, in the order that assignors use.
 
-    Static members come first, by instance id, so that their share outlives a restart; then the
-    others by member id.
+    Static members come first, by instance id, so that a restart does not change their share. The
+    others follow by member id.
     """
     by_topic: dict[str, list[str]] = {}
     for member_id in in_order(members):
@@ -127,7 +127,7 @@ def members_by_topic(members: Mapping[str, MemberSubscription]) -> dict[str, lis
 
 
 def in_order(members: Mapping[str, MemberSubscription]) -> list[str]:
-    """The member ids, static members first."""
+    """Return the member ids, static members first."""
 
     def rank(member_id: str) -> tuple[bool, str]:
         instance_id = members[member_id].group_instance_id

@@ -1,4 +1,4 @@
-"""Sticky balance for members that ask for different topics: keep, deal, then even out."""
+"""Sticky balance for members with different subscriptions: keep, deal, then even out."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def balance(
     held: Shares,
     near: Nearness,
 ) -> Shares:
-    """Deal `partitions` so that no single move makes the shares more even.
+    """Assign `partitions` so that no single move makes the shares more even.
 
-    What is in `held` stays where it is unless it is far away or moving it makes them more even;
-    what a member got only now is moved first. Of those that may read a partition members near it
-    come before the others.
+    A partition in `held` stays with its member, unless the member is far away or a move makes the
+    shares more even; partitions that a member just got move first. Members near a partition come
+    before the other subscribed members.
     """
     shares = {
         member_id: [each for each in mine if near.may_keep(member_id, each)]
@@ -33,7 +33,7 @@ def balance(
         for topic in asked[member_id]:
             readers.setdefault(topic, []).append(member_id)
     kept = {partition for mine in shares.values() for partition in mine}
-    # A partition that few may read has little choice: it is dealt while the shares are small.
+    # Partitions with few subscribed members come first, while the shares are small.
     free = [partition for partition in partitions if partition not in kept]
     free.sort(key=lambda partition: (len(readers[partition.topic]), partition))
     if near.matters:
@@ -49,7 +49,7 @@ def _deal(
     readers: Mapping[str, list[str]],
     may_have: Callable[[str, TopicPartition], bool],
 ) -> list[TopicPartition]:
-    """Give each to the member with the smallest share, of those that may have it; what is left."""
+    """Give each partition to the smallest share that may have it; return the others."""
     left: list[TopicPartition] = []
     for partition in free:
         suited = [each for each in readers[partition.topic] if may_have(each, partition)]
@@ -61,9 +61,9 @@ def _deal(
 
 
 def _even_out(shares: Shares, readers: Mapping[str, list[str]], kept: set[TopicPartition]) -> None:
-    """Move partitions to members with at least two less, until there are none.
+    """Move partitions to members with at least two fewer, until no such move is left.
 
-    Every move lowers the sum of the squares of the shares' sizes, so it ends.
+    Every move lowers the sum of the squares of the shares' sizes, so the loop ends.
     """
     moved = True
     while moved:

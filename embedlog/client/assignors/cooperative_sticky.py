@@ -1,6 +1,6 @@
-"""cooperative-sticky: the sticky assignment, handed over without stopping everybody (KIP-429).
+"""cooperative-sticky: the sticky assignment by cooperative rebalances (KIP-429).
 
-What a member holds stands in its subscription, so that the user data is the generation alone:
+Subscriptions list the owned partitions, so the user data has only the generation:
 
     generation   int32
 """
@@ -24,7 +24,7 @@ _GENERATION = Struct(">i")
 
 
 class CooperativeStickyAssignor(Assignor):
-    """Needs two rebalances to move a partition: one to take it, one to give it."""
+    """Moves a partition in two rebalances: the first takes it away, the second assigns it."""
 
     name = "cooperative-sticky"
     protocols = (COOPERATIVE, EAGER)
@@ -53,9 +53,9 @@ class CooperativeStickyAssignor(Assignor):
 def without_transfers(
     target: Mapping[str, Sequence[TopicPartition]], claims: Mapping[str, Claim]
 ) -> dict[str, list[TopicPartition]]:
-    """`target` without the partitions that another member than the new one still holds.
+    """Return `target` without partitions that a member other than the new one still holds.
 
-    That member gives them up and joins again; then nobody holds them.
+    That member gives them up and joins again; then no member holds them.
     """
     held: dict[TopicPartition, set[str]] = {}
     for member_id, claim in claims.items():
@@ -72,7 +72,7 @@ def without_transfers(
 
 
 def _generation_of(member: MemberSubscription) -> int:
-    """The generation of what the member holds: a field, or in older clients the user data."""
+    """Return the generation of the owned partitions: a field, in older clients the user data."""
     if member.generation_id >= 0 or member.user_data is None:
         return member.generation_id
     try:

@@ -1,7 +1,7 @@
-"""Sticky balance for members that all ask for the same: keep what fits, near before far, then deal.
+"""Sticky balance for members with equal subscriptions: keep partitions that fit, deal the rest.
 
-Everybody gets `quota` partitions, and some get one more. This follows Kafka step by step, so that
-it does not matter which client is the leader.
+Each member gets `quota` partitions, some get one more. Members near a partition come first. The
+steps are Kafka's, so that the result does not depend on which client is the leader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def share_equally(
     held: Mapping[str, Iterable[TopicPartition]],
     near: Nearness,
 ) -> Shares:
-    """The partitions of each member in `held`, which says what they have now."""
+    """Return the new partitions of each member; `held` has its present ones."""
     free = list(partitions)
     dealing = _Dealing(len(free), sorted(held))
     for member_id in sorted(held):
@@ -39,18 +39,18 @@ def share_equally(
 
 
 class _Dealing:
-    """The shares so far, and who gets more."""
+    """The shares so far, and the members that get more partitions."""
 
     def __init__(self, partition_count: int, member_ids: list[str]) -> None:
         self.shares: Shares = {member_id: [] for member_id in member_ids}
         self._quota, self._larger_left = divmod(partition_count, len(member_ids))
         self._hungry: list[str] = []
-        """Those below the quota."""
+        """Members below the quota."""
         self._full: deque[str] = deque()
-        """Those with just the quota, of whom some get one more."""
+        """Members with exactly the quota; some get one more."""
 
     def keep(self, member_id: str, mine: list[TopicPartition]) -> None:
-        """The member keeps what fits into its share. Requires: in the order of the member ids."""
+        """Let a member keep the partitions that fit. Requires: calls in the order of member ids."""
         mine.sort(key=lambda each: (each.partition, each.topic))
         size = self._quota
         if len(mine) < size:
@@ -63,7 +63,7 @@ class _Dealing:
         self.shares[member_id] = mine[:size]
 
     def deal_near(self, free: Iterable[TopicPartition], near: Nearness) -> list[TopicPartition]:
-        """Give partitions to members near them, in turn; those left over."""
+        """Give partitions to members near them, in turn; return the others."""
         left: list[TopicPartition] = []
         turn = 0
         for partition in free:
@@ -79,7 +79,7 @@ class _Dealing:
         return left
 
     def deal(self, free: Iterable[TopicPartition]) -> None:
-        """Give every partition to somebody: round after round to those below the quota."""
+        """Give every partition to a member, in turn to the members below the quota."""
         turn = 0
         for partition in free:
             if self._hungry:
@@ -88,7 +88,7 @@ class _Dealing:
                 self.shares[self._full.popleft()].append(partition)
 
     def _feed(self, index: int, partition: TopicPartition) -> int:
-        """Give to a hungry member; the index of the one whose turn is next."""
+        """Give a partition to a hungry member; return the index of the next member in turn."""
         member_id = self._hungry[index]
         self.shares[member_id].append(partition)
         if len(self.shares[member_id]) < self._quota:

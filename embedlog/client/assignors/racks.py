@@ -1,4 +1,4 @@
-"""Racks: which member of a group is near which partition (KIP-881)."""
+"""Racks: the members of a group near each partition (KIP-881)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def racks_matter(
     member_racks: Collection[str], partition_racks: Collection[Collection[str]]
 ) -> bool:
-    """Is a member in the rack of some replica, while some partition is not in all racks?"""
+    """Whether a member shares a rack with a replica and some partition is not in all racks."""
     everywhere = {rack for racks in partition_racks for rack in racks}
     if everywhere.isdisjoint(member_racks):
         return False
@@ -21,12 +21,12 @@ def racks_matter(
 
 
 def member_racks(members: Mapping[str, MemberSubscription]) -> dict[str, str]:
-    """The racks of those members that say one."""
+    """Return the racks of the members that have one."""
     return {member_id: each.rack_id for member_id, each in members.items() if each.rack_id}
 
 
 class Nearness:
-    """The distances between all members and all partitions; where they do not matter, none."""
+    """Tells which members are near which partitions."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class Nearness:
         self._of_member = member_racks(members)
         self._of_partition = {each: racks.get(each, frozenset()) for each in partitions}
         self.matters = racks_matter(self._of_member.values(), self._of_partition.values())
-        """Is there any use in asking the other questions?"""
+        """False if all members are equally near; then the other methods need not be called."""
 
     def is_near(self, member_id: str, partition: TopicPartition) -> bool:
-        """Is a replica in the member's own rack?"""
+        """Whether a replica is in the member's rack."""
         return self._of_member.get(member_id) in self._of_partition[partition]
 
     def may_keep(self, member_id: str, partition: TopicPartition) -> bool:
-        """Is the member near, or at home nowhere?"""
+        """Whether the member is near or has no rack, or racks do not matter."""
         return (
             not self.matters
             or member_id not in self._of_member
@@ -52,7 +52,7 @@ class Nearness:
         )
 
     def hardest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those that few members are near come first; otherwise the order stays."""
+        """Sort partitions with few members near them first; keep the order otherwise."""
         if not self.matters:
             return list(partitions)
         counts: dict[str, int] = {}
@@ -66,7 +66,7 @@ class Nearness:
     def next_near(
         self, partition: TopicPartition, member_ids: Sequence[str], first: int = 0
     ) -> int | None:
-        """The index of the first member that is near, looking round from index `first` on."""
+        """Return the index of the next member near the partition, cyclically from `first` on."""
         for step in range(len(member_ids)):
             index = (first + step) % len(member_ids)
             if self.is_near(member_ids[index], partition):

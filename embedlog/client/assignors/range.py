@@ -1,8 +1,8 @@
-"""range: each topic by itself, its partitions cut into one run for each member.
+"""range: the partitions of each topic are cut into one run for each member.
 
-Members that read the same topics get the same numbers of each, which is what joining two topics
-needs. When brokers and members say in which rack they are, and not every rack holds every
-partition, partitions go to members of their rack first (KIP-881).
+Members with the same topics get the same partition numbers of each topic, as joins of topics need.
+If brokers and members have racks, and not every rack has every partition, partitions go to members
+of their rack first (KIP-881).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RangeAssignor(Assignor):
-    """The first of Kafka's assignors by default."""
+    """The first assignor in Kafka's default list."""
 
     name = "range"
 
@@ -33,7 +33,7 @@ class RangeAssignor(Assignor):
 def assign_ranges(
     topics: GroupTopics, members: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
-    """The partitions of each member, by topic and number."""
+    """Return the partitions of each member, by topic and number."""
     racks = member_racks(members)
     shares = [
         _TopicShare(topic, topics.partition_counts[topic], asking)
@@ -51,7 +51,7 @@ def assign_ranges(
 
 
 class _TopicShare:
-    """One topic on its way to its members: who has what, and how much more each may have."""
+    """One topic: the partitions assigned so far, and the room that each member has left."""
 
     def __init__(self, topic: str, count: int, members: list[str]) -> None:
         self.topic = topic
@@ -62,12 +62,12 @@ class _TopicShare:
         self._quota, self._larger_left = divmod(count, len(members))
 
     def room(self, member_id: str) -> int:
-        """How many more partitions the member may have."""
+        """Return how many more partitions the member may have."""
         quota = self._quota + (self._larger_left > 0)
         return max(quota - len(self.assigned[member_id]), 0)
 
     def give(self, member_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Assign these partitions, which nobody has, to the member, which has room."""
+        """Assign partitions to a member. Requires: they are unassigned, and it has the room."""
         mine = self.assigned[member_id]
         given = set(partitions)
         mine += sorted(given)
@@ -75,7 +75,7 @@ class _TopicShare:
         self._larger_left -= len(mine) > self._quota >= len(mine) - len(given)
 
     def fill(self, may_have: Callable[[str, TopicPartition], bool]) -> None:
-        """Give each member the first partitions it may have, as many as it has room for."""
+        """Give each member, as far as it has room, the first partitions that it may have."""
         for member_id in self.members:
             suited = [each for each in self.left if may_have(member_id, each)]
             chosen = suited[: self.room(member_id)]
@@ -84,10 +84,10 @@ class _TopicShare:
 
 
 def _assign_by_rack(shares: list[_TopicShare], homes: Mapping[str, str], racks: Racks) -> None:
-    """Give members partitions with a replica in their rack; one without rack suits everywhere.
+    """Give members partitions with a replica in their rack; a member without a rack may have any.
 
-    That is done when it matters for one of the topics; for one that is not alone, also when it
-    matters for others only.
+    Topics with equal members and sizes are assigned together, even if racks matter for only one
+    topic. A topic alone in that respect is assigned here only if racks matter for it.
     """
 
     def matters(share: _TopicShare) -> bool:
@@ -120,7 +120,7 @@ def _assign_rows(
     count: int,
     is_near: Callable[[str, TopicPartition], bool],
 ) -> None:
-    """Topics of the same size and members: partition n of all of them goes to one member."""
+    """Assign topics of equal size and members: partition n of all topics goes to one member."""
     for number in range(count):
         row = [(share, TopicPartition(share.topic, number)) for share in alike]
         for member_id in members:

@@ -1,6 +1,6 @@
-"""sticky: as balanced as can be, and as much as can be stays where it is.
+"""sticky: the best balance, with as few moves as possible.
 
-User data, what the member was given last, big-endian; version 0 ends before the generation:
+The user data holds the member's last assignment, big-endian; version 0 ends before the generation:
 
     topics       int32 count, then for each
         name         int16 size, UTF-8
@@ -33,7 +33,7 @@ NO_GENERATION = -1
 
 
 class Claim:
-    """The partitions that a member says it holds, since `generation_id`."""
+    """The partitions that a member claims to hold since `generation_id`."""
 
     __slots__ = ("generation_id", "partitions")
 
@@ -43,7 +43,7 @@ class Claim:
 
 
 class StickyAssignor(Assignor):
-    """Sticky within the eager protocol: members remember what they gave up."""
+    """Sticky within the eager protocol: members remember the partitions that they gave up."""
 
     name = "sticky"
 
@@ -67,7 +67,7 @@ class StickyAssignor(Assignor):
 
 
 def encode_claim(claim: Claim) -> bytes:
-    """The user data of version 1."""
+    """Encode user data of version 1."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in claim.partitions:
         by_topic.setdefault(topic, []).append(number)
@@ -81,7 +81,7 @@ def encode_claim(claim: Claim) -> bytes:
 
 
 def decode_claim(data: bytes | None) -> Claim:
-    """What user data of either version says; nothing when it cannot be read, as Kafka does."""
+    """Decode user data of either version; an empty claim if it is malformed, as in Kafka."""
     if data is None:
         return Claim()
     try:
@@ -116,10 +116,10 @@ def assign_sticky(
     members: Mapping[str, MemberSubscription],
     claims: Mapping[str, Claim],
 ) -> Shares:
-    """The partitions of each member, by topic and number.
+    """Return the partitions of each member, by topic and number.
 
-    With equal subscriptions the shares differ by one at most, and no member loses a partition that
-    fits into its share. Otherwise no single move makes the shares more even.
+    With equal subscriptions the shares differ by one at most, and a member keeps each partition
+    that fits into its share. Otherwise no single move makes the shares more even.
     """
     asked = {member_id: frozenset(member.topics) for member_id, member in members.items()}
     partitions = topics.partitions_of(topic for each in asked.values() for topic in each)
@@ -137,9 +137,10 @@ def _valid_claims(
     asked: Mapping[str, frozenset[str]],
     claims: Mapping[str, Claim],
 ) -> Shares:
-    """What each member holds and may keep.
+    """Return the partitions that each member holds and may keep.
 
-    Of two that claim one partition the later generation is right; with equal ones neither is.
+    If two members claim a partition, the later generation wins; with equal generations neither
+    member keeps it.
     """
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member_id, claim in claims.items():

@@ -1,1 +1,1 @@
-"""The consumer: what it reads, where it is, and the fetches that bring it."""
+"""The consumer: subscription, positions and fetches; `group/` has its membership and commits."""

@@ -1,4 +1,4 @@
-"""How a consumer ends: its commits, its membership, its fetch sessions, its transport."""
+"""Closing a consumer: its commits, membership, fetch sessions and transport."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.consumer.driver import ConsumerDriver
     from embedlog.client.consumer.fetcher import Fetcher
-    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
     from embedlog.client.consumer.hand_out import HandOut
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.runtime.pending import Pending
@@ -20,32 +20,26 @@ _CLOSE_TIMEOUT_S = 30.0
 
 
 class Closing:
-    """Closes one consumer, once."""
-
-    __slots__ = ("_clock", "_driver", "_fetcher", "_guard", "_hand_out", "_parts", "_transport")
+    """Closes one consumer once."""
 
     def __init__(
         self, parts: ConsumerParts, driver: ConsumerDriver, fetcher: Fetcher, hand_out: HandOut
     ) -> None:
         self._parts = parts
-        self._transport = parts.transport
-        self._clock = parts.transport.runtime.clock
         self._driver = driver
-        self._guard = driver.guard
         self._fetcher = fetcher
         self._hand_out = hand_out
 
     def close(self, timeout: float | None, membership: int) -> None:
-        """See `Consumer.close`."""
-        if self._guard.is_closed or self._driver.is_closing:
+        if self._driver.guard.is_closed or self._driver.is_closing:
             return
         limit = arguments.timeout_s(timeout, "close")
         if limit is None:
             limit = _CLOSE_TIMEOUT_S
         arguments.number(membership, "close", "membership", "one of CloseOptions", lowest=0)
-        with self._guard:
+        with self._driver.guard:
             self._driver.is_closing = True
-            deadline = self._clock.monotonic_ms() + int(limit * 1000)
+            deadline = self._now_ms() + int(limit * 1000)
             try:
                 self._close_group(deadline, membership)
             finally:
@@ -55,8 +49,8 @@ class Closing:
                     self._wait(pending, deadline)
                 if self._parts.interceptors is not None:
                     self._parts.interceptors.close()
-                self._guard.is_closed = True
-                self._transport.close()
+                self._driver.guard.is_closed = True
+                self._parts.transport.close()
         if self._driver.coordinator is not None:
             self._driver.coordinator.duty.join()
 
@@ -80,18 +74,18 @@ class Closing:
         refusal: KafkaError | None = None
         if commits.open():
             try:
-                left = deadline - self._clock.monotonic_ms()
+                left = deadline - self._now_ms()
                 self._driver.drive(lambda: not commits.open(), left, coordinator.keep)
             except KafkaError as error:
                 commits.fail_all(error)
                 refusal = error
         commits.settle()
-        if refusal is not None and type(refusal) is not self._guard.told:
+        if refusal is not None and type(refusal) is not self._driver.guard.last_error_type:
             raise refusal
 
     def _wait(self, pending: Pending[Any], deadline: int) -> None:
-        while not pending.done():
-            left = deadline - self._clock.monotonic_ms()
-            if left <= 0:
-                break
-            self._transport.wait(pending, left)
+        while not pending.done() and (left := deadline - self._now_ms()) > 0:
+            self._parts.transport.wait(pending, left)
+
+    def _now_ms(self) -> int:
+        return self._parts.transport.runtime.clock.monotonic_ms()

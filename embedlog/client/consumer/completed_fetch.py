@@ -1,7 +1,7 @@
-"""The records of one partition out of one fetch, handed out bit by bit.
+"""The fetched records of one partition, handed out in parts.
 
-Records below the position are cut off. `take` gives rows, `take_columns` whole batches in place;
-how bytes are read is chosen by `wire.records.decode.choose`.
+Records below the position are cut off. `take` returns rows, `take_columns` whole batches in place.
+`wire.records.decode.choose` picks the reader for the bytes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.record import ConsumerRecord
     from embedlog.client.consumer.subscription_state import PartitionState
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.layouts import AlikeColumns
-    from wire.records.decode.fast.uniform import RunRows
+    from wire.records.decode.layouts import AlikeColumns
+    from wire.records.decode.uniform import RunRows
     from wire.records.legacy import LegacyBatch
     from wire.schemas.fetch import PartitionData
 
 
 class CompletedFetch:
-    """What a broker returned for one partition; `state` keeps the position that this moves."""
+    """A broker's answer for one partition. Taking records moves the position in `state`."""
 
     __slots__ = (
         "_batch",
@@ -54,31 +54,32 @@ class CompletedFetch:
         self.state = state
         self.generation = state.generation
         self.is_drained = False
-        """Nothing is left."""
+        """True once every record was taken."""
         self.head: tuple[str, int, int, int] = (*state.topic_partition, -1, -1)
-        """Topic, partition, leader epoch and kind of timestamps of what was handed out last."""
+        """Topic, partition, leader epoch and timestamp type of the records taken last."""
         self.batches = FetchedBatches(
             state, data, check_crcs=check_crcs, is_committed_only=is_committed_only
         )
         self._taken_position = 0
-        """Where the batch begins that the last records were of, or the first of several."""
+        """Start of the first batch that the last `take` read from."""
         self._batch: RecordBatch | LegacyBatch | None = None
-        """The batch that the rows are from; None at the end."""
+        """The batch of `_rows`; None at the end."""
         self._rows = NO_ROWS
         self._index = 0
         self._end = 0
-        """How many rows there are."""
+        """Number of rows."""
         self._records: Iterator[ConsumerRecord] = iter(())
         self._records_index = -1
-        """The number of the row that the next of these records is made of."""
+        """Row index of the next record in `_records`."""
 
     def take(self, count_max: int, *, several: bool = False) -> Rows:
-        """Up to `count_max` records of one batch, moving the position past them; none at the end.
+        """Return up to `count_max` records of one batch and move the position past them.
 
-        They are of `several` batches, if these are alike and follow each other.
+        With `several`, the records may come from successive batches of the same layout. The result
+        is empty at the end.
 
         Raises:
-            RecordUnreadable: the batch at the position is damaged; every call says so again.
+            RecordUnreadable: the batch at the position is damaged. Every call raises it again.
         """
         batches = self.batches
         while self._index == self._end:
@@ -102,7 +103,7 @@ class CompletedFetch:
         return self._take_part(count_max)
 
     def _take_found(self, found: RunRows, count_max: int) -> Rows:
-        """Up to `count_max` records of batches that were read without `_next_batch`."""
+        """Take up to `count_max` records of batches that were read without `_next_batch`."""
         self._move_past(found)
         view = self.batches.view
         if len(found.offsets) <= count_max:
@@ -112,7 +113,7 @@ class CompletedFetch:
         return self._take_part(count_max)
 
     def _take_part(self, count_max: int) -> Rows:
-        """Up to `count_max` records of what is left of the batch that was begun."""
+        """Take up to `count_max` of the remaining records of the current batch."""
         batch = self._batch
         assert batch is not None, self
         found, start, state = self._rows, self._index, self.state
@@ -127,11 +128,10 @@ class CompletedFetch:
 
     @property
     def is_inside_batch(self) -> bool:
-        """Is there more of the batch that was begun?"""
         return self._index < self._end
 
     def take_next(self) -> ConsumerRecord | None:
-        """`take(1)` as a record, if the batch that was begun has one more; it costs a fifth."""
+        """Return the next record of the current batch, or None. It costs a fifth of `take(1)`."""
         index = self._index
         if index == self._end:
             return None
@@ -148,10 +148,10 @@ class CompletedFetch:
         return record
 
     def take_columns(self, count_max: int) -> tuple[RecordColumns, int] | None:
-        """The next whole batches, and the index of the first record at the position; None at end.
+        """Return whole batches and the index of the first record at the position; None at the end.
 
-        One batch, or several that follow each other if they are laid out alike: as many as
-        `count_max` records need. The position moves past them.
+        Successive batches of the same layout come together, until they hold `count_max` records.
+        The position moves past them.
 
         Raises:
             RecordUnreadable: as `take`.
@@ -175,9 +175,9 @@ class CompletedFetch:
         return columns(batch), start
 
     def take_batch(self) -> tuple[RecordBatch, int] | None:
-        """The next whole batch and the index of its first record at the position; None at the end.
+        """Return the next whole batch and the index of its first record at the position.
 
-        For reading in place; the position moves past the batch.
+        The batch is read in place, and the position moves past it. None at the end.
 
         Raises:
             RecordUnreadable: as `take`.
@@ -195,7 +195,7 @@ class CompletedFetch:
         state = self.state
         start = 0
         if batch.base_offset < state.offset:
-            # By count, as compaction may have taken records before the position.
+            # Count the records: compaction may have removed some before the position.
             found = self.batches.rows_of(batch)
             start = len(found) - len(_rows_from(found, state.offset))
         state.offset_epoch = batch.partition_leader_epoch
@@ -203,7 +203,7 @@ class CompletedFetch:
         return batch, start
 
     def _move_past(self, found: RunRows | AlikeColumns) -> None:
-        """What was read without `_next_batch` is handed out, if only by and by."""
+        """Move the position past batches that were read without `_next_batch`."""
         batches, state = self.batches, self.state
         self._taken_position = batches.position
         batches.go_to(found.end)
@@ -224,7 +224,7 @@ class CompletedFetch:
         return self.take_batch()
 
     def _take_run(self, batch: LegacyBatch) -> RecordBatch:
-        """Records of an old format with offsets that follow each other, as a batch of the new."""
+        """Build a new-format batch from the next records of an old one with contiguous offsets."""
         found = self._rows.part(self._index, self._end)
         offsets = found.offsets
         first = offsets[0]
@@ -242,7 +242,7 @@ class CompletedFetch:
         return RecordBatch(memoryview(data))
 
     def give_back(self, offset: int) -> None:
-        """Take back what was taken last, from `offset` on; the position returns there."""
+        """Return the records of the last `take` from `offset` on; the position goes back there."""
         self.batches.go_to(self._taken_position)
         self._rows, self._index, self._end = NO_ROWS, 0, 0
         self.state.offset = offset
@@ -258,7 +258,7 @@ class CompletedFetch:
         return batch
 
     def _cut(self, batch: RecordBatch | LegacyBatch) -> None:
-        """Make rows of what is left of a batch; perhaps nothing."""
+        """Decode the records of a batch at or after the position; there may be none."""
         self._taken_position = self.batches.position - batch.size
         self._begin(batch, _rows_from(self.batches.rows_of(batch), self.state.offset))
 

@@ -1,42 +1,44 @@
-"""`Consumer`: reads records, of partitions it was assigned or as a member of a group.
+"""`Consumer`: reads records of assigned partitions, or as a member of a group.
 
     with cluster.consumer(group_id="readers", auto_offset_reset="earliest") as consumer:
         consumer.subscribe(["events"])
         for record in consumer.poll(timeout_ms=1000):
             print(record.offset, record.value)
 
-One thread uses a consumer; only `wakeup` may come from another. Three ways to read, by price of a
-record: `poll` gives named tuples, `poll_batches` plain tuples, `poll_columns` numpy columns in
-place.
+One thread uses a consumer; only `wakeup` and `metrics` may be called by others. There are three
+ways to read, from the dearest to the cheapest record: `poll` returns named tuples, `poll_batches`
+plain tuples, `poll_columns` numpy columns in place.
 
-A member of a group polls at least every max.poll.interval.ms. Between its calls others keep it a
-member: see `membership_duty`. Its positions are committed by itself, every
-auto.commit.interval.ms inside poll, unless enable.auto.commit is off.
+A member of a group must poll at least every max.poll.interval.ms. Between its calls a membership
+duty sends the heartbeats. Unless enable.auto.commit is off, poll commits the positions every
+auto.commit.interval.ms.
 """
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.connect import connect
 from embedlog.client.consumer.closing import Closing
 from embedlog.client.consumer.driver import ConsumerDriver
 from embedlog.client.consumer.fetch_buffer import FetchBuffer
 from embedlog.client.consumer.fetcher import Fetcher
-from embedlog.client.consumer.group_calls import GroupCalls
 from embedlog.client.consumer.hand_out import HandOut
-from embedlog.client.consumer.lookup_calls import LookupCalls
+from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.client.consumer.parts import ConsumerParts
-from embedlog.client.consumer.position_calls import PositionCalls
 from embedlog.client.consumer.positions import Positions
+from embedlog.client.consumer.rebalance_listener import check_listener
 from embedlog.client.consumer.record import ConsumerRecords
 from embedlog.client.consumer.settings import CONSUMER, complete
-from embedlog.client.consumer.subscription_calls import SubscriptionCalls
 from embedlog.client.consumer.subscription_state import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    FetchState,
     ResetPolicy,
     SubscriptionState,
+    SubscriptionType,
 )
+from embedlog.client.errors import IllegalState, because
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import parse
 from embedlog.client.waiting import Waiter
@@ -45,29 +47,33 @@ from embedlog.common import TopicPartition
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from re import Pattern
     from typing import Any
 
     from embedlog.client.connect import Target
     from embedlog.client.consumer.group.group_offsets import (
         ConsumerGroupMetadata,
+        GivenOffsets,
         OffsetAndMetadata,
     )
     from embedlog.client.consumer.group.offset_commits import Callback
-    from embedlog.client.consumer.group_calls import GivenOffsets
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
     from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
     from embedlog.client.consumer.record import ConsumerRecord, PolledBatch, PolledColumns
-    from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
+    from embedlog.client.consumer.subscription_state import PartitionState, SubscriptionPattern
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.transport import Transport
 
+    Partition = TopicPartition | tuple[str, int]
+
 _ITERATION_WAIT_MS = 1_000
+_OFFSET_FIELDS = 3  # of an `OffsetAndMetadata`
 
 
 class Consumer:
-    """Reads records by assignment, or by subscription as a member of a group.
+    """Reads records of assigned partitions, or of subscribed topics as a member of a group.
 
-    `target` is a cluster of this process or "host:port"; settings are Kafka's keys, as keyword
+    `target` is a cluster of this process or "host:port". Settings are Kafka's keys, as keyword
     arguments (`max_poll_records=100`) or in a dict.
 
     >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
@@ -82,23 +88,16 @@ class Consumer:
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self._open(target, config, settings)
-
-    def _open(
-        self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
-    ) -> tuple[ConsumerParts, ConsumerDriver]:
         self._settings = complete(parse(CONSUMER, config, settings))
         policy = ResetPolicy(self._settings["auto.offset.reset"])
         transport = connect(self, target, self._settings)
         try:
-            return self._build(transport, policy)
+            self._build(transport, policy)
         except BaseException:
             transport.close()
             raise
 
-    def _build(
-        self, transport: Transport, policy: ResetPolicy
-    ) -> tuple[ConsumerParts, ConsumerDriver]:
+    def _build(self, transport: Transport, policy: ResetPolicy) -> None:
         settings = self._settings
         self._poll_count_max: int = settings["max.poll.records"]
         creates = settings["allow.auto.create.topics"]
@@ -113,89 +112,143 @@ class Consumer:
             parts.interceptors = InterceptorChain(settings["interceptor.classes"], settings)
         coordinator = None
         if settings["group.id"] is not None:
-            from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+            from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
 
             coordinator = ConsumerCoordinator(parts)
         positions = Positions(parts, policy, coordinator)
         driver = ConsumerDriver(parts, waiter, fetcher, positions, coordinator)
         self._parts = parts
+        self._metadata = metadata
+        self._subscription = parts.subscription
         self._hand_out = HandOut(parts, buffer)
         self._buffer = buffer
         self._driver = driver
-        self._subscription = SubscriptionCalls(parts, driver)
-        self._positions = PositionCalls(parts, driver, buffer)
-        self._lookups = LookupCalls(parts, driver)
-        self._group = GroupCalls(parts, driver)
+        self._guard = driver.guard
         self._closing = Closing(parts, driver, fetcher, self._hand_out)
-        return parts, driver
 
-    # What to read
+    # Subscription
 
-    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read these partitions and no others; an empty list is `unsubscribe`.
+    def assign(self, partitions: Iterable[Partition]) -> None:
+        """Read these partitions and no others; an empty list means `unsubscribe`.
 
-        A partition that was assigned before keeps its position and its pause. With a group.id the
-        group's committed offsets are where reading begins, but no rebalance takes place.
+        A partition that was assigned before keeps its position and its pause. With a group.id,
+        reading begins at the group's committed offsets, but no rebalance takes place.
 
         Raises:
             IllegalState: topics are subscribed.
         """
-        self._subscription.assign(partitions)
+        with self._guard:
+            keys = arguments.partitions(partitions, "assign")
+            if not keys:
+                self.unsubscribe()
+                return
+            if self._driver.coordinator is not None:
+                # No rebalance will commit the positions of partitions that are no longer assigned.
+                self._driver.coordinator.commit_consumed()
+            old = {topic for topic, _ in self._subscription.partitions}
+            self._subscription.assign_by_user(keys)
+            topics = {topic for topic, _ in keys}
+            for topic in topics:
+                self._metadata.want(topic)
+            self._metadata.wanted.forget(old - topics)
 
     def unassign(self) -> None:
         """Read nothing."""
         self.unsubscribe()
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read, named by the user or assigned by the group."""
-        return self._subscription.assignment()
+        """The partitions that the user or the group has assigned."""
+        with self._guard:
+            return set(self._subscription.partitions)
 
     def subscribe(
         self,
-        topics: Iterable[str] | Pattern | SubscriptionPattern | None = None,
+        topics: Iterable[str] | Pattern[str] | SubscriptionPattern | None = None,
         *,
-        pattern: str | Pattern | None = None,
+        pattern: str | Pattern[str] | None = None,
         listener: ConsumerRebalanceListener | None = None,
     ) -> None:
-        """Read these topics together with the other members of the group.
+        """Read topics together with the other members of the group. The next polls join it.
 
-        Topics are names; or a regular expression of Python's (`pattern`, or compiled) that whole
-        names are matched with, here; or a `SubscriptionPattern`, which the broker matches. The next
-        polls join the group. A later call replaces this one; no names at all are `unsubscribe`.
+        `topics` are names, a compiled regular expression or a `SubscriptionPattern`. The consumer
+        matches whole topic names with an expression (or `pattern`); the broker matches a
+        `SubscriptionPattern`. A later call replaces this one. No names mean `unsubscribe`.
 
         Raises:
             IllegalState: partitions were assigned, or another kind of subscription is in force.
-            KafkaError: InvalidGroupId, without a group.id.
-            TypeError, ValueError: the topics are no names, one str among them, or the listener is
-                none.
+            InvalidGroupId: the consumer has no group.id.
+            TypeError, ValueError: `topics` is one str or has invalid names, or the listener has
+                none of the methods.
         """
-        self._subscription.subscribe(topics, pattern=pattern, listener=listener)
+        check_listener(listener)
+        with self._guard:
+            coordinator, subscription = self._driver.group, self._subscription
+            server_pattern = getattr(topics, "server_pattern", None)
+            compiled: Any = _compiled(pattern) if topics is None else topics
+            if server_pattern is not None:
+                if coordinator.is_classic:
+                    raise IllegalState("a SubscriptionPattern needs group.protocol=consumer")
+                subscription.subscribe_server_pattern(server_pattern, listener)
+                self._follow_all_topics()
+            elif hasattr(compiled, "fullmatch"):
+                subscription.subscribe_pattern(compiled, listener)
+                self._follow_all_topics()
+            else:
+                names = _names(topics)
+                if not names:
+                    self.unsubscribe()
+                    return
+                old = subscription.topics
+                subscription.subscribe(names, listener)
+                for name in names:
+                    self._metadata.want(name)
+                self._metadata.wanted.forget(old - set(names))
+            coordinator.subscription_changed()
 
     def unsubscribe(self) -> None:
         """Read nothing, and leave the group."""
-        self._subscription.unsubscribe()
+        with self._guard:
+            subscription, wanted = self._subscription, self._metadata.wanted
+            coordinator = self._driver.coordinator
+            if coordinator is not None and subscription.is_automatic:
+                coordinator.depart("the consumer unsubscribed from all topics")
+            wanted.forget([*subscription.topics, *subscription.group_topics])
+            wanted.forget(topic for topic, _ in subscription.partitions)
+            wanted.follows_all = False
+            subscription.unsubscribe()
+            if coordinator is not None:
+                coordinator.calls.raise_first()
 
     def subscription(self) -> set[str]:
-        """The topics asked for; with a pattern those that match, as far as known here."""
-        return self._subscription.subscription()
+        """The subscribed topics; with a pattern, the known topics that match it."""
+        with self._guard:
+            subscription = self._subscription
+            if subscription.type == SubscriptionType.SERVER_PATTERN:
+                return {topic for topic, _ in subscription.partitions}
+            return set(subscription.topics)
+
+    def _follow_all_topics(self) -> None:
+        self._metadata.wanted.follows_all = True
+        self._metadata.request_update()
 
     # Reading
 
     def poll(self, timeout_ms: int = 0, *, max_records: int | None = None) -> ConsumerRecords:
-        """Records that have arrived, waiting at most `timeout_ms` for the first; maybe none.
+        """Return records, maybe none, after waiting at most `timeout_ms` for the first.
 
-        At most max.poll.records (or `max_records`). The position moves past what is returned.
+        Returns at most max.poll.records (or `max_records`) and moves the positions past them.
 
         Raises:
             IllegalState: nothing is subscribed or assigned.
-            NoOffsetForPartition, OffsetOutOfRange: with auto.offset.reset=none.
-            LogTruncation: as well, where what was read is gone.
+            NoOffsetForPartition, OffsetOutOfRange, LogTruncation: a partition has no position, its
+                position is not in the log, or records that were read are gone; only with
+                auto.offset.reset=none.
             RecordUnreadable: the next record is damaged or a deserializer refused it.
-            KafkaError: a broker, or the group's coordinator, refuses for good.
-            Exception: a rebalance listener's, or that of a callback of `commit_async`.
+            KafkaError: a broker or the group's coordinator refused, and a retry cannot help.
+            Exception: a rebalance listener or a callback of `commit_async` raised it.
             WakeupError: `wakeup` was called.
         """
-        count_max = self._count_max(max_records)
+        count_max = self._poll_count_max if max_records is None else self._count_max(max_records)
         found = self._driver.poll(timeout_ms, lambda: self._hand_out.records(count_max))
         if found is None:
             return ConsumerRecords({})
@@ -205,10 +258,9 @@ class Consumer:
     def poll_batches(
         self, timeout_ms: int = 0, *, max_records: int | None = None
     ) -> list[PolledBatch]:
-        """As `poll`, but plain tuples, together as they were written.
+        """Like `poll`, but return plain tuples, grouped by record batch.
 
-        Deserializers and interceptors are not used. Reads a record in about half the time of
-        `poll`.
+        Deserializers and interceptors are not used. A record takes about half the time of `poll`.
         """
         count_max = self._count_max(max_records)
         return self._driver.poll(timeout_ms, lambda: self._hand_out.batches(count_max)) or []
@@ -216,24 +268,24 @@ class Consumer:
     def poll_columns(
         self, timeout_ms: int = 0, *, max_records: int | None = None
     ) -> list[PolledColumns]:
-        """As `poll`, but whole record batches as numpy columns over the bytes as they are stored.
+        """Like `poll`, but return whole record batches as numpy columns over the stored bytes.
 
-        The last batch may pass the limit: batches are not cut.
+        Batches are not cut, so the last one may exceed `max_records`.
         """
         count_max = self._count_max(max_records)
         return self._driver.poll(timeout_ms, lambda: self._hand_out.columns(count_max)) or []
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Every record, waiting for more for ever; ends with WakeupError or when closed.
+        """Yield record after record and wait for more until `wakeup` or `close`.
 
-        The position follows each record, so that a commit in the loop, or leaving it, counts none
-        as read that was not handed out. `poll` is twice as fast or more.
+        The position moves with each record: a commit in the loop covers the records handed out so
+        far. `poll` is at least twice as fast.
         """
-        guard, driver, next_record = self._driver.guard, self._driver, self._hand_out.next_record
+        guard, driver, next_record = self._guard, self._driver, self._hand_out.next_record
         while True:
             yield from self.poll(_ITERATION_WAIT_MS, max_records=1)
             if self._parts.interceptors is not None:
-                continue  # they see what a poll returns
+                continue  # interceptors see the result of a poll
             for _ in range(self._poll_count_max):
                 with guard:
                     record = None if driver.is_woken else next_record()
@@ -242,197 +294,355 @@ class Consumer:
                 yield record
 
     def wakeup(self) -> None:
-        """Make the call that waits, or the next one that would, raise WakeupError.
+        """Make the waiting call, or the next call that would wait, raise WakeupError.
 
-        From any thread, and from a signal handler: it takes no lock.
+        Any thread may call it, and a signal handler: it takes no lock.
         """
         self._driver.wakeup()
 
     # Positions
 
-    def seek(
-        self, partition: TopicPartition | tuple[str, int], offset: int | OffsetAndMetadata
-    ) -> None:
-        """Go on at `offset` of an assigned partition.
+    def seek(self, partition: Partition, offset: int | OffsetAndMetadata) -> None:
+        """Continue at `offset` of an assigned partition.
 
-        With an `OffsetAndMetadata` that has a leader epoch the log is first asked whether it still
-        has what was read before that offset (KIP-320).
+        If an `OffsetAndMetadata` has a leader epoch, the consumer first asks the leader whether its
+        log still has the records before that offset (KIP-320).
         """
-        self._positions.seek(partition, offset)
+        given: Any = offset
+        leader_epoch = -1
+        if isinstance(given, tuple) and len(given) == _OFFSET_FIELDS:
+            given, _, leader_epoch = given
+        number = arguments.offset(given, "seek")
+        with self._guard:
+            self._state(partition, "seek").seek_unproven(number, leader_epoch)
 
-    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on at the first record, of all assigned partitions when none is named."""
-        self._positions.seek_to(partitions, EARLIEST_TIMESTAMP, "seek_to_beginning")
+    def seek_to_beginning(self, *partitions: Partition) -> None:
+        """Continue at the first record of the partitions, by default of all assigned ones."""
+        self._seek_to(partitions, EARLIEST_TIMESTAMP, "seek_to_beginning")
 
-    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on at the end (with read_committed: before open transactions)."""
-        self._positions.seek_to(partitions, LATEST_TIMESTAMP, "seek_to_end")
+    def seek_to_end(self, *partitions: Partition) -> None:
+        """Continue at the end; with read_committed, before the first open transaction."""
+        self._seek_to(partitions, LATEST_TIMESTAMP, "seek_to_end")
 
-    def position(
-        self, partition: TopicPartition | tuple[str, int], timeout_ms: int | None = None
-    ) -> int:
-        """The offset of the next record to read, looked up if there is none yet.
+    def _seek_to(self, partitions: tuple[Any, ...], timestamp: int, call: str) -> None:
+        with self._guard:
+            chosen = partitions or tuple(self._subscription.partitions)
+            for state in self._states(chosen, call):
+                state.reset_to(timestamp)
+
+    def position(self, partition: Partition, timeout_ms: int | None = None) -> int:
+        """Return the offset of the next record to read; look it up if it is not known yet.
 
         Raises:
-            TimedOut: it could not be found in time; NoOffsetForPartition: none may be chosen.
+            TimedOut: it was not found in time.
+            NoOffsetForPartition: there is none, and auto.offset.reset is none.
         """
-        return self._positions.position(partition, timeout_ms)
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, "position")
+        with self._guard:
+            state = self._state(partition, "position")
+            found = self._driver.until(lambda: state.state == FetchState.FETCHING, timeout_ms)
+            if not found:
+                text = f"the position of {state.topic_partition} was not found in time"
+                raise errors.TimedOut(text)
+            return state.offset
 
-    def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Stop handing out records of these partitions; what was fetched is kept.
+    def pause(self, *partitions: Partition) -> None:
+        """Stop handing out records of these partitions. Fetched records are kept.
 
-        A rebalance ends it, unless the partition stays here throughout.
+        A rebalance that takes a partition away, if only for a while, ends its pause.
         """
-        self._positions.set_paused(partitions, is_paused=True, call="pause")
+        with self._guard:
+            for state in self._states(partitions, "pause"):
+                state.is_paused = True
 
-    def resume(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+    def resume(self, *partitions: Partition) -> None:
         """Hand out records of these partitions again."""
-        self._positions.set_paused(partitions, is_paused=False, call="resume")
+        with self._guard:
+            for state in self._states(partitions, "resume"):
+                state.is_paused = False
 
     def paused(self) -> set[TopicPartition]:
-        """The paused partitions."""
-        return self._positions.paused()
+        """Return the paused partitions."""
+        with self._guard:
+            return {key for key, state in self._subscription.partitions.items() if state.is_paused}
 
-    def current_lag(self, partition: TopicPartition | tuple[str, int]) -> int | None:
-        """Records between the position and the end as of the last fetch; None if not known."""
-        return self._positions.current_lag(partition)
+    def current_lag(self, partition: Partition) -> int | None:
+        """Return the number of records between the position and the end as of the last fetch.
 
-    # Looking around
+        None if the consumer does not know it yet.
+        """
+        with self._guard:
+            return self._buffer.lag(self._state(partition, "current_lag"))
+
+    def _state(self, partition: Partition, call: str) -> PartitionState:
+        return self._subscription.state(arguments.partition(partition, call))
+
+    def _states(self, partitions: tuple[Any, ...], call: str) -> list[PartitionState]:
+        """Return all states, before one changes, or raise for a partition that is not assigned."""
+        named = arguments.each_partition(partitions, call)
+        return [self._subscription.state(each) for each in named]
+
+    # Topics and offsets
 
     def beginning_offsets(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]], timeout_ms: int | None = None
+        self, partitions: Iterable[Partition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each partition, assigned or not."""
+        """Return the first offset of each partition, assigned or not."""
         call = "beginning_offsets"
-        return self._lookups.edge_offsets(partitions, EARLIEST_TIMESTAMP, timeout_ms, call)
+        return self._edge_offsets(partitions, EARLIEST_TIMESTAMP, timeout_ms, call)
 
     def end_offsets(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]], timeout_ms: int | None = None
+        self, partitions: Iterable[Partition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last readable record of each partition, assigned or not."""
-        return self._lookups.edge_offsets(partitions, LATEST_TIMESTAMP, timeout_ms, "end_offsets")
+        """Return the offset after the last readable record of each partition, assigned or not."""
+        return self._edge_offsets(partitions, LATEST_TIMESTAMP, timeout_ms, "end_offsets")
+
+    def _edge_offsets(
+        self, partitions: Iterable[Any], timestamp: int, timeout_ms: int | None, call: str
+    ) -> dict[TopicPartition, int]:
+        keys = arguments.partitions(partitions, call)
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, call)
+        with self._guard:
+            found = self._look_up(dict.fromkeys(keys, timestamp), timeout_ms)
+        return {key: 0 if offset is None else offset.offset for key, offset in found.items()}
 
     def offsets_for_times(
         self,
         timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a timestamp (ms) in each partition; None if there is none.
+        """Return the first offset at or after a timestamp (ms) in each partition, or None.
 
         Raises:
             ValueError: a timestamp is negative.
         """
-        return self._lookups.offsets_for_times(timestamps, timeout_ms)
+        call = "offsets_for_times"
+        given = arguments.by_partition(timestamps, call, "timestamps", "timestamp in ms")
+        asked = {
+            key: arguments.timestamp_ms(stamp, call, f"timestamps: {key}")
+            for key, stamp in given.items()
+        }
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, call)
+        with self._guard:
+            return self._look_up(asked, timeout_ms)
+
+    def _look_up(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        parts = self._parts
+        lookup = OffsetLookup(
+            parts.transport, parts.metadata, parts.settings, timestamps, parts.arrived
+        )
+        if not self._driver.drive(lambda: lookup.is_done, timeout_ms, lookup.advance):
+            missing = ", ".join(str(key) for key in timestamps if key not in lookup.found)
+            raise errors.TimedOut(f"no offsets in time for {missing}: do these partitions exist?")
+        for error in lookup.failed.values():
+            raise error
+        return lookup.found
 
     def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[PartitionInfo]:
-        """The partitions of a topic; empty when there is no such topic.
+        """Return the partitions of a topic; none if there is no such topic.
 
-        A topic that was not there is asked for again by every call.
+        Each call asks the cluster again about a topic that does not exist.
 
         Raises:
-            TimedOut: the cluster did not tell in time; KafkaError: it refused.
+            TimedOut: the cluster did not answer in time; KafkaError: it refused.
         """
-        return self._lookups.partitions_for(topic, timeout_ms)
+        arguments.topic_name(topic, "partitions_for")
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, "partitions_for")
+        with self._guard:
+            metadata = self._metadata
+            metadata.want(topic)
+            try:
+                if not self._driver.describe(topic, timeout_ms):
+                    text = f"the cluster did not describe topic {topic!r} in time"
+                    raise errors.TimedOut(f"{text}{because(metadata.last_error)}")
+            finally:
+                if topic not in metadata.topics and not self._subscription.uses(topic):
+                    metadata.wanted.forget([topic])
+            error = metadata.topic_error(topic)
+            if error is not None:
+                raise error
+            info = metadata.topics.get(topic)
+            return [] if info is None else list(info.partitions)
 
     def list_topics(self, timeout_ms: int | None = None) -> dict[str, TopicInfo]:
-        """Every topic of the cluster."""
-        return self._lookups.list_topics(timeout_ms)
+        """Return all topics of the cluster by name."""
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, "list_topics")
+        with self._guard:
+            metadata = self._metadata
+            before = metadata.full_version
+            metadata.want_all()
+            if not self._driver.drive(lambda: metadata.full_version > before, timeout_ms):
+                text = "the cluster did not describe its topics in time"
+                raise errors.TimedOut(f"{text}{because(metadata.last_error)}")
+            return dict(metadata.topics)
 
     # The group
 
     def commit(self, offsets: GivenOffsets | None = None, timeout_ms: int | None = None) -> None:
-        """Store offsets for the group, by default the positions; returns when they are stored.
+        """Store offsets for the group, by default the positions, and wait until they are stored.
 
-        An offset is that of the next record to read. Commits made before, asynchronously, have
-        ended too when this returns.
+        A committed offset is the one of the next record to read. Earlier calls of
+        `commit_async` have their outcome when this returns.
 
         Raises:
-            CommitFailed: the group has gone on without this consumer: poll, and read again.
-            KafkaError: RebalanceInProgress: poll, then try again; FencedInstanceId; others that
-                would come again.
+            CommitFailed: the group removed this consumer: poll, and read the records again.
+            RebalanceInProgress: poll, then try again.
+            KafkaError: FencedInstanceId or another error that a retry cannot cure.
             TimedOut: the coordinator did not answer in time.
         """
-        self._group.commit(offsets, timeout_ms)
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, "commit")
+        with self._guard:
+            coordinator = self._driver.group
+            commits = coordinator.commits
+            earlier = commits.open()
+            commit = commits.begin(self._to_commit(offsets, "commit"), retries=True)
+            try:
+                done = self._driver.drive(
+                    lambda: commit.is_done and all(each.is_done for each in earlier),
+                    timeout_ms,
+                    coordinator.keep,
+                )
+            finally:
+                commits.give_up(commit)
+            commits.settle()
+            if commit.error is not None:
+                raise commit.error
+            if not done:
+                cause = commit.last_refusal or coordinator.lookup.last_error
+                text = "the coordinator did not store the offsets in time"
+                raise errors.TimedOut(text + because(cause))
 
     def commit_async(
         self, offsets: GivenOffsets | None = None, callback: Callback | None = None
     ) -> None:
-        """Begin a commit and return; it is not retried, as a later one may overtake it.
+        """Begin a commit and return. It is not retried, because a later commit could overtake it.
 
-        `callback(offsets, error)` is called inside a later poll, commit or close, in order. An
-        error that another attempt may cure is a `RetriableCommitFailed`.
+        Later calls of poll, commit or close call `callback(offsets, error)`, in order. An error
+        that another attempt may cure is a `RetriableCommitFailed`.
         """
-        self._group.commit_async(offsets, callback)
+        arguments.callback(callback, "commit_async", "callback", "a function (offsets, error)")
+        with self._guard:
+            coordinator = self._driver.group
+            coordinator.commits.settle()
+            wanted = self._to_commit(offsets, "commit_async")
+            coordinator.commits.begin(wanted, retries=False, callback=callback)
+            coordinator.keep(self._parts.transport.runtime.clock.monotonic_ms())
 
     def committed(
         self,
-        partitions: Iterable[TopicPartition | tuple[str, int]],
+        partitions: Iterable[Partition],
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has stored for these partitions, None where nothing.
+        """Return the offsets that the group has stored; None for a partition without one.
 
         Raises:
-            KafkaError: the coordinator refuses to say; TimedOut: it did not answer in time.
+            KafkaError: the coordinator refused; TimedOut: it did not answer in time.
         """
-        return self._group.committed(partitions, timeout_ms)
+        keys = arguments.partitions(partitions, "committed")
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, "committed")
+        with self._guard:
+            coordinator = self._driver.group
+            lookup = coordinator.fetch_committed(keys)
+            if not self._driver.drive(lambda: lookup.is_done, timeout_ms, coordinator.keep):
+                cause = lookup.last_refusal or coordinator.lookup.last_error
+                text = "the coordinator did not return the committed offsets in time"
+                raise errors.TimedOut(text + because(cause))
+            if lookup.error is not None:
+                raise lookup.error
+            return lookup.found
 
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What `commit` would store: the positions, each with the leader epoch it was read in.
+        """Return the offsets that `commit` would store: the positions with their leader epochs.
 
-        For a transactional producer, which commits them with what was made of the records.
+        A transactional producer commits them together with the records it wrote.
 
         Raises:
-            IllegalState: enable.auto.commit is on: what the consumer commits by itself would count
-                also if the transaction does not.
+            IllegalState: enable.auto.commit is on, so that the offsets would be committed even if
+                the transaction is aborted.
         """
-        return self._group.consumed_offsets()
+        with self._guard:
+            if self._driver.group.auto_commit.is_on:
+                raise IllegalState(
+                    "consumed_offsets: enable.auto.commit is on, so the consumer commits offsets "
+                    "even if a transaction is aborted; turn it off"
+                )
+            return self._to_commit(None, "consumed_offsets")
+
+    def _to_commit(
+        self, offsets: GivenOffsets | None, call: str
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        from embedlog.client.consumer.group.auto_commit import consumed_offsets
+        from embedlog.client.consumer.group.group_offsets import offsets_of
+
+        if offsets is None:
+            return consumed_offsets(self._subscription)
+        return offsets_of(offsets, call)
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Who this consumer is to its group, for a transactional producer."""
-        return self._group.group_metadata()
+        """Return the consumer's identity in its group, for a transactional producer."""
+        with self._guard:
+            return self._driver.group.member.metadata()
 
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
-        """Have the group rebalance; the next poll begins. In vain while one is under way.
+        """Make the next poll begin a rebalance, unless one is running.
 
-        Without effect with group.protocol=consumer, where the broker alone decides.
+        It has no effect with group.protocol=consumer, where only the broker decides.
         """
-        self._group.enforce_rebalance(reason)
+        arguments.name(reason, "enforce_rebalance", "reason", what="a text")
+        with self._guard:
+            coordinator = self._driver.group
+            if not self._subscription.is_automatic:
+                raise IllegalState("nothing is subscribed: there is no assignment to rebalance")
+            coordinator.member.request_rejoin(reason)
 
-    # Life
+    # Metrics and closing
 
     def __repr__(self) -> str:
         group = self._settings["group.id"]
         state = (
             "closed"
-            if self._driver.guard.is_closed
-            else f"{len(self._parts.subscription.partitions)} partitions"
+            if self._guard.is_closed
+            else f"{len(self._subscription.partitions)} partitions"
         )
         member = f" of group {group!r}" if group is not None else ""
         return f"<Consumer {self._settings['client.id']!r}{member}, {state}>"
 
     def metrics(self) -> dict[str, float]:
-        """What happened so far, under Kafka's names of metrics; a rate is for whoever asks twice.
+        """Return totals and present values under Kafka's names of metrics, but no rates.
 
-        From any thread, also after `close`.
+        Any thread may call it, also after `close`.
 
         >>> with embedlog.open() as cluster, embedlog.Consumer(cluster) as consumer:
         ...     consumer.metrics()["records-consumed-total"]
         0.0
         """
-        from embedlog.client.consumer.metrics import metrics_of
-
-        return metrics_of(self._parts, self._buffer, self._driver.coordinator)
+        found = {name: float(count) for name, count in self._parts.counts.items()}
+        # One copy: the thread that uses the consumer may be changing the assignment.
+        partitions = list(self._subscription.partitions.values())
+        lags = [self._buffer.lag(state) for state in partitions]
+        found["assigned-partitions"] = float(len(partitions))
+        found["records-lag-max"] = float(max((lag for lag in lags if lag is not None), default=0))
+        coordinator = self._driver.coordinator
+        if coordinator is not None:
+            now_ms = self._parts.transport.runtime.clock.monotonic_ms()
+            sent_ms = coordinator.member.heartbeat_sent_ms
+            ago = -1.0 if sent_ms is None else (now_ms - sent_ms) / 1000
+            found["last-heartbeat-seconds-ago"] = ago
+        return found
 
     def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
-        """Commit if that is automatic, leave the group, give back what is held. Again is allowed.
+        """Commit the positions if enable.auto.commit is on, leave the group and free resources.
 
-        At most `timeout` seconds (30) are spent on waiting for brokers. `membership` is one of
-        `CloseOptions`: by default static members stay in the group until their session ends.
+        Waits at most `timeout` seconds (30) for brokers. A second call does nothing. `membership`
+        is one of `CloseOptions`: by default static members stay in the group until their session
+        ends.
 
         Raises:
-            KafkaError: commits were under way, and a broker refuses for good; not if that is what
-                the consumer's last error said.
-            Exception: a callback's of the user; the consumer is closed all the same.
+            KafkaError: a broker refused an open commit, unless the consumer's last error was of
+                the same type.
+            Exception: a callback of the user raised it; the consumer is closed nevertheless.
         """
         self._closing.close(timeout, membership)
 
@@ -443,15 +653,31 @@ class Consumer:
         self.close()
 
     def _count_max(self, max_records: int | None) -> int:
-        if max_records is None:
-            return self._poll_count_max
-        return arguments.count(max_records, "poll", "max_records")
+        given = self._poll_count_max if max_records is None else max_records
+        return arguments.count(given, "poll", "max_records")
 
 
 def shared(
     target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
 ) -> tuple[Consumer, ConsumerParts, ConsumerDriver]:
-    """A consumer and what it is made of, for who has threads of its own use it in turn."""
-    consumer = Consumer.__new__(Consumer)
-    parts, driver = consumer._open(target, config, settings)
-    return consumer, parts, driver
+    """Build a consumer and return its parts, for callers that serialise access themselves."""
+    consumer = Consumer(target, config, **settings)
+    return consumer, consumer._parts, consumer._driver
+
+
+def _compiled(given: str | Pattern[str] | None) -> Pattern[str] | None:
+    if given is None or not isinstance(given, str) and hasattr(given, "fullmatch"):
+        return given
+    arguments.name(given, "subscribe", "pattern", what="a regular expression")
+    from re import compile as compile_pattern
+
+    return compile_pattern(given)
+
+
+def _names(topics: Any) -> list[str]:
+    if isinstance(topics, str):
+        raise arguments.WrongType(
+            f"subscribe(topics={topics!r}): expected a list of topic names, got one str; write "
+            f"[{topics!r}], or pattern={topics!r} for a regular expression"
+        )
+    return arguments.names(() if topics is None else topics, "subscribe", "topics")

@@ -1,4 +1,4 @@
-"""The thread of waiting: every call of a consumer that waits does so in passes made here."""
+"""The passes in which a consumer's calls wait: each advances every part of the consumer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from embedlog.client import arguments
 from embedlog.client.consumer.guard import Guard
 from embedlog.client.consumer.subscription_state import SubscriptionType
 from embedlog.client.errors import IllegalState, WakeupError
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from embedlog.client.consumer.fetcher import Fetcher
-    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.positions import Positions
     from embedlog.client.waiting import Waiter
@@ -35,6 +36,7 @@ class ConsumerDriver:
     ) -> None:
         self._transport = parts.transport
         self._clock = parts.transport.runtime.clock
+        self._metadata = parts.metadata
         self._subscription = parts.subscription
         self._api_timeout_ms: int = parts.settings["default.api.timeout.ms"]
         self._waiter = waiter
@@ -42,19 +44,19 @@ class ConsumerDriver:
         self._fetcher = fetcher
         self._positions = positions
         self.coordinator = coordinator
-        """None without a group.id."""
+        """None if the consumer has no group.id."""
         self.guard = Guard()
-        """Around every call."""
+        """Entered by every call of the consumer."""
         self.is_woken = False
-        """Did `wakeup` come, and no call notice yet?"""
+        """True from `wakeup` until a call raises WakeupError."""
         self.is_closing = False
 
     @property
     def group(self) -> ConsumerCoordinator:
-        """The coordinator, which a call needs.
+        """The coordinator.
 
         Raises:
-            InvalidGroupId: there is no group.id.
+            InvalidGroupId: the consumer has no group.id.
         """
         if self.coordinator is None:
             raise errors.InvalidGroupId("the consumer has no group.id")
@@ -63,7 +65,7 @@ class ConsumerDriver:
     # Polling
 
     def poll(self, timeout_ms: int, collect: Callable[[], T | None]) -> T | None:
-        """What `collect` finds, in passes of everything; None: not in time."""
+        """Make passes until `collect` finds something and return that; None on timeout."""
         if type(timeout_ms) is not int or timeout_ms < 0:
             timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
         with self.guard:
@@ -73,10 +75,11 @@ class ConsumerDriver:
                 self._raise_woken()
             if self.coordinator is not None:
                 self._coordinate(self._clock.monotonic_ms())
-            found = collect()
+            buffer = self._buffer
+            found = collect() if buffer.first or buffer.errors else None
             if found is None:
                 found = self._fetch_and_collect(timeout_ms, collect)
-            if found is not None and not self._transport.in_process and self._buffer.is_behind:
+            if found is not None and not self._transport.in_process and buffer.is_behind:
                 # The next fetch is under way while the application works on these records.
                 self._fetcher.advance(self._clock.monotonic_ms())
             return found
@@ -89,7 +92,7 @@ class ConsumerDriver:
             found = collect()
             if found is not None:
                 return found
-            # After the pass, which begins a new signal: from here on a wakeup ends the wait.
+            # Checked after the pass, which renews the signal: a later wakeup ends the wait.
             if self.is_woken:
                 self._raise_woken()
             self._waiter.wait(delay, deadline, now_ms)
@@ -97,17 +100,17 @@ class ConsumerDriver:
                 self._raise_woken()
             now_ms = self._clock.monotonic_ms()
             if self._fetcher.take_arrived(now_ms):
-                # Records, most likely: they need not wait for a whole pass.
+                # Most likely these are records: collect them before the next pass.
                 found = collect()
                 if found is not None:
                     return found
             if now_ms >= deadline:
-                # What came at the last moment still counts.
+                # Return records that arrived at the last moment.
                 self._advance(now_ms)
                 return collect()
 
     def _advance(self, now_ms: int) -> int | None:
-        """A pass of everything."""
+        """Advance every part once; milliseconds until the next pass is useful, if known."""
         if self.coordinator is None:
             return self._waiter.advance(now_ms, self._positions.advance, self._fetcher.advance)
         return self._waiter.advance(
@@ -115,7 +118,7 @@ class ConsumerDriver:
         )
 
     def _coordinate(self, now_ms: int) -> int | None:
-        """The group's part of a pass; callbacks of the user's may run in it."""
+        """Advance the group. The user's callbacks may run in here."""
         coordinator = self.coordinator
         assert coordinator is not None, self
         delay = coordinator.poll(now_ms)
@@ -127,7 +130,7 @@ class ConsumerDriver:
     # Waiting for something else
 
     def until(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
-        """Drive everything but rebalances and callbacks until `is_done()`; False: not in time."""
+        """Advance positions and fetches, but no rebalance, until `is_done()`; False on timeout."""
         steps = [self._positions.advance, self._fetcher.advance]
         if self.coordinator is not None:
             steps.insert(0, self.coordinator.keep)
@@ -139,7 +142,7 @@ class ConsumerDriver:
         timeout_ms: int | None,
         *steps: Callable[[int], int | None],
     ) -> bool:
-        """Metadata and `steps` until `is_done()`; False: not in time. The member stays one."""
+        """Advance metadata and `steps` until `is_done()`; False on timeout. Sends heartbeats."""
 
         def is_over() -> bool:
             if self.is_woken and not self._is_protected:
@@ -148,29 +151,55 @@ class ConsumerDriver:
 
         coordinator = self.coordinator
         if coordinator is not None and coordinator.keep not in steps:
-            # What has nothing to do with the group does not fail by it: see `keep`.
+            # A call that does not concern the group must not raise its errors: see `keep`.
             steps = (coordinator.keep_alive, *steps)
         limit = self._api_timeout_ms if timeout_ms is None else timeout_ms
         return self._waiter.until(is_over, limit, *steps)
 
+    def describe(self, topic: str, timeout_ms: int | None) -> bool:
+        """Request metadata unless the topic is known, and wait for the answer; False on timeout.
+
+        The answer to an earlier request may be outdated: the driver waits for it and asks again.
+        """
+        metadata = self._metadata
+        earlier = metadata.pending
+
+        def ask() -> None:
+            metadata.unlearn([topic])
+            metadata.want_now()
+            metadata.request_update()
+
+        def is_described() -> bool:
+            nonlocal earlier
+            if topic in metadata.topics:
+                return True
+            if earlier is not None:
+                if metadata.pending is not earlier:
+                    earlier = None
+                    ask()
+                return False
+            error = metadata.errors.get(topic)
+            # A topic without a leader is being created.
+            return error is not None and error.code != ErrorCode.LEADER_NOT_AVAILABLE
+
+        if topic not in metadata.topics and earlier is None:
+            ask()
+        return self.drive(is_described, timeout_ms)
+
     # Waking
 
     def wakeup(self) -> None:
-        """Make the call that waits, or the next one that would, raise WakeupError.
-
-        From any thread, and from a signal handler: it takes no lock.
-        """
         self.is_woken = True
         self._waiter.arrived()
         self._transport.wake()
 
     def forget_wakeup(self) -> None:
-        """Take back a `wakeup` that no call has noticed. Requires: no call is under way."""
+        """Cancel a `wakeup` that no call has raised yet. Requires: no call is running."""
         self.is_woken = False
 
     @property
     def _is_protected(self) -> bool:
-        """Does a wakeup have to wait? A callback and a close are not cut short."""
+        """Whether a wakeup must wait: it interrupts neither a callback nor `close`."""
         coordinator = self.coordinator
         return self.is_closing or (coordinator is not None and coordinator.calls.is_calling)
 

@@ -1,9 +1,10 @@
-"""OffsetForLeaderEpoch: where the epochs of what was read end in the leaders' logs (KIP-320)."""
+"""OffsetForLeaderEpoch: where leader epochs end in the leaders' logs (KIP-320)."""
 
 from __future__ import annotations
 
 from embedlog.client.consumer.leader_lookup import LeaderLookup
 from embedlog.errors import LogTruncation
+from embedlog.value import Value
 from wire.api_keys import ApiKey
 from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -26,18 +27,15 @@ _FOR_CONSUMERS_SINCE = 3
 _CONSUMER = -1
 
 
-class EndOffset:
-    """Where an epoch ends: -1 when the log knows nothing of it. Its records are below `offset`."""
+class EndOffset(Value):
+    """The offset after the last record of a leader epoch; -1 if the log does not know the epoch."""
 
-    __slots__ = ("leader_epoch", "offset")
-
-    def __init__(self, offset: int, leader_epoch: int) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
+    offset: int
+    leader_epoch: int
 
 
 class EpochLookup(LeaderLookup):
-    """One question. A partition whose leader does not serve it is in none of the results."""
+    """One look-up. Partitions whose leader is too old to serve it appear in no result."""
 
     def __init__(self, parts: ConsumerParts, epochs: Mapping[TopicPartition, int]) -> None:
         """`epochs` are the leader epochs of the last records read."""
@@ -91,7 +89,7 @@ class EpochLookup(LeaderLookup):
 
 
 def raise_truncated(cut: Mapping[TopicPartition, tuple[PartitionState, int | None]]) -> None:
-    """Raise LogTruncation for these positions; each with the offset where the log differs."""
+    """Raise LogTruncation for positions and the offsets where the leader's log diverges."""
     raise LogTruncation(
         {key: state.offset for key, (state, _) in cut.items()},
         {key: divergent for key, (_, divergent) in cut.items()},

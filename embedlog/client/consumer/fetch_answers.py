@@ -1,10 +1,10 @@
-"""What becomes of a fetch's answer: buffered records, another try, another position, an error."""
+"""Handling of fetch answers: buffer records, retry, choose another position or raise an error."""
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.consumer.completed_fetch import CompletedFetch
-from embedlog.client.consumer.fetch_session import SentFetch, is_broken_session
+from embedlog.client.consumer.fetch_session import BROKEN_SESSION, SentFetch
 from embedlog.client.metadata import STALE_METADATA
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from wire.error_codes import ErrorCode
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from wire.schemas.fetch import NodeEndpoint, PartitionData
 
 _LED_BY_ANOTHER = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
-"""Errors that come with the leader, from brokers that tell it."""
+"""Errors with which a broker names the present leader (KIP-951)."""
 
 
 class FetchAnswers:
-    """Takes the answers of one consumer's fetches."""
+    """Handles the answers to one consumer's fetches."""
 
     def __init__(self, parts: ConsumerParts, policy: ResetPolicy, buffer: FetchBuffer) -> None:
         settings = parts.settings
@@ -33,18 +33,18 @@ class FetchAnswers:
         self._subscription = parts.subscription
         self._policy = policy
         self._buffer = buffer
-        self._count = parts.count
+        self._counts = parts.counts
         self._clock = parts.transport.runtime.clock
         self._backoff_ms: int = settings["retry.backoff.ms"]
         self._replica_max_ms: int = settings["metadata.max.age.ms"]
         self._check_crcs: bool = settings["check.crcs"]
         self._backs_off = False
-        """Some partition is to be fetched again later."""
+        """True while a partition waits for its `retry_at_ms`."""
         self._goes_on = False
-        """The next pass has something to do at once."""
+        """True if the next pass can fetch at once."""
 
     def take(self, sent: SentFetch, now_ms: int) -> None:
-        """Buffer what came; what cannot be cured becomes an error of the buffer's."""
+        """Buffer the records. Errors that a retry cannot cure go to the buffer's `errors`."""
         error = sent.pending.error()
         if error is not None:
             sent.session.reset()
@@ -52,7 +52,7 @@ class FetchAnswers:
             return
         response = sent.pending.result()
         if not sent.session.answered(response.error_code, response.session_id):
-            if not is_broken_session(response.error_code):
+            if response.error_code not in BROKEN_SESSION:
                 self._failed(sent, error_for(response.error_code), now_ms)
             elif response.error_code in STALE_METADATA:
                 self._metadata.request_update()
@@ -61,7 +61,7 @@ class FetchAnswers:
         for topic in response.responses:
             name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
             for data in topic.partitions:
-                # It equals the `TopicPartition`, and is made in a tenth of the time.
+                # Equal to the `TopicPartition` key, but created in a tenth of the time.
                 asked = sent.partitions.get((name, data.partition_index))
                 if asked is None:
                     continue
@@ -84,7 +84,7 @@ class FetchAnswers:
             self._learn(leaders, response.node_endpoints, sent)
 
     def delay(self, now_ms: int) -> int | None:
-        """Milliseconds until what was taken makes another fetch useful; None: it does not."""
+        """Milliseconds until another fetch is useful; None if only an arrival can make it so."""
         if self._goes_on:
             self._goes_on = False
             return 0
@@ -102,7 +102,7 @@ class FetchAnswers:
         endpoints: Iterable[NodeEndpoint],
         sent: SentFetch,
     ) -> None:
-        """Go on at the leaders that a broker named, where they are news (KIP-951)."""
+        """Use the leaders that a broker named, if their epochs are newer (KIP-951)."""
         known = {key: self._metadata.leader_epoch(*key) for key in leaders}
         self._metadata.learn_leaders(leaders, endpoints)
         for key, before in known.items():
@@ -111,10 +111,10 @@ class FetchAnswers:
                 self._goes_on = True
 
     def _failed(self, sent: SentFetch, error: BaseException, now_ms: int) -> None:
-        """The whole fetch failed: try again after a while, unless that cannot help.
+        """Retry a failed fetch after the back-off; report the error if a retry cannot cure it.
 
-        Those that were read from a follower are read from their leaders, at once. In process a
-        KeyboardInterrupt may end the broker's part of it, and whoever was interrupted knows.
+        Partitions that were read from a follower are read from their leader at once. In process a
+        KeyboardInterrupt may end the broker's work; the interrupted caller has seen it already.
         """
         may_be_cured = isinstance(error, KafkaError) and (
             error.retriable or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -145,13 +145,12 @@ class FetchAnswers:
         if code == ErrorCode.NONE:
             state.high_watermark = data.high_watermark
             state.last_stable_offset = data.last_stable_offset
-            state.log_start_offset = data.log_start_offset
             state.retry_at_ms = 0
             if data.preferred_read_replica >= 0:
                 state.read_from(data.preferred_read_replica, now_ms + self._replica_max_ms)
                 self._goes_on |= not data.records
             if data.records is not None and len(data.records):
-                self._count("bytes-consumed-total", len(data.records))
+                self._counts["bytes-consumed-total"] += len(data.records)
                 buffer[state.topic_partition] = CompletedFetch(
                     state,
                     data,
@@ -166,7 +165,7 @@ class FetchAnswers:
                 state.read_from_leader()
             self._metadata.request_update()
         elif buffer is self._buffer.ahead:
-            return  # asked again when it is its turn: then it concerns the application
+            return  # fetched again when it is next: the error matters to the user only then
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
@@ -182,7 +181,7 @@ class FetchAnswers:
         return refusal
 
     def _out_of_range(self, state: PartitionState) -> None:
-        """Choose another position; if it was a follower that does not have it, ask the leader."""
+        """Reset the position, or ask the leader if a follower did not have the offset."""
         if state.read_from_leader():
             state.retry_at_ms = 0
             self._goes_on = True
@@ -196,6 +195,6 @@ class FetchAnswers:
         self._buffer.errors.append(
             errors.OffsetOutOfRange(
                 f"offset {state.offset} of {state.topic_partition} is not in the log, and "
-                f"auto.offset.reset=none: seek to one that is",
+                f"auto.offset.reset=none: seek to another",
             )
         )

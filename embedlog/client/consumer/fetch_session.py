@@ -1,8 +1,11 @@
 """The client's half of a fetch session (KIP-227): name each partition once, then only changes.
 
-The first request, epoch 0, names every partition; the broker answers with the id of a session.
-From then on a request names what is new or has moved, and what is forgotten. Any doubt ends the
-session, and the next request names everything again.
+The first request has epoch 0 and names every partition; the broker answers with a session id.
+Later requests name new, moved and forgotten partitions only. Any doubt ends the session, and the
+next request names every partition again.
+
+In process a fetch of one partition has no session (epoch -1), which saves a dozen calls. With two
+partitions both ways cost the same, because the answer to a full fetch has every partition.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ _INITIAL_EPOCH = 0
 _FINAL_EPOCH = -1
 _EPOCH_MAX = 2**31 - 1
 
-_BROKEN = frozenset(
+BROKEN_SESSION = frozenset(
     (
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
         ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -34,11 +37,11 @@ _BROKEN = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors of a whole response after which a new session is begun."""
+"""Errors of a whole response that a new session cures."""
 
 
 class FetchSession:
-    """The session with one node. One request at a time."""
+    """The session with one node; one request at a time."""
 
     __slots__ = ("_epoch", "_known", "session_id")
 
@@ -46,63 +49,73 @@ class FetchSession:
         self.session_id = 0
         self._epoch = _INITIAL_EPOCH
         self._known: dict[TopicPartition, Wanted] = {}
-        """What the broker's half holds."""
+        """The partitions in the broker's half."""
 
     def request(self, wanted: dict[TopicPartition, Wanted], **limits: Any) -> FetchRequest:
-        """A request for `wanted`; `limits` are the fields of FetchRequest that are not ours."""
+        """Build a request for `wanted`; `limits` are further fields of FetchRequest."""
+        known = self._known
         if self._epoch == _INITIAL_EPOCH:
             named = wanted
             forgotten: list[TopicPartition] = []
         else:
-            known = self._known
             named = {key: want for key, want in wanted.items() if known.get(key) != want}
             forgotten = [key for key in known if key not in wanted]
-        replaced = [key for key in named if key in self._known and self._is_replaced(key, named)]
+        # A topic that was deleted and created again has another id: forget the old one.
+        replaced = [key for key in named if key in known and known[key][0] != named[key][0]]
         request = FetchRequest(
             session_id=self.session_id,
             session_epoch=self._epoch,
             topics=_by_topic(named),
-            forgotten_topics_data=_forgotten([*forgotten, *replaced], self._known),
+            forgotten_topics_data=_forgotten([*forgotten, *replaced], known),
             **limits,
         )
         self._known = dict(wanted)
         return request
 
+    def full_request(self, wanted: dict[TopicPartition, Wanted], **limits: Any) -> FetchRequest:
+        """Build a request without a session. It ends the session that the broker may hold."""
+        session_id = self.session_id
+        if session_id or self._known:
+            self.reset(keep_id=False)
+        return FetchRequest(
+            session_id=session_id,
+            session_epoch=_FINAL_EPOCH,
+            topics=_by_topic(wanted),
+            **limits,
+        )
+
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Take the answer's head; False when there was an error and nothing else is in it."""
+        """Handle the head of an answer; False if it is an error, which has no partitions."""
         if error_code:
-            # An unknown session is no longer ours to close; with any other error it is.
+            # After any error but "unknown session" the broker may still hold the session.
             self.reset(keep_id=error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return False
         if session_id == 0:
-            self.reset(keep_id=False)
+            if self._known:
+                self.reset(keep_id=False)
         else:
             self.session_id = session_id
             self._epoch = 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
         return True
 
     def reset(self, *, keep_id: bool = True) -> None:
-        """Name everything in the next request, which ends the session the broker may still hold."""
+        """Name every partition in the next request, which ends the session at the broker."""
         if not keep_id:
             self.session_id = 0
         self._epoch = _INITIAL_EPOCH
         self._known = {}
 
     def closing_request(self) -> FetchRequest | None:
-        """The request that ends the session; None when there is none."""
+        """Return the request that ends the session, or None without a session."""
         if self.session_id == 0:
             return None
         return FetchRequest(
             session_id=self.session_id, session_epoch=_FINAL_EPOCH, max_wait_ms=0, min_bytes=0
         )
 
-    def _is_replaced(self, key: TopicPartition, named: dict[TopicPartition, Wanted]) -> bool:
-        """Has the topic been deleted and made again? The old id is to be forgotten."""
-        return self._known[key][0] != named[key][0]
-
 
 class SentFetch:
-    """A fetch under way: for each partition the state and the position it was sent with."""
+    """A sent fetch, with the state, generation and offset of each partition at that time."""
 
     __slots__ = ("partitions", "pending", "session")
 
@@ -115,11 +128,6 @@ class SentFetch:
         self.session = session
         self.partitions = partitions
         self.pending = pending
-
-
-def is_broken_session(error_code: int) -> bool:
-    """Is it an error that a new session cures?"""
-    return error_code in _BROKEN
 
 
 def _by_topic(named: dict[TopicPartition, Wanted]) -> list[FetchTopic]:

@@ -1,13 +1,14 @@
-"""The batches of one partition out of one fetch, of which the application gets records.
+"""The record batches of one fetched partition that have records for the application.
 
-Control batches are passed over, and with read_committed so are the batches of aborted transactions.
+Control batches are skipped; with read_committed, batches of aborted transactions are skipped too.
 """
 
 from __future__ import annotations
 
-from embedlog.client.consumer.aborted_transactions import AbortedTransactions
+from _heapq import heapify, heappop
+
 from embedlog.client.errors import RecordUnreadable
-from wire.records import RecordBatch, RecordsError, iter_batches
+from wire.records import RecordBatch, RecordsError, iter_batches, tuples
 from wire.records.decode.choose import rows
 from wire.records.decode.rows import rows_of
 from wire.records.format import CONTROL_BIT, ENTRY_HEAD, LOG_OVERHEAD, TRANSACTIONAL_BIT
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.subscription_state import PartitionState
     from wire.records.decode.rows import Rows
     from wire.records.legacy import LegacyBatch
-    from wire.schemas.fetch import PartitionData
+    from wire.schemas.fetch import AbortedTransaction, PartitionData
 
 _SPECIAL = TRANSACTIONAL_BIT | CONTROL_BIT
 _LENGTH_START = 8
 _ALIKE_MAX = 64
+_ABORT_KEY = b"\x00\x00\x00\x00"
+"""Version 0, type 0; a commit marker has type 1."""
 
 
 class FetchedBatches:
-    """Goes from batch to batch; the position in `state` moves past what is passed over."""
+    """Iterates over batches. Skipping a batch moves the position in `state` past it."""
 
     __slots__ = (
         "_aborted",
@@ -52,14 +55,14 @@ class FetchedBatches:
         self._state = state
         self.view = memoryview(data.records or b"")
         self.position = 0
-        """Where the next batch begins."""
+        """Start of the next batch in `view`."""
         self.check_crcs = check_crcs
         self.error: RecordUnreadable | None = None
-        """Why the batch at the position cannot be read."""
+        """The error of the batch at the position, once it was found to be damaged."""
         self.moved = False
-        """Was a batch passed over?"""
+        """True once a batch was skipped."""
         self._batches: Iterator[RecordBatch | LegacyBatch] | None = None
-        """From that position on; None until asked for."""
+        """Iterator from `position` on; None until the first `next`."""
         self._end_offset: int | None = None
         self._aborted: AbortedTransactions | None = None
         if is_committed_only and data.aborted_transactions:
@@ -67,21 +70,20 @@ class FetchedBatches:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last batch; -1 if it cannot be told."""
+        """The offset after the last batch; -1 if the batches cannot be parsed."""
         if self._end_offset is None:
             self._end_offset = _end_offset(self.view)
         return self._end_offset
 
     def go_to(self, position: int) -> None:
-        """The next batch begins there."""
         self.position = position
         self._batches = None
 
     def next(self) -> RecordBatch | LegacyBatch | None:
-        """The next batch that has records for the application; None at the end.
+        """Return the next batch that has records for the application; None at the end.
 
         Raises:
-            RecordUnreadable: the batch at the position is damaged; every call says so again.
+            RecordUnreadable: the batch at the position is damaged. Every call raises it again.
         """
         if self.error is not None:
             raise self.error
@@ -105,10 +107,10 @@ class FetchedBatches:
         return None
 
     def rows_of(self, batch: RecordBatch | LegacyBatch) -> Rows:
-        """All records of a batch.
+        """Decode all records of a batch.
 
         Raises:
-            RecordUnreadable: it is damaged.
+            RecordUnreadable: the batch is damaged.
         """
         try:
             if isinstance(batch, RecordBatch):
@@ -118,12 +120,12 @@ class FetchedBatches:
             raise self._unreadable(error) from error
 
     def pass_over(self, batch: RecordBatch | LegacyBatch) -> None:
-        """It has nothing for the application."""
+        """Skip a batch that has no records for the application."""
         self._state.offset = batch.next_offset
         self.moved = True
 
     def _is_passed_over(self, batch: RecordBatch | LegacyBatch) -> bool:
-        """Is it a marker, or aborted?"""
+        """Whether the batch is a control batch or part of an aborted transaction."""
         if not isinstance(batch, RecordBatch):
             return False
         is_aborted = self._aborted is not None and self._aborted.has(batch)
@@ -145,7 +147,7 @@ def _end_offset(view: memoryview) -> int:
         start, end = position + _LENGTH_START, position + LOG_OVERHEAD
         count = 1
         if view[start:end] == view[start + size : end + size]:
-            # Many have one size: then the bytes of their lengths are equal, each by itself.
+            # Often many batches have one size: compare the bytes of their lengths in columns.
             count = min((view_end - position) // size, _ALIKE_MAX)
             for place in range(start, end):
                 column = bytes(view[place : position + count * size : size])
@@ -154,6 +156,39 @@ def _end_offset(view: memoryview) -> int:
         last = position - size
     try:
         (batch,) = iter_batches(view, last, position)
-    except (RecordsError, ValueError):  # a strange one, or none at all
+    except (RecordsError, ValueError):  # the last batch is malformed, or there is none
         return -1
     return batch.next_offset
+
+
+class AbortedTransactions:
+    """The aborted transactions of one fetched partition. Ask about each batch, in log order."""
+
+    __slots__ = ("_by_first_offset", "_open")
+
+    def __init__(self, aborted: list[AbortedTransaction]) -> None:
+        # (first offset, producer id): a transaction begins with its first batch.
+        self._by_first_offset = [(each.first_offset, each.producer_id) for each in aborted]
+        heapify(self._by_first_offset)
+        self._open: set[int] = set()
+        """Producers inside an aborted transaction: it ends with its marker."""
+
+    def has(self, batch: RecordBatch) -> bool:
+        """Return whether an aborted transaction wrote the batch. An abort marker ends it."""
+        producer_id = batch.producer_id
+        if producer_id < 0:
+            return False
+        while self._by_first_offset and self._by_first_offset[0][0] <= batch.last_offset:
+            self._open.add(heappop(self._by_first_offset)[1])
+        if batch.is_control:
+            if producer_id in self._open and _is_abort(batch):
+                self._open.discard(producer_id)
+            return False
+        return batch.is_transactional and producer_id in self._open
+
+
+def _is_abort(batch: RecordBatch) -> bool:
+    for record in tuples(batch):
+        key = record[2]
+        return key is not None and key[2:4] == _ABORT_KEY[2:4]
+    return False

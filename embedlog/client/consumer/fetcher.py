@@ -1,9 +1,9 @@
-"""Fetches ahead of the application.
+"""`Fetcher`: fetches ahead of the application.
 
-One fetch request for each node is under way at a time. What arrives is kept until the application
-polls it. Over a network the next fetch is under way meanwhile. But nothing is fetched from a node
-as long as a buffered partition of it has both its answers, or ends where the log does: that fetch
-would wait for new records of the other partitions, and keep this one waiting.
+Each node has at most one open fetch request. Answers are buffered until the application polls them;
+over a network the next fetch is open meanwhile. A node is not fetched from while one of its
+partitions has two buffered answers, or an answer that reaches the end of the log. Such a fetch
+would wait for new records of the other partitions, and the buffered partition would wait with them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Fetcher:
-    """The fetches of one consumer. Used by one thread at a time."""
+    """Sends the fetches of one consumer. Used by one thread at a time."""
 
     def __init__(self, parts: ConsumerParts, policy: ResetPolicy, buffer: FetchBuffer) -> None:
         settings = parts.settings
@@ -33,7 +33,7 @@ class Fetcher:
         self._metadata = parts.metadata
         self._subscription = parts.subscription
         self._arrived = parts.arrived
-        self._count = parts.count
+        self._counts = parts.counts
         self.buffer = buffer
         self._answers = FetchAnswers(parts, policy, buffer)
         self._partition_size_max: int = settings["max.partition.fetch.bytes"]
@@ -48,14 +48,16 @@ class Fetcher:
         self._sent: dict[int, SentFetch] = {}
 
     def advance(self, now_ms: int) -> int | None:
-        """Take what arrived and fetch what is missing; milliseconds until more is possible."""
-        self.take_arrived(now_ms)
+        """Take answers and send fetches; milliseconds until the next pass is useful, if known."""
+        if self._sent:
+            self.take_arrived(now_ms)
         self._send(now_ms)
-        self.take_arrived(now_ms)  # in process the answers are there at once
+        if self._sent:
+            self.take_arrived(now_ms)  # in process the answers arrive at once
         return self._answers.delay(now_ms)
 
     def take_arrived(self, now_ms: int) -> bool:
-        """Take the answers that are there; was there any?"""
+        """Take the answers that have arrived; True if there was one."""
         found = False
         for node_id, sent in list(self._sent.items()):
             if sent.pending.done():
@@ -65,9 +67,10 @@ class Fetcher:
         return found
 
     def close(self) -> list[Pending[Any]]:
-        """End the sessions; the answers may be waited for.
+        """End the sessions. Return the answers that the caller may wait for.
 
-        Not those that come after the answer to a fetch that waits, for up to fetch.max.wait.ms.
+        Nodes with an open fetch are left out: they answer that fetch first, which may take
+        fetch.max.wait.ms.
         """
         closing = []
         for node_id, session in self._sessions.items():
@@ -93,7 +96,9 @@ class Fetcher:
             if leader is None:
                 self._metadata.request_update()
                 continue
-            node_id = self._node_for(state, leader, now_ms)
+            node_id = leader.leader
+            if state.read_replica is not None:
+                node_id = self._node_for(state, leader, now_ms)
             if node_id in busy or state.retry_at_ms > now_ms:
                 continue
             topic_id = self._metadata.topics[key[0]].topic_id
@@ -107,7 +112,7 @@ class Fetcher:
             self._fetch(node_id, partitions)
 
     def _node_for(self, state: PartitionState, leader: PartitionInfo, now_ms: int) -> int:
-        """The node to read from: the follower that the leader named, while it is one (KIP-392)."""
+        """Return the follower that the leader named while it is usable, or the leader (KIP-392)."""
         if state.read_replica is None:
             return leader.leader
         node_id, until_ms = state.read_replica
@@ -123,19 +128,23 @@ class Fetcher:
         session = self._sessions.get(node_id)
         if session is None:
             session = self._sessions[node_id] = FetchSession()
-        request = session.request(wanted, **self._limits)
+        if len(wanted) == 1 and self._transport.in_process:
+            request = session.full_request(wanted, **self._limits)
+        else:
+            request = session.request(wanted, **self._limits)
         states = self._subscription.partitions
-        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]] = {
-            key: (states[key], states[key].generation, want[2]) for key, want in wanted.items()
-        }
-        self._count("fetch-total")
+        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]] = {}
+        for key, (_, _, offset, _) in wanted.items():
+            state = states[key]
+            partitions[key] = state, state.generation, offset
+        self._counts["fetch-total"] += 1
         pending = self._transport.send(node_id, request)
         self._sent[node_id] = SentFetch(session, partitions, pending)
         if not pending.done():
             pending.add_callback(self._arrived)
 
     def _nodes_with_buffered(self, now_ms: int) -> set[int]:
-        """Nodes that are not fetched from now; what a seek made stale is dropped on the way."""
+        """Return the nodes that must not be fetched from now. Drops stale answers."""
         busy = set(self._sent)
         for key, fetch in list(self.buffer.first.items()):
             if self.buffer.is_stale(fetch):

@@ -1,4 +1,4 @@
-"""One thread uses a consumer at a time; a second one is refused at once, not kept waiting."""
+"""`Guard`: one thread at a time uses a consumer; a second thread is refused, it never waits."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _WAITING = (True,)
 
 
 class Guard:
-    """`with guard:` around every call. The thread inside may enter again, from its callbacks.
+    """Every call runs in `with guard:`. The thread inside may enter again, from its callbacks.
 
-    A membership duty may use the consumer's state between calls: then the thread inside also has
-    the duty's turn, for which it waits as long as the duty's step takes.
+    A membership duty may use the consumer's state between calls. The thread inside then also holds
+    the duty's turn; to get it, the thread waits for one step of the duty at most.
 
-    A KeyboardInterrupt may come between any two steps of `__enter__` and `__exit__`. So what is
-    taken is noted by the very call that takes it: the thread that was interrupted finds itself
-    inside, at worst, and may go on.
+    A KeyboardInterrupt may come between any two steps of `__enter__` and `__exit__`. So one call
+    both takes a thing and records that it is taken. At worst the interrupted thread finds itself
+    still inside, and may continue.
     """
 
-    __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "told")
+    __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "last_error_type")
 
     def __init__(self) -> None:
         self._owner: dict[str, int] = {}
-        """The thread inside, as `_INSIDE`."""
+        """The thread inside, under the key `_INSIDE`."""
         self._depth = 0
         self._turn: LockType | None = None
         self._held: list[bool] = []
-        """Not empty: the thread inside has the turn."""
+        """Not empty while the thread inside holds the turn."""
         self.is_closed = False
-        self.told: type[BaseException] | None = None
-        """The kind of the newest error that a call ended with."""
+        self.last_error_type: type[BaseException] | None = None
+        """The type of the last error that a call raised."""
 
     def share(self, turn: LockType) -> None:
-        """From here on the consumer's state is shared with a duty. Requires: inside."""
+        """Share the consumer's state with a duty from now on. Requires: inside the guard."""
         if self._turn is None:
             self._turn = turn
             self._held.extend(map(turn.acquire, _WAITING))
@@ -63,7 +63,7 @@ class Guard:
         self._depth -= 1
         if not self._depth:
             if kind is not None:
-                self.told = kind
+                self.last_error_type = kind
             self._leave()
 
     def _leave(self) -> None:

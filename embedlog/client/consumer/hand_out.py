@@ -1,4 +1,4 @@
-"""From what was fetched to what `poll` returns, in each of its forms."""
+"""`HandOut`: from buffered fetches to the results of `poll`, `poll_batches`, `poll_columns`."""
 
 from __future__ import annotations
 
@@ -27,23 +27,21 @@ if TYPE_CHECKING:
 
 
 class HandOut:
-    """Takes records out of the buffer, moving positions past them. Used by one thread at a time."""
-
-    __slots__ = ("_buffer", "_count", "_current", "_key_of", "_moved", "_value_of")
+    """Takes records from the buffer and moves positions past them. Used by one thread at a time."""
 
     def __init__(self, parts: ConsumerParts, buffer: FetchBuffer) -> None:
         self._buffer = buffer
-        self._count = parts.count
+        self._counts = parts.counts
         self._key_of, self._value_of = converters(parts.settings, "deserializer")
         self._current: CompletedFetch | None = None
-        """The answer that was handed out from last."""
+        """The fetch that the last record came from, while it has more."""
         self._moved = False
-        """The last hand-out passed batches that have nothing for the application."""
+        """True if the last hand-out skipped batches without records for the application."""
 
     def records(self, count_max: int) -> ConsumerRecords | None:
-        """Up to `count_max` buffered records; None when there are none.
+        """Return up to `count_max` buffered records, or None.
 
-        Empty, not None, when only positions moved: past markers or aborted records.
+        The result is empty, not None, when only positions moved: past markers or aborted records.
 
         Raises:
             RecordUnreadable: the next record cannot be handed out.
@@ -64,7 +62,7 @@ class HandOut:
                     try:
                         self._decode(at, taken, decoded)
                     finally:
-                        count += len(decoded)  # the rest is given back, and comes again
+                        count += len(decoded)  # a record that failed was given back
                     continue
                 size = len(taken.offsets)
                 count += size
@@ -74,15 +72,15 @@ class HandOut:
                     chunks.append(chunk)
                 chunk.add(taken, size)
         except RecordUnreadable:
-            # What comes before it is handed out first; the next poll raises.
+            # Return the records before the unreadable one; the next poll raises.
             found = {key: chunks for key, chunks in found.items() if any(chunks)}
             if not found:
                 raise
-        self._count("records-consumed-total", count)
+        self._counts["records-consumed-total"] += count
         return ConsumerRecords(found) if found or self._moved else None
 
     def next_record(self) -> ConsumerRecord | None:
-        """One more record of the batch that the last one was of; None where `records` must look.
+        """Return the next record of the current batch; None if the caller must use `records`.
 
         Raises:
             RecordUnreadable: a deserializer refused it.
@@ -104,11 +102,11 @@ class HandOut:
         else:
             record = None
         if record is not None:
-            self._count("records-consumed-total")
+            self._counts["records-consumed-total"] += 1
         return record
 
     def batches(self, count_max: int) -> list[PolledBatch] | None:
-        """As `records`, but the plain tuples of each record batch together."""
+        """Like `records`, but return the plain tuples of each record batch together."""
         found: list[PolledBatch] = []
         count = 0
         try:
@@ -120,11 +118,11 @@ class HandOut:
         except RecordUnreadable:
             if not found:
                 raise
-        self._count("records-consumed-total", count)
+        self._counts["records-consumed-total"] += count
         return found if found or self._moved else None
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
-        """As `records`, but whole record batches read in place, the last may pass `count_max`."""
+        """Like `records`, but return whole batches in place; the last may exceed `count_max`."""
         found: list[PolledColumns] = []
         left = count_max
         try:
@@ -144,16 +142,15 @@ class HandOut:
         except RecordUnreadable:
             if not found:
                 raise
-        self._count("records-consumed-total", count_max - left)
+        self._counts["records-consumed-total"] += count_max - left
         return found if found or self._moved else None
 
     def close(self) -> None:
-        """Close the deserializers."""
         self._current = None
         close_converters(self._key_of, self._value_of)
 
     def _rows(self, count_max: int, *, several: bool) -> Iterator[tuple[CompletedFetch, Rows]]:
-        """Up to `count_max` records, by batch or (`several`) by batches that are alike."""
+        """Take up to `count_max` records, by batch or (`several`) by batches of the same layout."""
         left = count_max
         for fetch in self._ready():
             while left and not fetch.is_drained:
@@ -167,7 +164,7 @@ class HandOut:
                 break
 
     def _ready(self) -> Iterator[CompletedFetch]:
-        """The buffered fetches to hand out from; the one that is drained meanwhile goes."""
+        """Yield the buffered fetches that may be handed out, and drop each when it is drained."""
         if self._buffer.errors:
             raise self._buffer.errors.popleft()
         self._moved = False
@@ -181,13 +178,13 @@ class HandOut:
                     break
                 self._current = fetch
                 yield fetch
-                assert fetch.is_drained, key  # or else the caller has enough
+                assert fetch.is_drained, key  # otherwise the caller has enough and stops
                 self._moved |= fetch.batches.moved
                 self._current = None
                 self._buffer.drop(key)
 
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
-        """Deserialize; at the first failure the rest is given back and the error raised."""
+        """Deserialize into `records`; give the rest back and raise at the first failure."""
         head = fetch.head
         topic, partition = fetch.state.topic_partition
         key_of = None if self._key_of is None else self._key_of.for_topic(topic)

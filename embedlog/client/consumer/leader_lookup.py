@@ -1,7 +1,7 @@
-"""Something about partitions that only their leaders know, whoever that is by now.
+"""`LeaderLookup`: a question about partitions that only their leaders can answer.
 
-A look-up is a small state machine: `advance` asks the leaders, takes answers, refreshes metadata
-and asks again where an error says so.
+A look-up is a small state machine: `advance` asks the leaders and takes answers. After an error
+that says so it refreshes the metadata and asks again.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class LeaderLookup:
-    """One question about each of some partitions.
+    """One question about several partitions.
 
-    A subclass says how to ask (`_ask` moves what it asks from `_left` to `_asked`), where the
-    answers stand in a response (`_answers_of`), and what to do with one (`_found`).
+    A subclass sends requests (`_ask`, which moves partitions from `_left` to `_asked`), finds the
+    answers in a response (`_answers_of`) and keeps each (`_found`).
     """
 
     def __init__(
         self, metadata: Metadata, backoff_ms: int, wanted: Mapping[TopicPartition, int]
     ) -> None:
-        """`wanted` is what is asked of each partition: a timestamp, an epoch."""
+        """`wanted` is the argument of the question for each partition: a timestamp or an epoch."""
         self._metadata = metadata
         self._backoff_ms = backoff_ms
         self._left = dict(wanted)
@@ -44,30 +44,29 @@ class LeaderLookup:
 
     @property
     def is_done(self) -> bool:
-        """Has every partition its answer or its error?"""
         return not self._left and not self._asked
 
     def advance(self, now_ms: int) -> int | None:
-        """Do what can be done without waiting; milliseconds until time makes more possible."""
+        """Ask and take answers without waiting; milliseconds until the next retry, if any."""
         self._take_arrived(now_ms)
         if self._left and now_ms >= self._not_before_ms:
             self._ask()
-            self._take_arrived(now_ms)  # in process the answers are there at once
+            self._take_arrived(now_ms)  # in process the answers arrive at once
         if not self._left:
             return None
         return self._not_before_ms - now_ms if now_ms < self._not_before_ms else None
 
     @abstractmethod
     def _ask(self) -> None:
-        """Ask the leaders that are known for what is left."""
+        """Ask the known leaders about the partitions in `_left`."""
 
     @abstractmethod
     def _answers_of(self, response: Any) -> dict[tuple[str, int], Any]:
-        """The answers of a response by topic and partition; each has an `error_code`."""
+        """Return a response's answers by (topic, partition); each has an `error_code`."""
 
     @abstractmethod
     def _found(self, key: TopicPartition, answer: Any) -> None:
-        """Keep an answer that is no error."""
+        """Keep an answer without error."""
 
     def _take_arrived(self, now_ms: int) -> None:
         pending, self._pending = self._pending, []
@@ -87,7 +86,7 @@ class LeaderLookup:
         for key in asked:
             answer = answers.get((key.topic, key.partition))
             if answer is None:
-                self._refused(key, errors.UnknownServerError("the response leaves it out"), now_ms)
+                self._refused(key, errors.UnknownServerError("the response lacks it"), now_ms)
             elif answer.error_code:
                 self._refused(key, error_for(answer.error_code, str(key)), now_ms)
             else:

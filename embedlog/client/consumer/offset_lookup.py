@@ -1,4 +1,4 @@
-"""ListOffsets: from timestamps to offsets. Consumer and admin client drive it."""
+"""ListOffsets: from timestamps to offsets, for the consumer and the admin client."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OffsetAndTimestamp(_OffsetBase):
 
 
 class OffsetLookup(LeaderLookup):
-    """One look-up. `found` grows; a partition without such a record gets None."""
+    """One look-up. `found` grows; a partition without a matching record gets None."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class OffsetLookup(LeaderLookup):
         timestamps: Mapping[TopicPartition, int],
         arrived: Callable[[Pending[Any]], None],
     ) -> None:
-        """`arrived` is called, in whichever thread, when `advance` has something to take."""
+        """`arrived` is called, by any thread, when `advance` can take an answer."""
         super().__init__(metadata, settings["retry.backoff.ms"], timestamps)
         self._transport = transport
         self._isolation = int(settings.get("isolation.level") == "read_committed")

@@ -1,4 +1,4 @@
-"""What the parts of one consumer share."""
+"""`ConsumerParts`: the objects that all parts of one consumer share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ from embedlog.client.consumer.settings import (
     HEARTBEAT_INTERVAL_MS,
     IN_PROCESS_HEARTBEAT_INTERVAL_MS,
 )
+
+TOTALS = (
+    "bytes-consumed-total",
+    "commit-total",
+    "failed-rebalance-total",
+    "fetch-total",
+    "heartbeat-total",
+    "join-total",
+    "rebalance-total",
+    "records-consumed-total",
+    "sync-total",
+)
+"""Kafka's names of the metrics that are counters."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,17 +35,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerParts:
-    """Handed to each part; none of them is replaced during the consumer's life."""
-
-    __slots__ = (
-        "arrived",
-        "counts",
-        "interceptors",
-        "metadata",
-        "settings",
-        "subscription",
-        "transport",
-    )
+    """Given to each part; none of the objects is replaced during the consumer's life."""
 
     def __init__(
         self,
@@ -47,10 +50,10 @@ class ConsumerParts:
         self.subscription = subscription
         self.settings = settings
         self.arrived = arrived
-        """Called, in whichever thread, when a part has an answer to take."""
+        """Called, by any thread, when a part can take an answer."""
         self.interceptors: InterceptorChain | None = None
-        self.counts: dict[str, int] = {}
-        """Kafka's names of metrics, and how often what they count has happened."""
+        self.counts = dict.fromkeys(TOTALS, 0)
+        """The value of each metric in `TOTALS`; the parts add to them."""
 
     @property
     def heartbeat_interval_ms(self) -> int:
@@ -62,10 +65,6 @@ class ConsumerParts:
             return IN_PROCESS_HEARTBEAT_INTERVAL_MS
         return HEARTBEAT_INTERVAL_MS
 
-    def count(self, name: str, amount: int = 1) -> None:
-        """Something happened once more."""
-        self.counts[name] = self.counts.get(name, 0) + amount
-
     def send(
         self,
         node_id: int,
@@ -74,7 +73,7 @@ class ConsumerParts:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Send, and have `arrived` called for an answer that comes later."""
+        """Send a request; `arrived` is called if the answer comes later."""
         pending = self.transport.send(node_id, request, version=version, timeout_ms=timeout_ms)
         if not pending.done():
             pending.add_callback(self.arrived)

@@ -1,10 +1,11 @@
-"""Finds a position for each partition that has none, and proves the ones that may be wrong.
+"""`Positions`: looks up missing positions and validates doubtful ones.
 
-    no position       the group's committed offset; without one, auto.offset.reset
-    to be reset       ListOffsets, by the timestamp that the policy or a seek gave
-    to be validated   OffsetForLeaderEpoch: does the new leader's log have what was read? (KIP-320)
+    INITIALIZING       the group's committed offset; without one, auto.offset.reset
+    AWAIT_RESET        ListOffsets, by the timestamp of the policy or of a seek
+    AWAIT_VALIDATION   OffsetForLeaderEpoch: does the new leader's log have the records that were
+                       read? (KIP-320)
 
-Several look-ups may be under way; an answer for a position that has changed since is dropped.
+Several look-ups may be open. An answer for a position that has changed meanwhile is dropped.
 """
 
 from __future__ import annotations
@@ -15,26 +16,17 @@ from embedlog.client.errors import NoOffsetForPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from embedlog.client.consumer.epoch_lookup import EpochLookup
     from embedlog.client.consumer.group.committed_offsets import CommittedLookup
-    from embedlog.client.consumer.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
+    from embedlog.client.consumer.leader_lookup import LeaderLookup
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
     from embedlog.common import TopicPartition
 
-    class Lookup(Protocol):
-        """A question about several partitions."""
-
-        @property
-        def is_done(self) -> bool: ...
-
-        def advance(self, now_ms: int) -> int | None: ...
-
 
 class Positions:
-    """The positions of one consumer on their way."""
+    """The open look-ups of one consumer."""
 
     def __init__(
         self, parts: ConsumerParts, policy: ResetPolicy, coordinator: ConsumerCoordinator | None
@@ -46,19 +38,19 @@ class Positions:
         self._clock = parts.transport.runtime.clock
         self._coordinator = coordinator
         self._asked: dict[TopicPartition, tuple[PartitionState, int]] = {}
-        """State and generation that a look-up under way is for."""
+        """State and generation of each partition with an open look-up."""
         self._resets: list[OffsetLookup] = []
         self._committed: list[CommittedLookup] = []
         self._epochs: list[EpochLookup] = []
         self._seen_changes = 0
 
     def advance(self, now_ms: int) -> int | None:
-        """Ask, and take answers; milliseconds until time makes more possible.
+        """Begin look-ups and take answers; milliseconds until the next pass is useful, if known.
 
         Raises:
-            NoOffsetForPartition: there is no committed offset, and no policy to choose one.
-            LogTruncation: what was read is gone, and no policy says where to go on.
-            KafkaError: a look-up was refused for good.
+            NoOffsetForPartition: no offset is committed, and auto.offset.reset is none.
+            LogTruncation: records that were read are gone, and auto.offset.reset is none.
+            KafkaError: a look-up failed with an error that a retry cannot cure.
         """
         if self._metadata.change_count != self._seen_changes:
             self._seen_changes = self._metadata.change_count
@@ -66,24 +58,27 @@ class Positions:
         if not self._asked and not self._is_something_open():
             return None
         delay = self._ask(now_ms)
-        under_way: list[Lookup] = [*self._resets, *self._epochs]
+        under_way: list[LeaderLookup] = [*self._resets, *self._epochs]
         for lookup in under_way:
             later = lookup.advance(now_ms)
             if later is not None and (delay is None or later < delay):
                 delay = later
         if self._take_answers():
-            # A committed offset that is missing needs a reset, a reset may need another one.
+            # A partition without a committed offset needs a reset; a reset may need another.
             return self.advance(now_ms) if self._is_something_open() else delay
         return delay
 
     def _is_something_open(self) -> bool:
-        states = self._states.partitions.values()
-        return any(state.state != FetchState.FETCHING for state in states)
+        # A generator would be a call more for each partition, in every poll.
+        for state in self._states.partitions.values():  # noqa: SIM110
+            if state.state != FetchState.FETCHING:
+                return True
+        return False
 
     # Asking
 
     def _ask(self, now_ms: int) -> int | None:
-        """Ask for what nobody was asked for; milliseconds until the group's part can go on."""
+        """Begin the missing look-ups; milliseconds until the coordinator's can go on, if known."""
         self._drop_stale()
         timestamps: dict[TopicPartition, int] = {}
         without: list[TopicPartition] = []
@@ -143,7 +138,7 @@ class Positions:
         return self._states.partitions.get(key) is state and state.generation == generation
 
     def _drop_stale(self) -> None:
-        """Forget questions whose partition is gone or was sought elsewhere."""
+        """Forget look-ups of partitions that were revoked or repositioned."""
         stale = [key for key in self._asked if not self._is_current(key)]
         for key in stale:
             del self._asked[key]
@@ -153,7 +148,7 @@ class Positions:
     # Answers
 
     def _take_answers(self) -> bool:
-        """Take what is done; say whether anything was."""
+        """Take the look-ups that are done; True if there was one."""
         resets = [each for each in self._resets if each.is_done]
         committed = [each for each in self._committed if each.is_done]
         epochs = [each for each in self._epochs if each.is_done]
@@ -169,7 +164,7 @@ class Positions:
         return bool(resets or committed or epochs)
 
     def _answered(self, key: TopicPartition) -> PartitionState | None:
-        """The state that an answer is for; None when it has changed since the question."""
+        """Return the state that an answer belongs to; None if it has changed since the question."""
         if key not in self._asked or not self._is_current(key):
             return None
         return self._asked.pop(key)[0]
@@ -180,7 +175,7 @@ class Positions:
             if state is None:
                 continue
             if found is None:
-                # No record is that young (by_duration): the end it is, as Kafka does.
+                # No record is that recent (by_duration): use the end, as Kafka does.
                 state.reset_to(LATEST_TIMESTAMP)
             else:
                 state.seek(found.offset, found.leader_epoch)
@@ -220,7 +215,7 @@ class Positions:
             elif end.offset < 0:
                 self._choose(state)
             else:
-                # The log parts from what was read here: what follows is new to the user.
+                # The histories diverge here: the user has not read the records that follow.
                 state.seek(end.offset, end.leader_epoch)
                 self._proven(state)
         for error in lookup.failed.values():
@@ -231,7 +226,7 @@ class Positions:
     # Leaders
 
     def _check_leaders(self) -> None:
-        """Have positions proven that were read from another leader, or in another epoch."""
+        """Validate positions after another leader or leader epoch took over."""
         for key, state in self._states.partitions.items():
             if not state.has_position:
                 continue

@@ -1,19 +1,25 @@
-"""What a user may want to do when partitions come and go."""
+"""`ConsumerRebalanceListener`: the user's callbacks for partitions that come and go."""
 
 from __future__ import annotations
 
+from embedlog.client import arguments
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from embedlog.common import TopicPartition
+
+LISTENER_METHODS = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
 
 
 class ConsumerRebalanceListener:
-    """Override what you need. Called in the thread that uses the consumer, inside its calls.
+    """Override the methods you need. They run inside calls of the consumer, in the caller's thread.
 
-    No heartbeat is sent meanwhile: be quicker than session.timeout.ms. The consumer may be used in
-    them: to commit, to seek, to ask for positions. An exception does not stop the rebalance; the
-    call that did it raises the first one when it is over, with a note that names the method and
-    the partitions.
+    They may use the consumer: to commit, seek or read positions. The consumer sends no heartbeat
+    meanwhile, so return well before session.timeout.ms. An exception does not stop the rebalance:
+    when it is over, the consumer's call raises the first exception, with a note that names the
+    method and the partitions.
 
     >>> class Report(embedlog.ConsumerRebalanceListener):
     ...     def on_partitions_assigned(self, partitions):
@@ -23,14 +29,27 @@ class ConsumerRebalanceListener:
     """
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """These are given up, and still ours: the last moment to commit what was read."""
+        """The consumer is about to give these up: the last moment to commit their positions."""
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
-        """These are ours now, in addition; maybe none. Nothing of them has been read yet."""
+        """The consumer got these in addition, maybe none. It has not read from them yet."""
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
-        """These are not ours any more, and maybe another's already; commits would fail.
+        """Another member may own these already; a commit for them would fail.
 
-        Unless overridden they are treated as revoked.
+        The default calls `on_partitions_revoked`.
         """
         self.on_partitions_revoked(partitions)
+
+
+def check_listener(listener: Any) -> None:
+    """Raise TypeError unless `listener` is None or an object with one of the methods."""
+    if listener is None:
+        return
+    is_class = isinstance(listener, type)
+    if is_class or not any(hasattr(listener, name) for name in LISTENER_METHODS):
+        kind = "a class" if is_class else type(listener).__name__
+        raise arguments.WrongType(
+            f"subscribe(listener={arguments.shown(listener)}): expected an object with methods as "
+            f"ConsumerRebalanceListener has, got {kind}"
+        )

@@ -1,4 +1,4 @@
-"""What a consumer hands out."""
+"""The results of a poll: records, batches and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wire.records.decode.rows import joined
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
-    # What namedtuple uses: two thirds of the price of a property.
+    # namedtuple uses it too; it costs two thirds of a property.
     from _collections import _tuplegetter as _field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,16 +27,16 @@ else:
 
 
 JOINED_SIZE_MAX = 48
-"""From so many rows on they have their own chain of iterators: to join them takes longer."""
+"""A larger chunk of rows gets its own chain of iterators, because joining it takes longer."""
 
 
 class ConsumerRecord(_RecordBase):
-    """One record, and where it came from. A tuple with named fields, cheap to make in millions.
+    """One record and its source: a tuple with named fields, cheap to create by the million.
 
     (topic, partition, leader_epoch, timestamp_type, offset, timestamp, key, value, headers)
 
-    `timestamp_type` is 0 when the producer set the timestamp, 1 when the broker did at append, -1
-    without one. `key` and `value` are bytes or None, or what the deserializers made of them.
+    `timestamp_type` is 0 if the producer set the timestamp, 1 if the broker set it at append, -1 if
+    there is none. `key` and `value` are bytes or None, or the results of the deserializers.
 
     >>> embedlog.ConsumerRecord(("events", 0, 0, 0, 7, 1700000000000, b"key", b"value", ()))
     ConsumerRecord('events', 0, offset 7, key=b'key', value=b'value')
@@ -92,22 +92,21 @@ class ConsumerRecord(_RecordBase):
 
 
 class RecordChunk:
-    """Records that begin alike, made when iterated: then most die at once, and cost little.
+    """Records with equal first fields, created during iteration, so that most die at once.
 
-    Thousands alive together would cost twice as much: fresh memory, and work for the garbage
-    collector.
+    Thousands alive together would cost twice as much, in fresh memory and garbage collection.
     """
 
     __slots__ = ("_parts", "_size", "head")
 
     def __init__(self, head: tuple[str, int, int, int]) -> None:
-        """`head` is what all records begin with."""
+        """`head` is the first four fields of every record."""
         self.head = head
         self._parts: list[Rows] = []
         self._size = 0
 
     def add(self, rows: Rows, size: int) -> None:
-        """Append `size` records, all of `rows`."""
+        """Append all of `rows`, which are `size` records."""
         self._parts.append(rows)
         self._size += size
 
@@ -115,14 +114,14 @@ class RecordChunk:
         return self._size
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        # One chain of iterators for many small batches: to set it up costs as much as 15 records.
+        # One chain of iterators for many small batches: setting one up costs as much as 15 records.
         rows = joined(self._parts)
         fields = (rows.offsets, rows.timestamps, rows.keys, rows.values, rows.headers)
         return map(ConsumerRecord, zip(*map(repeat, self.head), *fields))  # noqa: B905
 
 
 class ConsumerRecords:
-    """The records of one poll, by partition. Iterating gives the records, partition by partition.
+    """The records of one poll by partition. Iteration yields them partition by partition.
 
     >>> records = ConsumerRecords({})
     >>> len(records), list(records)
@@ -136,7 +135,7 @@ class ConsumerRecords:
 
     @staticmethod
     def of_records(records: Iterable[ConsumerRecord]) -> ConsumerRecords | None:
-        """Those of a list, by partition; None if anything else is among them."""
+        """Group records by partition; None if an item is no ConsumerRecord."""
         by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
         for record in records:
             if not isinstance(record, ConsumerRecord):
@@ -154,7 +153,7 @@ class ConsumerRecords:
         return self[topic_partition] if topic_partition in self._by_partition else []
 
     def items(self) -> Iterator[tuple[TopicPartition, list[ConsumerRecord]]]:
-        """(partition, its records) for each partition that has some."""
+        """Yield (partition, its records) for each partition that has records."""
         for topic_partition in self._by_partition:
             yield topic_partition, self[topic_partition]
 
@@ -186,10 +185,10 @@ class ConsumerRecords:
 
 
 class PolledBatch:
-    """Records of one record batch as plain tuples: the light way to read.
+    """Records of one record batch as plain tuples, which are cheaper than `ConsumerRecord`.
 
-    They are (offset, timestamp, key, value, headers), keys and values undecoded. Iterating makes
-    the tuples one by one, `records` is the list of all.
+    A tuple is (offset, timestamp, key, value, headers), with key and value as bytes. Iterating
+    creates the tuples one by one; `records` is a list of all.
     """
 
     __slots__ = ("_records", "_rows", "leader_epoch", "timestamp_type", "topic_partition")
@@ -205,13 +204,12 @@ class PolledBatch:
 
     @property
     def records(self) -> list[RecordTuple]:
-        """All tuples, made when first asked for."""
+        """All tuples, created on first use."""
         if self._records is None:
             self._records = list(self._rows)
         return self._records
 
     def values(self) -> list[bytes | None]:
-        """The values alone."""
         return self._rows.value_list()
 
     def __iter__(self) -> Iterator[RecordTuple]:
@@ -225,11 +223,11 @@ class PolledBatch:
 
 
 class PolledColumns:
-    """Records that follow each other as columns, read in place: offsets, timestamps, positions.
+    """Successive records as columns, read in place: offsets, timestamps, positions of the bytes.
 
-    They are those of one record batch, or of several that are laid out alike. `columns` holds whole
-    batches, `start` is the index of the first record at the position: nearly always 0.
-    `columns.buffer` maps the log when the records are not compressed, so that nothing is copied.
+    The records are from one record batch, or from several of the same layout. `columns` holds whole
+    batches; `start` is the index of the first record at the position, nearly always 0.
+    `columns.buffer` maps the log if the records are not compressed, so that nothing is copied.
     """
 
     __slots__ = ("columns", "leader_epoch", "start", "timestamp_type", "topic_partition")
@@ -253,7 +251,7 @@ class PolledColumns:
 
     @property
     def buffer(self) -> memoryview:
-        """The bytes that all positions point into."""
+        """The bytes that all positions refer to."""
         return memoryview(self.columns.buffer)
 
     @property
@@ -296,14 +294,17 @@ class PolledColumns:
         return self.columns.keys()[self.start :]
 
     def to_arrow(self, *, copy: bool = False) -> Any:
-        """A `pyarrow.RecordBatch` of offset, timestamp, key and value, the bytes left in place.
+        """Return a `pyarrow.RecordBatch` of offset, timestamp, key and value without copying bytes.
 
-        Keys and values are binary views; `copy` makes plain binary columns of them, for what does
-        not know views. Needs pyarrow.
+        Keys and values are binary views. With `copy` they are plain binary columns, for software
+        that does not support views. Needs pyarrow.
         """
-        from embedlog.client.consumer.arrow import record_batch
+        from embedlog.client.consumer.arrow import record_batch, views
 
-        return record_batch(self, copy=copy)
+        buffer = self.buffer
+        keys = views(buffer, self.key_positions, self.key_sizes)
+        values = views(buffer, self.value_positions, self.value_sizes)
+        return record_batch(self.offsets, self.timestamps, keys, values, copy=copy)
 
     def __repr__(self) -> str:
         return f"<PolledColumns {self.topic_partition} {len(self)} records>"

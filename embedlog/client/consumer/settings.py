@@ -40,18 +40,15 @@ CONSUMER: Definitions = {
 
 HEARTBEAT_INTERVAL_MS = 3_000
 IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
-"""Without a network a heartbeat costs next to nothing, and it is how members hear of a rebalance:
-who sets no interval has it answered by the next poll or soon after.
-"""
+"""In process a heartbeat costs next to nothing, and members learn of a rebalance by it."""
 
 _CLASSIC_ONLY = {
     "heartbeat.interval.ms": None,
     "partition.assignment.strategy": ("range", "cooperative-sticky"),
     "session.timeout.ms": 45_000,
 }
-"""What a member of the consumer protocol is told by the broker, with the defaults of others; the
-heartbeat's depends on the transport.
-"""
+"""Defaults of the classic protocol; in the consumer protocol brokers set these values. The default
+of the heartbeat interval depends on the transport."""
 
 _OF_GROUPS = (
     "auto.commit.interval.ms",
@@ -63,14 +60,14 @@ _OF_GROUPS = (
     "partition.assignment.strategy",
     "session.timeout.ms",
 )
-"""They do nothing for a consumer that is no member of a group."""
+"""Settings without effect for a consumer without a group."""
 
 
 def complete(settings: Settings) -> Settings:
-    """Check the settings against each other, and fill in what depends on others.
+    """Check the settings against each other and fill in defaults that depend on others.
 
     Raises:
-        ConfigError: two of them contradict each other.
+        ConfigError: two settings contradict each other.
     """
     group_id = settings["group.id"]
     for key in ("group.id", "group.instance.id"):
@@ -83,7 +80,7 @@ def complete(settings: Settings) -> Settings:
     if settings["enable.auto.commit"] is None:
         settings["enable.auto.commit"] = group_id is not None
     if group_id is not None and not settings["client.id"]:
-        # What the broker calls a member begins with it.
+        # The broker's member ids begin with it.
         names = ("consumer", group_id, settings["group.instance.id"])
         settings["client.id"] = "-".join(name for name in names if name)
     is_classic = settings["group.protocol"] == "classic"

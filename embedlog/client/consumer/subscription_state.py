@@ -1,10 +1,10 @@
-"""What a consumer reads: its subscription, its partitions, where it is in each, what is in the way.
+"""`SubscriptionState`: the subscription of a consumer, its partitions and its position in each.
 
     INITIALIZING -> AWAIT_RESET -> FETCHING <-> AWAIT_VALIDATION
 
-A partition is fetched while it is FETCHING, not paused and not about to be given up. It goes back
-to AWAIT_RESET when its offset is gone, and to AWAIT_VALIDATION when another leader took over whose
-log may differ (KIP-320).
+A partition is fetched while it is FETCHING, not paused and not being revoked. It goes back to
+AWAIT_RESET when its offset is out of range, and to AWAIT_VALIDATION when another leader, whose log
+may differ, took over (KIP-320).
 """
 
 from __future__ import annotations
@@ -15,57 +15,38 @@ from embedlog.errors import ConfigError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Protocol
+    from re import Pattern
 
     from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
     from embedlog.common import TopicPartition
-
-    class Pattern(Protocol):
-        """A compiled regular expression, as of `re`."""
-
-        def fullmatch(self, string: str, /) -> object | None: ...
-
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
 
 
 class FetchState:
-    """What a partition waits for."""
+    """The states of a partition's position."""
 
     INITIALIZING = 0
-    """No position yet: the committed offset, or else the reset policy, gives one."""
+    """No position yet: the committed offset or else the reset policy gives one."""
     AWAIT_RESET = 1
-    """The position is being looked up, by `reset_timestamp`."""
+    """The position is being looked up by `reset_timestamp`."""
     FETCHING = 2
     AWAIT_VALIDATION = 3
-    """There is a position; whether the leader's log has it is being asked."""
+    """The leader is being asked whether its log has the position."""
 
 
+_ANY = frozenset(range(4))
 VALID_PREVIOUS = {
     FetchState.INITIALIZING: frozenset(),
-    FetchState.AWAIT_RESET: frozenset(
-        (
-            FetchState.INITIALIZING,
-            FetchState.FETCHING,
-            FetchState.AWAIT_RESET,
-            FetchState.AWAIT_VALIDATION,
-        )
-    ),
-    FetchState.FETCHING: frozenset(
-        (
-            FetchState.INITIALIZING,
-            FetchState.AWAIT_RESET,
-            FetchState.FETCHING,
-            FetchState.AWAIT_VALIDATION,
-        )
-    ),
+    FetchState.AWAIT_RESET: _ANY,
+    FetchState.FETCHING: _ANY,
     FetchState.AWAIT_VALIDATION: frozenset((FetchState.FETCHING, FetchState.AWAIT_VALIDATION)),
 }
 
 
 class PartitionState:
-    """One assigned partition. `offset` is the next record to hand out; -1 while unknown."""
+    """One assigned partition. `offset` belongs to the next record to hand out; -1 if unknown."""
 
     __slots__ = (
         "generation",
@@ -74,7 +55,6 @@ class PartitionState:
         "is_revoking",
         "last_stable_offset",
         "leader",
-        "log_start_offset",
         "offset",
         "offset_epoch",
         "read_replica",
@@ -91,37 +71,36 @@ class PartitionState:
         self.offset_epoch = -1
         """Leader epoch of the last record handed out."""
         self.generation = 0
-        """Counts seeks and resets: what was fetched for an older one is dropped."""
+        """Counts seeks and resets: fetched records of an older generation are dropped."""
         self.leader: tuple[int, int] | None = None
-        """(node id, leader epoch) of the leader whose log is known to have the position."""
+        """(node id, leader epoch) of the leader that confirmed the position."""
         self.read_replica: tuple[int, int] | None = None
-        """(node id, until when) of the follower that the leader sends this reader to (KIP-392)."""
+        """(node id, expiry in ms) of the follower that the leader prefers (KIP-392)."""
         self.reset_timestamp: int | None = None
         self.is_paused = False
         self.is_revoking = False
-        """It is about to be given up: its position stands still until that is done."""
+        """True while the partition is being given up: its position stands still."""
         self.retry_at_ms = 0
         self.high_watermark = -1
         self.last_stable_offset = -1
-        self.log_start_offset = -1
 
     @property
     def is_fetchable(self) -> bool:
-        """May it be fetched, as far as the consumer has a say?"""
+        """Whether the consumer's state allows a fetch."""
         return self.state == FetchState.FETCHING and not self.is_paused and not self.is_revoking
 
     @property
     def has_position(self) -> bool:
-        """Is there an offset to go on from, validated or not?"""
+        """Whether there is an offset to read from, validated or not."""
         return self.state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. Nothing else assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     def seek(self, offset: int, offset_epoch: int = -1) -> None:
-        """Read from `offset` on; what is buffered is stale."""
+        """Read from `offset` on; buffered records become stale."""
         self.offset = offset
         self.offset_epoch = offset_epoch
         self.retry_at_ms = 0
@@ -130,31 +109,31 @@ class PartitionState:
         self.reset_timestamp = None
 
     def seek_unproven(self, offset: int, offset_epoch: int) -> None:
-        """`seek` to an offset that some other time or reader gave: the leader is asked for it."""
+        """`seek` to an offset from elsewhere; with an epoch, the leader must validate it first."""
         self.seek(offset, offset_epoch)
         if offset_epoch >= 0:
             self.leader = None
             self.transition_to(FetchState.AWAIT_VALIDATION)
 
     def read_from(self, node_id: int, until_ms: int) -> None:
-        """Read from this follower; that one is named again does not prolong it."""
+        """Read from this follower until then; naming it again does not prolong the time."""
         if self.read_replica is None or self.read_replica[0] != node_id:
             self.read_replica = node_id, until_ms
 
     def read_from_leader(self) -> bool:
-        """Forget the follower; say whether there was one."""
+        """Forget the follower; True if there was one."""
         had, self.read_replica = self.read_replica is not None, None
         return had
 
     def reset_to(self, timestamp: int) -> None:
-        """Look the position up: by a timestamp, or -2 for the earliest, -1 for the latest."""
+        """Look the position up by a timestamp; -2 is the earliest offset, -1 the latest."""
         self.reset_timestamp = timestamp
         self.generation += 1
         self.transition_to(FetchState.AWAIT_RESET)
 
 
 class ResetPolicy:
-    """auto.offset.reset: what to do without a valid position."""
+    """auto.offset.reset: the position of a partition that has no valid one."""
 
     __slots__ = ("_duration_ms", "name")
 
@@ -171,7 +150,7 @@ class ResetPolicy:
             )
 
     def timestamp(self, wall_ms: int) -> int | None:
-        """The timestamp to look up; None when no position may be chosen."""
+        """Return the timestamp to look up; None if the policy is none."""
         if self.name == "latest":
             return LATEST_TIMESTAMP
         if self.name == "earliest":
@@ -182,21 +161,21 @@ class ResetPolicy:
 
 
 class SubscriptionType:
-    """Where the partitions come from. One way excludes the others."""
+    """The source of the assigned partitions. One excludes the others."""
 
     NONE = 0
     TOPICS = 1
     """The group assigns partitions of named topics."""
     PATTERN = 2
-    """As TOPICS, of the topics that match the consumer's own regular expression."""
+    """Like TOPICS; the consumer matches topic names with a regular expression."""
     SERVER_PATTERN = 3
-    """As PATTERN, and the broker does the matching (KIP-848)."""
+    """Like PATTERN; the broker does the matching (KIP-848)."""
     ASSIGNED = 4
     """The user named the partitions."""
 
 
 class SubscriptionPattern:
-    """A regular expression, in RE2's syntax, that the broker matches topics with (KIP-848).
+    """A regular expression in RE2 syntax that the broker matches topic names with (KIP-848).
 
     >>> embedlog.SubscriptionPattern("orders-.*")
     SubscriptionPattern('orders-.*')
@@ -217,31 +196,31 @@ class SubscriptionState:
     def __init__(self) -> None:
         self.type = SubscriptionType.NONE
         self.topics: frozenset[str] = frozenset()
-        """The topics asked for: named, or matching the pattern."""
-        self.pattern: Pattern | None = None
+        """The subscribed topics: named, or matched by the pattern."""
+        self.pattern: Pattern[str] | None = None
         self.server_pattern: str | None = None
         self.listener: ConsumerRebalanceListener | None = None
         self.group_topics: frozenset[str] = frozenset()
-        """The topics all members ask for; the leader of the group has to watch them."""
+        """The subscribed topics of all members; the leader of the group must watch them."""
         self.partitions: dict[TopicPartition, PartitionState] = {}
 
     @property
     def is_automatic(self) -> bool:
-        """Does the group assign the partitions?"""
+        """Whether the group assigns the partitions."""
         return SubscriptionType.NONE < self.type < SubscriptionType.ASSIGNED
 
-    # What to read
+    # Subscription
 
     def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None) -> None:
-        """Ask for these topics. Raises IllegalState beside another kind of subscription."""
+        """Subscribe to topics. Raises IllegalState if another kind of subscription exists."""
         self._become(SubscriptionType.TOPICS)
         self.topics = frozenset(topics)
         self.listener = listener
 
     def subscribe_pattern(
-        self, pattern: Pattern, listener: ConsumerRebalanceListener | None
+        self, pattern: Pattern[str], listener: ConsumerRebalanceListener | None
     ) -> None:
-        """Ask for the topics that match; `match` says which those are. Raises as `subscribe`."""
+        """Subscribe to the topics that `match` finds. Raises as `subscribe`."""
         self._become(SubscriptionType.PATTERN)
         self.pattern = pattern
         self.listener = listener
@@ -249,61 +228,59 @@ class SubscriptionState:
     def subscribe_server_pattern(
         self, pattern: str, listener: ConsumerRebalanceListener | None
     ) -> None:
-        """Ask for the topics that the broker finds to match. Raises as `subscribe`."""
+        """Subscribe to the topics that the broker matches. Raises as `subscribe`."""
         self._become(SubscriptionType.SERVER_PATTERN)
         self.server_pattern = pattern
         self.listener = listener
 
     def assign_by_user(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read these; partitions that stay keep position and pause. Raises as `subscribe`."""
+        """Read these partitions. Kept ones keep position and pause. Raises as `subscribe`."""
         self._become(SubscriptionType.ASSIGNED)
         self._assign(topic_partitions)
 
     def unsubscribe(self) -> None:
-        """Read nothing; any kind of subscription may follow."""
         self.type = SubscriptionType.NONE
         self.topics = self.group_topics = frozenset()
         self.pattern = self.server_pattern = self.listener = None
         self.partitions = {}
 
     def match(self, names: Iterable[str]) -> bool:
-        """Take the topics that match the pattern out of `names`; say whether they changed."""
+        """Subscribe to the `names` that match the pattern; True if the topics changed."""
         assert self.pattern is not None, self
         found = frozenset(name for name in names if self.pattern.fullmatch(name))
         changed = found != self.topics
         self.topics = found
         return changed
 
-    # What is read
+    # Assigned partitions
 
     def assign_from_group(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read what the group assigned; partitions that stay keep position and pause."""
+        """Read the partitions that the group assigned. Kept ones keep position and pause."""
         assert self.is_automatic, self.type
         self._assign(topic_partitions)
 
     def is_asked_for(self, topic: str) -> bool:
-        """May the group assign partitions of this topic?"""
+        """Whether the group may assign partitions of this topic."""
         if self.type == SubscriptionType.PATTERN:
             assert self.pattern is not None, self
             return self.pattern.fullmatch(topic) is not None
         return self.type == SubscriptionType.SERVER_PATTERN or topic in self.topics
 
     def mark_revoking(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing more of these: they are about to be given up."""
+        """Hand out no more records of these partitions: they are being given up."""
         for each in topic_partitions:
             self.partitions[each].is_revoking = True
 
     def positions(self) -> dict[TopicPartition, PartitionState]:
-        """The partitions that have a position."""
         return {key: state for key, state in self.partitions.items() if state.has_position}
 
     def uses(self, topic: str) -> bool:
-        """Is the topic subscribed to, or one of its partitions assigned?"""
+        """Whether the topic is subscribed to, or one of its partitions is assigned."""
         asked = topic in self.topics or topic in self.group_topics
         return asked or any(name == topic for name, _ in self.partitions)
 
     def state(self, topic_partition: TopicPartition) -> PartitionState:
-        """The state of an assigned partition; raises IllegalState for any other."""
+        """Return the state of an assigned partition; raise IllegalState for any other."""
         found = self.partitions.get(topic_partition)
         if found is None:
             raise IllegalState(f"{topic_partition} is not assigned to this consumer")
@@ -335,7 +312,7 @@ def parse_duration_ms(text: str) -> int:
     93600000
 
     Raises:
-        ConfigError: it is not one.
+        ConfigError: the text is no such duration.
     """
     import re
 

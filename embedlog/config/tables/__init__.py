@@ -1,1 +1,1 @@
-"""The settings as text, one file for each area; `embedlog.config.definitions` reads them."""
+"""The settings as text, one file for each area: see `embedlog.config.definitions`."""

@@ -1,7 +1,4 @@
-"""Settings of a client metrics subscription.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Settings of a client metrics subscription."""
 
 TABLE = """
 interval.ms int 300000 - cluster-wide

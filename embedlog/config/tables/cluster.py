@@ -1,7 +1,4 @@
-"""Broker settings of the cluster: controller, replication, remote storage.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of the cluster: controller, replication, remote storage."""
 
 TABLE = """
 auto.leader.rebalance.enable boolean true - read-only
@@ -11,7 +8,7 @@ broker.heartbeat.interval.ms int 2000 - read-only
 broker.id int -1 - read-only
     Number of this broker; the same as node.id.
 broker.rack string null - read-only
-    Where this broker stands; clients and replica placement see it.
+    Rack of this broker, for clients and for the placement of replicas.
 broker.session.timeout.ms int 9000 - read-only
     Silence after which the controller fences a broker, where there are several.
 controller.listener.names list required - read-only
@@ -53,7 +50,7 @@ follower.fetch.last.tiered.offset.enable boolean false - cluster-wide
 initial.broker.registration.timeout.ms int 60000 - read-only
     Time a broker may take to register with the controller. Accepted, not used.
 leader.imbalance.check.interval.seconds long 300 >=1 read-only
-    How often leadership is looked at for rebalancing.
+    How often the balance of leaders is checked.
 node.id int required >=0 read-only
     Number of this node in the cluster.
 num.replica.alter.log.dirs.threads int null - read-only
@@ -95,7 +92,7 @@ remote.log.manager.task.retry.backoff.max.ms long 30000 >=1 internal
 remote.log.manager.task.retry.backoff.ms long 500 >=1 internal
     First pause before a tiered storage task is repeated. Accepted, not used.
 remote.log.manager.task.retry.jitter double 0.2 0..0.5 internal
-    Randomness of those pauses. Accepted, not used.
+    Randomness of the two pauses. Accepted, not used.
 remote.log.manager.thread.pool.size int 2 >=1 read-only
     Threads that tend tiered storage. Accepted, not used.
 remote.log.metadata.custom.metadata.max.bytes int 128 >=0 read-only
@@ -137,8 +134,8 @@ replica.high.watermark.checkpoint.interval.ms long 5000 - read-only
 replica.lag.time.max.ms long 30000 - read-only
     How long a follower may lag before it leaves the in-sync replicas.
 replica.selector.class string null - read-only
-    Java class that picks the replica a consumer reads, for one in its own rack
-    org.apache.kafka.common.replica.RackAwareReplicaSelector.
+    Java class that picks the replica for a consumer; RackAwareReplicaSelector of
+    org.apache.kafka.common.replica picks one in its own rack.
 replica.socket.receive.buffer.bytes int 65536 - read-only
     Receive buffer of a follower's connection. Accepted, not used.
 replica.socket.timeout.ms int 30000 - read-only

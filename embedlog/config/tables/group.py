@@ -1,7 +1,4 @@
-"""Settings of a group.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Settings of a group."""
 
 TABLE = """
 consumer.assignment.interval.ms int 1000 >=0 cluster-wide
@@ -9,7 +6,7 @@ consumer.assignment.interval.ms int 1000 >=0 cluster-wide
 consumer.assignor.offload.enable boolean true - internal
     Compute assignments of consumer groups beside the requests.
 consumer.heartbeat.interval.ms int 5000 >=1 cluster-wide
-    Time between heartbeats that members of the consumer group are told.
+    Time between heartbeats of members of the consumer group.
 consumer.session.timeout.ms int 45000 >=1 cluster-wide
     Silence after which a member of the consumer group is removed.
 errors.deadletterqueue.copy.record.enable boolean false - cluster-wide
@@ -25,7 +22,7 @@ share.auto.offset.reset string latest offset-reset cluster-wide
 share.delivery.count.limit int 5 >=2 cluster-wide
     How often a record is handed out before the share group gives up on it.
 share.heartbeat.interval.ms int 5000 >=1 cluster-wide
-    Time between heartbeats that members of the share group are told.
+    Time between heartbeats of members of the share group.
 share.isolation.level string read_uncommitted one-of:read_committed,read_uncommitted cluster-wide
     May the share group read records of open and aborted transactions?
 share.partition.max.record.locks int 2000 >=100 cluster-wide
@@ -45,7 +42,7 @@ streams.assignor.name string null - cluster-wide
 streams.assignor.offload.enable boolean true - internal
     Compute assignments of streams groups beside the requests.
 streams.heartbeat.interval.ms int 5000 >=1 cluster-wide
-    Time between heartbeats that members of the streams group are told.
+    Time between heartbeats of members of the streams group.
 streams.initial.rebalance.delay.ms int 3000 >=0 cluster-wide
     How long a new streams group waits for more members before the first assignment.
 streams.num.standby.replicas int 0 >=0 cluster-wide

@@ -1,22 +1,19 @@
-"""Broker settings of groups, transactions and their internal topics.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of groups, transactions and their internal topics."""
 
 TABLE = """
 add.partitions.to.txn.retry.backoff.max.ms int 100 >=0 read-only
     How long a Produce waits for the end of the last transaction.
 add.partitions.to.txn.retry.backoff.ms int 20 >=1 read-only
-    Longest pause between two looks whether that transaction is over.
+    Longest pause between two checks whether the transaction is complete.
 embedlog.group.max.pending.members int 1000 >=1 internal
-    Member ids that a classic group has given out to clients that have not joined with them yet;
-    beyond it a join without an id is GROUP_MAX_SIZE_REACHED.
+    Member ids of a classic group whose clients have not joined yet. Beyond that, a join without an
+    id is GROUP_MAX_SIZE_REACHED.
 embedlog.max.groups int 10000 >=1 internal
-    Groups of all kinds that a broker coordinates; a member or a commit that would make one more is
-    POLICY_VIOLATION. Groups that are there already stay, whatever their number.
+    Groups of all kinds that a broker coordinates. A join or a commit that would create another is
+    POLICY_VIOLATION. Existing groups always stay.
 embedlog.max.transactional.ids int 100000 >=1 internal
-    Transactional ids that a broker coordinates, about 1 KiB each; InitProducerId of one more is
-    POLICY_VIOLATION. Those that are there already stay, whatever their number.
+    Transactional ids that a broker coordinates, about 1 KiB each. InitProducerId of another is
+    POLICY_VIOLATION. Existing ids always stay.
 errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
     Make dead letter topics of share groups when they are missing. Accepted, not used.
 errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide
@@ -64,11 +61,11 @@ group.coordinator.threads int 4 >=1 read-only
 group.initial.rebalance.delay.ms int 3000 - read-only
     How long a new classic group waits for more members; 0 in a cluster in memory, unless set.
 group.max.session.timeout.ms int 1800000 - read-only
-    Longest session time-out a classic member may ask for.
+    Longest session timeout of a classic member.
 group.max.size int 2147483647 >=1 read-only
     Members that a classic group may have.
 group.min.session.timeout.ms int 6000 - read-only
-    Shortest session time-out a classic member may ask for.
+    Shortest session timeout of a classic member.
 group.share.assignment.interval.ms int 1000 >=0 cluster-wide
     Default of the group setting share.assignment.interval.ms. Accepted, not used.
 group.share.assignor.offload.enable boolean true - internal
@@ -180,7 +177,7 @@ offsets.topic.compression.codec int 0 - read-only
 offsets.topic.num.partitions int 50 >=1 read-only
     Partitions of __consumer_offsets; not to be changed once it exists.
 offsets.topic.replication.factor short 3 >=1 read-only
-    Replicas of __consumer_offsets; at most as many as there are brokers.
+    Replicas of __consumer_offsets, at most the number of brokers.
 offsets.topic.segment.bytes int 104857600 >=1 read-only
     Segment size of __consumer_offsets.
 server.max.startup.time.ms long 9223372036854775807 >=0 internal
@@ -204,7 +201,7 @@ share.coordinator.state.topic.num.partitions int 50 >=1 read-only
 share.coordinator.state.topic.prune.interval.ms int 300000 >=1 internal
     How often __share_group_state is cut behind its snapshots. Accepted, not used.
 share.coordinator.state.topic.replication.factor short 3 >=1 read-only
-    Replicas of __share_group_state; at most as many as there are brokers.
+    Replicas of __share_group_state, at most the number of brokers.
 share.coordinator.state.topic.segment.bytes int 104857600 >=1 read-only
     Segment size of __share_group_state.
 share.coordinator.threads int 1 >=1 read-only
@@ -214,9 +211,9 @@ share.coordinator.write.timeout.ms int 5000 >=1 read-only
 share.fetch.purgatory.purge.interval.requests int 1000 - read-only
     Finished share fetches that may stay in the purgatory. Accepted, not used.
 transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 >=1 read-only
-    How often transactions that took too long are looked for.
+    How often timed-out transactions are looked for.
 transaction.max.timeout.ms int 900000 >=1 read-only
-    Longest time-out a transactional producer may ask for.
+    Longest timeout of a transactional producer.
 transaction.partition.verification.enable boolean true - cluster-wide
     Check that a partition was added to a transaction before records are taken.
 transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 >=1 read-only
@@ -228,11 +225,11 @@ transaction.state.log.min.isr int 2 >=1 read-only
 transaction.state.log.num.partitions int 50 >=1 read-only
     Partitions of __transaction_state; not to be changed once it exists.
 transaction.state.log.replication.factor short 3 >=1 read-only
-    Replicas of __transaction_state; at most as many as there are brokers.
+    Replicas of __transaction_state, at most the number of brokers.
 transaction.state.log.segment.bytes int 104857600 >=1 read-only
     Segment size of __transaction_state.
 transaction.two.phase.commit.enable boolean false - read-only
-    May producers take part in two-phase commits (KIP-939)? Their transactions have no time-out.
+    May producers take part in two-phase commits (KIP-939)? Their transactions have no timeout.
 transactional.id.expiration.ms int 604800000 >=1 read-only
     Idle time after which a transactional id is forgotten.
 unstable.api.versions.enable boolean false - internal

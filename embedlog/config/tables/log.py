@@ -1,22 +1,20 @@
-"""Broker settings of topics and their logs.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of topics and their logs."""
 
 TABLE = """
 alter.config.policy.class.name class null - read-only
     Java class that judges changes of settings. Accepted, not used.
 auto.create.topics.enable boolean true - read-only
-    Make a topic when somebody produces to it or asks for it.
+    Create a topic when a client produces to it or asks for its metadata.
 embedlog.auto.create.topics.await boolean false - internal
-    Is a topic that a Metadata request makes (auto.create.topics.enable) in its answer? Otherwise
-    that says UNKNOWN_TOPIC_OR_PARTITION once, as Kafka does, and clients ask again after a pause.
+    Does the answer to a Metadata request contain the topic that the request creates
+    (auto.create.topics.enable)? Otherwise it is UNKNOWN_TOPIC_OR_PARTITION once, as in Kafka, and
+    clients ask again after a pause.
 embedlog.data.dir.mode string 0700 one-of:0700,0750,0755,0770,0775,0777 internal
-    Permissions of the data directory when it is made, as far as the process' umask allows. One that
-    is there keeps its own.
+    Permissions of a new data directory, as far as the umask of the process allows. An existing
+    directory keeps its own.
 embedlog.max.partition.producer.ids int 10000 >=1 internal
-    Idempotent producers that a partition remembers. Beyond it those that have not written for
-    longest are forgotten: their next batch is accepted as that of a new producer is.
+    Idempotent producers that a partition remembers. Beyond that it forgets those idle for
+    longest, and accepts their next batch as from a new producer.
 compression.gzip.level int -1 1..9|-1 cluster-wide
     Default of the topic setting of that name.
 compression.lz4.level int 9 1..17 cluster-wide
@@ -26,8 +24,8 @@ compression.type string producer one-of:uncompressed,zstd,lz4,snappy,gzip,produc
 compression.zstd.level int 3 -131072..22 cluster-wide
     Default of the topic setting of that name.
 cordoned.log.dirs list "" - per-broker
-    Log directories that get no new replicas, * for all of them. Nothing is placed on a broker of
-    which all are.
+    Log directories that get no new replicas, * for all. A broker without other directories gets
+    none.
 create.topic.policy.class.name class null - read-only
     Java class that judges new topics. Accepted, not used.
 default.replication.factor int 1 - read-only
@@ -51,7 +49,7 @@ log.cleaner.dedupe.buffer.size long 134217728 - cluster-wide
 log.cleaner.delete.retention.ms long 86400000 >=0 cluster-wide
     Default of the topic setting delete.retention.ms.
 log.cleaner.enable boolean true - read-only
-    Compact topics that ask for it.
+    Compact the topics whose cleanup.policy says so.
 log.cleaner.io.buffer.load.factor double 0.9 - cluster-wide
     How full the cleaner's memory may get.
 log.cleaner.io.buffer.size int 524288 >=0 cluster-wide
@@ -65,15 +63,15 @@ log.cleaner.min.cleanable.ratio double 0.5 0..1 cluster-wide
 log.cleaner.min.compaction.lag.ms long 0 >=0 cluster-wide
     Default of the topic setting min.compaction.lag.ms.
 log.cleaner.threads int 1 >=0 cluster-wide
-    Threads that compact; here compaction is a duty of whoever drives the scheduler.
+    Threads that compact. Here the thread that drives the scheduler compacts.
 log.cleanup.policy list delete list-of:compact,delete cluster-wide
     Default of the topic setting cleanup.policy.
 log.dir list /tmp/kafka-logs - read-only
-    The data directories when log.dirs is not set; here those that were opened count.
+    The data directories if log.dirs is not set. Here the opened directories count.
 log.dir.failure.timeout.ms long 30000 >=1 read-only
     Time after which a broker stops when it cannot report a failed directory. Accepted, not used.
 log.dirs list null - read-only
-    The data directories, the first with the metadata log; set from what was opened.
+    The data directories, the first with the metadata log; set to the opened directories.
 log.flush.interval.messages long 9223372036854775807 >=1 cluster-wide
     Default of the topic setting flush.messages.
 log.flush.interval.ms long null - cluster-wide

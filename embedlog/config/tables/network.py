@@ -1,11 +1,8 @@
-"""Broker settings of listeners, requests, quotas and metrics.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of listeners, requests, quotas and metrics."""
 
 TABLE = """
 advertised.listeners list null - read-only
-    The address that clients are told, as PLAINTEXT://host:port; unset, each is told the one it
+    The address for clients, as PLAINTEXT://host:port. Unset, each client gets the address that it
     connected to.
 alter.log.dirs.replication.quota.window.num int 11 >=1 read-only
     Samples kept for the quota of moves between directories. Accepted, not used.
@@ -23,17 +20,16 @@ controlled.shutdown.enable boolean true - read-only
 early.start.listeners list null - read-only
     Listeners that open before the broker is ready. Accepted, not used.
 embedlog.max.fetch.session.cache.partitions int 100000 >=0 internal
-    Partitions of all fetch sessions together, half a kilobyte each. Who finds no room is served
-    without a session.
+    Partitions of all fetch sessions together, half a kilobyte each. Clients that find no room are
+    served without a session.
 embedlog.max.fetch.session.partitions int 10000 >=0 internal
-    Partitions of one fetch session. Who asks for more is served without a session; a session that
-    grows beyond it ends with FETCH_SESSION_ID_NOT_FOUND.
+    Partitions of one fetch session. Clients with more are served without a session; a session that
+    grows beyond the limit ends with FETCH_SESSION_ID_NOT_FOUND.
 embedlog.max.request.elements int 50000 >=1 internal
-    Elements that a request may have in all of its arrays together. One with more is not
-    understood: its connection is closed.
+    Elements in all arrays of a request together. The connection of a larger request is closed.
 embedlog.max.response.bytes int 67108864 >=1024 internal
-    Largest answer over a listener, but to Fetch (fetch.max.bytes) and Produce. In place of a larger
-    one POLICY_VIOLATION is sent, or the connection closed where an answer has no room for it.
+    Largest answer over a listener, except to Fetch (fetch.max.bytes) and Produce. A larger one
+    becomes POLICY_VIOLATION, or closes the connection if the answer has no room for an error.
 fetch.max.bytes int 57671680 >=1024 read-only
     Largest answer to a fetch, whatever the client asks for; the first batch always fits.
 inter.broker.listener.name string null - read-only

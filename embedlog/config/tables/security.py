@@ -1,7 +1,4 @@
-"""Broker settings of TLS, SASL and authorization.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Broker settings of TLS, SASL and authorization."""
 
 TABLE = """
 authorizer.class.name string "" - read-only
@@ -116,7 +113,7 @@ sasl.oauthbearer.jwt.validator.class class \
 org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator - read-only
     Java class that checks tokens. Accepted, not used.
 sasl.oauthbearer.scope string null - read-only
-    Scope that tokens are asked for. Accepted, not used.
+    Scope of the tokens that are requested. Accepted, not used.
 sasl.oauthbearer.scope.claim.name string scope - read-only
     Claim that holds a token's scope. Accepted, not used.
 sasl.oauthbearer.sub.claim.name string sub - read-only

@@ -1,12 +1,9 @@
-"""Settings of a topic.
-
-The format is drawn in `embedlog.config.definitions`.
-"""
+"""Settings of a topic."""
 
 TABLE = """
 cleanup.policy list delete list-of:compact,delete cluster-wide
-    What happens to old data: delete removes whole segments, compact keeps the last record of each
-    key; both may be named, and nothing means keep.
+    How old data is removed: delete removes whole segments, compact keeps the last record of each
+    key. Both may be named; without a name old data is kept.
 compression.gzip.level int -1 1..9|-1 cluster-wide
     Effort of gzip when the broker compresses; -1 leaves it to the codec.
 compression.lz4.level int 9 1..17 cluster-wide
@@ -54,7 +51,7 @@ min.cleanable.dirty.ratio double 0.5 0..1 cluster-wide
 min.compaction.lag.ms long 0 >=0 cluster-wide
     Shortest time a record stays as it is in a compacted topic.
 min.insync.replicas int 1 >=1 cluster-wide
-    Replicas that must be in sync for acks=all; at most as many as there are count.
+    Replicas that must be in sync for acks=all, at most the number of replicas.
 preallocate boolean false - cluster-wide
     Reserve the room of a segment when it is made.
 remote.copy.lag.bytes long -1 >=-1 cluster-wide

@@ -1,5 +1,5 @@
-"""The group coordinator: groups of both protocols, and the offsets they commit.
+"""The group coordinator: groups of both protocols, and the offsets that they commit.
 
-`group_coordinator` is the way in, one method per API; `group_shard` holds what one partition of
-`__consumer_offsets` says.
+`group_coordinator` finds the shard of a group; `group_shard` is the state of one partition of
+`__consumer_offsets`.
 """

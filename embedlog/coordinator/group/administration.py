@@ -1,4 +1,4 @@
-"""What administrators ask of the groups of one shard: which there are, what they do, to delete one.
+"""ListGroups, DescribeGroups and DeleteGroups of one shard.
 
 Requires for every function: the shard's lock.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
-from embedlog.coordinator.group.offsets.records import offset_tombstone
+from embedlog.coordinator.group.offsets.store import OffsetStore, offset_tombstone
 from wire.error_codes import ErrorCode
 from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.list_groups import ListedGroup
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.group.offsets.store import OffsetStore
     from embedlog.coordinator.result import CoordinatorRecord
 
 _FIRST_WITH_NOT_FOUND = 6
@@ -26,9 +25,7 @@ _FIRST_WITH_NOT_FOUND = 6
 def listed(
     groups: Mapping[str, Group], states: Collection[str], types: Collection[str]
 ) -> list[ListedGroup]:
-    """The groups in one of these states and of one of these types, given in lower case; no states
-    or types mean any.
-    """
+    """List the groups of these states and types, in lower case; without states or types, of any."""
     found = []
     for group in groups.values():
         state = group.state_name()
@@ -48,7 +45,7 @@ def listed(
 
 
 def described(groups: Mapping[str, Group], group_id: str, version: int) -> DescribedGroup:
-    """A classic group for DescribeGroups; any other is dead, which is an error from v6 on."""
+    """Describe a classic group; any other is dead, which is an error from v6 on."""
     group = groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return group.described()
@@ -57,7 +54,7 @@ def described(groups: Mapping[str, Group], group_id: str, version: int) -> Descr
 
 
 def dead(group_id: str, version: int, message: str) -> DescribedGroup:
-    """What DescribeGroups says of a group that is none."""
+    """Describe a group that is absent or of the wrong type."""
     if version < _FIRST_WITH_NOT_FOUND:
         return DescribedGroup(group_id=group_id, group_state="Dead")
     return DescribedGroup(
@@ -71,10 +68,10 @@ def dead(group_id: str, version: int, message: str) -> DescribedGroup:
 def deletion(
     groups: Mapping[str, Group], store: OffsetStore, group_id: str
 ) -> list[CoordinatorRecord]:
-    """The records that delete a group and all its offsets.
+    """Return the records that delete a group and all its offsets.
 
     Raises:
-        GroupIdNotFound: there is none.
+        GroupIdNotFound: the group does not exist.
         NonEmptyGroup: it has members.
     """
     group = groups.get(group_id)

@@ -1,10 +1,10 @@
-"""`Group`: what the coordinator asks of a group, whichever protocol its members speak.
+"""`Group`: the questions that the coordinator has for a group of either protocol.
 
     classic/     ClassicGroup   members elect a leader, which assigns (JoinGroup, SyncGroup)
     consumer/    ConsumerGroup  the coordinator assigns (KIP-848)
 
-The offsets' part asks whether a commit is allowed, whether a group may be deleted, and which
-stored offsets are in use; listing and describing ask for names. Nothing here changes a group.
+The offsets part asks whether a commit is allowed, whether a group may be deleted, and which stored
+offsets are in use; listing and describing ask for names. Nothing here changes a group.
 """
 
 from __future__ import annotations
@@ -12,38 +12,42 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from embedlog.common import IN_PROCESS_HOST
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Protocol
 
     from embedlog.coordinator.result import CoordinatorRecord
 
-    class CommittedOffset(Protocol):
-        """A stored offset, as far as its expiry depends on the group."""
-
-        @property
-        def commit_timestamp_ms(self) -> int: ...
-
-    ExpiryBase = Callable[[CommittedOffset], int]
-
+    ExpiryBase = Callable[[int], int]
+    """Commit time of an offset -> the time from which its retention counts; wall milliseconds."""
 
 _IN_PROCESS = f"/{IN_PROCESS_HOST}"
 
 
 def is_in_process(client_host: str) -> bool:
-    """Was the member, as its record names it, a client in the coordinator's own process?"""
+    """Was the member a client in the coordinator's own process, by its record's `client_host`?"""
     return client_host == _IN_PROCESS
+
+
+class ClientIdentity(Value):
+    """A member's client as the member's record stores it."""
+
+    client_id: str
+    client_host: str
+    """With a leading slash, as Java prints an address."""
+
+    @classmethod
+    def of(cls, client_id: str | None, client_host: str) -> ClientIdentity:
+        return cls(client_id or "", f"/{client_host}")
 
 
 class Group(ABC):
     """One group. Requires for every method: the lock of the shard that holds it."""
 
-    __slots__ = ("group_id",)
-
     GROUP_TYPE: str
-    """What ListGroups calls this kind of group: "classic" or "consumer"."""
+    """The type in ListGroups: "classic" or "consumer"."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -51,15 +55,15 @@ class Group(ABC):
     @property
     @abstractmethod
     def protocol_type(self) -> str:
-        """What the members use the group for: "consumer", "connect", ...; "" while nobody said."""
+        """The members' protocol type: "consumer", "connect", ...; "" if no member has named one."""
 
     @abstractmethod
     def state_name(self) -> str:
-        """The state as ListGroups and DescribeGroups spell it: "Stable", "Empty", ..."""
+        """Return the state as ListGroups and DescribeGroups spell it: "Stable", "Empty", ..."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Has it no members?"""
+        """Has the group no members?"""
 
     @abstractmethod
     def validate_offset_commit(
@@ -72,39 +76,33 @@ class Group(ABC):
         api_version: int,
         partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """May that member commit offsets now? A commit without member says "", None and -1.
+        """Check that a member may commit offsets. A commit without member passes "", None and -1.
 
-        `partitions` are those it commits, as (topic id, number).
+        `partitions` are the committed ones, as (topic id, number).
 
         Raises:
-            KafkaError: what the client is to be answered.
+            KafkaError: the answer to the client.
         """
 
     def offset_commit_accepted(self, member_id: str) -> None:  # noqa: B027 - most need not know
-        """A plain commit passed `validate_offset_commit`: a sign of life, where the protocol takes
-        it for one. `member_id` may be "" or unknown.
-        """
+        """Note a plain commit, a sign of life; `member_id` may be "" or unknown."""
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """May that member ask for offsets? Others than members say None, and -1.
-
-        Raises:
-            KafkaError: what the client is to be answered.
-        """
+        """Raise the client's error unless the member may fetch; others pass None and -1."""
 
     @abstractmethod
     def validate_offset_delete(self) -> None:
-        """May offsets be deleted, of topics that `is_subscribed_to` says no to?
+        """Check that offsets of topics without subscribers may be deleted.
 
         Raises:
-            NonEmptyGroup: members use the group for what the coordinator cannot look into.
+            NonEmptyGroup: the coordinator cannot tell which offsets the members use.
             GroupIdNotFound: the group is dead.
         """
 
     @abstractmethod
     def validate_delete(self) -> None:
-        """May the whole group be deleted?
+        """Check that the whole group may be deleted.
 
         Raises:
             NonEmptyGroup: it has members.
@@ -113,16 +111,16 @@ class Group(ABC):
 
     @abstractmethod
     def is_subscribed_to(self, topic: str) -> bool:
-        """Does a member read that topic, as far as is known? Its offsets stay."""
+        """May a member read that topic? If so, its offsets stay."""
 
     @abstractmethod
     def offset_expiry_base(self) -> ExpiryBase | None:
-        """From when on a stored offset's retention counts, in wall milliseconds.
+        """Return the function from an offset's commit time to the start of its retention.
 
-        None: no offset expires now, whatever its topic. Those of topics that `is_subscribed_to`
-        says yes to never do, nor do those with an expiry time of their own before it has come.
+        None: no offset expires now. Offsets of subscribed topics never expire, nor do offsets with
+        an expiry time of their own before that time.
         """
 
     @abstractmethod
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that delete everything stored of the group but its offsets."""
+        """Return the records that delete everything stored of the group but its offsets."""

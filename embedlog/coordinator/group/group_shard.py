@@ -1,12 +1,11 @@
-"""`GroupShard`: the groups whose records lie in one partition of `__consumer_offsets`.
+"""`GroupShard`: the groups and offsets of one partition of `__consumer_offsets`.
 
     classic    groups whose members elect a leader        record type 2
     consumer   groups that the coordinator assigns        record types 3-8 and 16
-    offsets    what groups of either kind have committed  record types 0 and 1
+    offsets    committed offsets of groups of either kind record types 0 and 1
 
-All three share one dictionary of groups. A request goes to the part that the group's type names;
-a record goes to the part that its type names. The part for consumer groups is made when the first
-of them comes.
+All three share one dictionary of groups. The group's type selects the part for a request, the
+record type the part for a record. The part for consumer groups is made with the first such group.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from embedlog import errors
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
 from embedlog.coordinator.group.classic.heartbeat import heartbeat
 from embedlog.coordinator.group.offsets.store import OffsetStore
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from wire.schema import declaration
 
 TYPE_CHECKING = False
@@ -23,12 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
-    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
     from wire.schemas.consumer_group_heartbeat import (
@@ -54,21 +51,19 @@ _MINUTE_MS = 60_000
 class GroupShard:
     """One loaded shard. Requires for every method: the shard's lock."""
 
-    __slots__ = ("_consumer", "_group_count", "classic", "context", "groups", "offsets")
-
     def __init__(self, context: ShardContext, group_count: Callable[[], int]) -> None:
-        """`group_count` says how many groups all loaded shards of the broker have."""
+        """`group_count` counts the groups of all loaded shards of the broker."""
         self.context = context
         self._group_count = group_count
         self.groups: dict[str, Group] = {}
-        """All groups by id, shared by the parts."""
+        """All groups by id; the parts share this dictionary."""
         self.classic = ClassicGroups(context, self.groups)
         self._consumer: ConsumerGroups | None = None
         self.offsets = OffsetStore()
 
     @property
     def consumer(self) -> ConsumerGroups:
-        """The part for groups of the consumer protocol."""
+        """The part for consumer groups."""
         if self._consumer is None:
             from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
 
@@ -77,56 +72,46 @@ class GroupShard:
 
     # Members
 
-    def join(self, context: RequestContext, request: JoinGroupRequest) -> Result[JoinGroupResponse]:
-        """JoinGroup: of either kind of group, as classic clients may join both.
-
-        An empty consumer group gives way to a classic one.
-        """
-        version = context.api_version
+    def join(
+        self, client: ClientIdentity, request: JoinGroupRequest, version: int
+    ) -> Result[JoinGroupResponse]:
+        """Let a classic client join a group of either kind; it replaces an empty consumer group."""
         if not request.member_id:
             self._check_room(request.group_id)
         group = self._consumer_group(request.group_id)
         if group is None or group.is_empty():
-            return self.classic.joins.join(context, request, version=version)
-        return self.consumer.classic_members.join(group, context, request, version)
+            return self.classic.joins.join(client, request, version=version)
+        return self.consumer.classic_members.join(group, client, request, version)
 
     def sync(self, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
-        """SyncGroup."""
         group = self._consumer_group(request.group_id)
         if group is None:
             return self.classic.syncs.sync(request)
         return self.consumer.classic_members.sync(group, request)
 
     def heartbeat(self, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
-        """Heartbeat of a classic member."""
         group = self._consumer_group(request.group_id)
         if group is None:
             return heartbeat(self.groups, request)
         return self.consumer.classic_members.heartbeat(group, request)
 
     def leave(self, request: LeaveGroupRequest, version: int) -> Result[LeaveGroupResponse]:
-        """LeaveGroup."""
         group = self._consumer_group(request.group_id)
         if group is None:
             return self.classic.leaves.leave(request, version=version)
         return self.consumer.classic_members.leave(group, request, version)
 
     def consumer_heartbeat(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+        self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest, version: int
     ) -> Result[ConsumerGroupHeartbeatResponse]:
-        """ConsumerGroupHeartbeat (KIP-848)."""
         from embedlog.coordinator.group.consumer.member import JOIN_EPOCH
 
         if request.member_epoch == JOIN_EPOCH:
             self._check_room(request.group_id)
-        return self.consumer.heartbeats.heartbeat(context, request, context.api_version)
+        return self.consumer.heartbeats.heartbeat(client, request, version)
 
     def _check_room(self, group_id: str) -> None:
-        """Refuse what would make a group when there are as many as the broker may have.
-
-        Raises:
-            PolicyViolation: it would.
-        """
+        """Raise PolicyViolation for a new group if the broker has its maximum number of groups."""
         if group_id in self.groups:
             return
         count_max: int = self.context.config.embedlog_max_groups
@@ -136,14 +121,13 @@ class GroupShard:
             )
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        # By its type's name: without such groups their modules are not loaded.
+        # Compare the type's name: without consumer groups their modules are not loaded.
         group: Any = self.groups.get(group_id)
         return group if group is not None and group.GROUP_TYPE == _CONSUMER else None
 
     # Offsets
 
     def commit_offsets(self, commit: OffsetCommit) -> Result[OffsetCommitResponse]:
-        """OffsetCommit."""
         if commit.request.generation_id_or_member_epoch < 0:
             self._check_room(commit.request.group_id)
         return commit.apply(self.context, self.groups.get(commit.request.group_id))
@@ -151,7 +135,6 @@ class GroupShard:
     def fetch_offsets(
         self, asked: OffsetFetchRequestGroup, *, by_id: bool, require_stable: bool
     ) -> OffsetFetchResponseGroup:
-        """OffsetFetch, of one group."""
         from embedlog.coordinator.group.offsets.fetch import OffsetFetch
 
         fetch = OffsetFetch(
@@ -164,15 +147,13 @@ class GroupShard:
         return fetch.answer(asked, self.groups.get(asked.group_id))
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
-        """OffsetDelete."""
         from embedlog.coordinator.group.offsets.delete import delete_offsets
 
         group = self.groups.get(request.group_id)
         return delete_offsets(request, self.offsets, group, self.context.metadata())
 
     def forget_topics(self, topics: Iterable[str]) -> Result[None]:
-        """The topics were deleted: nobody goes on where they were."""
-        from embedlog.coordinator.group.offsets.records import offset_tombstone
+        from embedlog.coordinator.group.offsets.store import offset_tombstone
 
         return Result(
             [
@@ -188,16 +169,17 @@ class GroupShard:
     def delete_group(
         self, group_id: str, response: DeletableGroupResult
     ) -> Result[DeletableGroupResult]:
-        """DeleteGroups, of one group. Raises as `administration.deletion` does."""
+        """DeleteGroups of one group. Raises the errors of `administration.deletion`."""
         from embedlog.coordinator.group.administration import deletion
 
         records = deletion(self.groups, self.offsets, group_id)
         return Result(records, response, is_atomic=False)
 
     def expire(self) -> Result[None]:
-        """Delete what nobody needs any more, and look again later.
+        """Delete expired offsets and groups, and schedule the next check.
 
-        Nothing while the wall clock is not believed: what it deletes does not come back with it.
+        Delete nothing while the wall clock is not trusted: deleted offsets do not come back when it
+        is corrected.
         """
         from embedlog.coordinator.group.offsets.expiry import expired
 
@@ -218,11 +200,10 @@ class GroupShard:
     # Life
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = -1) -> None:
-        """Take over what a record says, from the log or just appended."""
         record_type = declaration(type(record.key)).record_type
         if record_type in _OFFSETS:
             if record.value is not None and record.key.group not in self.groups:
-                # It only stores offsets, or its own records come later.
+                # The group only stores offsets, or its own record comes later.
                 self.classic.get_or_make(record.key.group)
             self.offsets.replay(record.key, record.value, offset=offset, producer_id=producer_id)
         elif record_type == _CLASSIC_GROUP:
@@ -231,11 +212,9 @@ class GroupShard:
             self.consumer.replay(record.key, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """A marker of that producer: what it has written since its last one counts, or never."""
         self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def loaded(self) -> None:
-        """The log was replayed: begin what runs by the clock."""
         self.context.timer.schedule(
             _EXPIRY, self.context.config.offsets_retention_check_interval_ms, self.expire
         )
@@ -244,11 +223,10 @@ class GroupShard:
             self._consumer.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that ended with the process that had the log open before."""
+        """Remove members that were threads of the process that had the log open before."""
         yield from self.classic.opened()
         if self._consumer is not None:
             yield from self._consumer.opened()
 
     def unloaded(self, error: KafkaError) -> None:
-        """The shard is unloaded: answer the parked requests."""
         self.classic.unloaded(error)

@@ -1,6 +1,6 @@
-"""`SupportedProtocols`: which protocols the members of a group know, kept as counts.
+"""`SupportedProtocols`: the protocols that members of a group support, kept as counts.
 
-A member is added and removed at the cost of its own protocols, whatever the size of the group.
+To add or remove a member costs time in proportion to its protocols, not to the size of the group.
 """
 
 from __future__ import annotations
@@ -11,26 +11,20 @@ if TYPE_CHECKING:
 
 
 class SupportedProtocols:
-    """How many of the members that were added support each protocol.
-
-    Requires for every method: the lock of the shard that holds the group.
-    """
-
-    __slots__ = ("_counts", "member_count")
+    """Counts the members that support each protocol. Requires: the shard's lock."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self.member_count = 0
-        """How many members were added, and not removed since."""
 
     def add(self, names: Iterable[str]) -> None:
-        """Count a member that supports `names`; a name that it says twice counts once."""
+        """Add a member that supports `names`; a repeated name counts once."""
         self.member_count += 1
         for name in dict.fromkeys(names):
             self._counts[name] = self._counts.get(name, 0) + 1
 
     def remove(self, names: Iterable[str]) -> None:
-        """Count a member no more; `names` are those it was added with."""
+        """Remove a member; `names` are the ones it was added with."""
         self.member_count -= 1
         for name in dict.fromkeys(names):
             count = self._counts[name] - 1
@@ -40,10 +34,10 @@ class SupportedProtocols:
                 del self._counts[name]
 
     def common(self) -> set[str]:
-        """The protocols that all members support; none as long as there are no members."""
+        """Return the protocols that all members support; none without members."""
         return {name for name, count in self._counts.items() if count == self.member_count}
 
     def has_common(self, names: Iterable[str]) -> bool:
-        """Do all members support one of `names`? Also when there are no members."""
+        """Do all members support one of `names`? True without members."""
         counts, member_count = self._counts, self.member_count
         return any(counts.get(name, 0) == member_count for name in names)

@@ -1,12 +1,12 @@
-"""Transactions: which producer of a transactional id is the living one, and what it has decided.
+"""Transactions: which producer owns a transactional id, and the decisions of its transactions.
 
-states                   the states, and from which one each may be entered
-transaction              what is known of one transactional id; its record
+states                   the states, and the states from which each may be entered
+transaction_metadata     the state of one transactional id, and its record
 transaction_shard        the ids of one partition of `__transaction_state`
-initialize               InitProducerId: an epoch of one's own, a fence for those before
+initialize               InitProducerId: a new epoch, which fences earlier producers
 registration             AddPartitionsToTxn, AddOffsetsToTxn; verification
-ending                   EndTxn: the decision of a client
-markers                  telling every partition the decision, until all have it
+ending                   EndTxn: the client's decision
+markers                  sending the decision to every partition
 views                    ListTransactions, DescribeTransactions
-transaction_coordinator  where the ids of a broker live
+transaction_coordinator  finds the shard of an id
 """

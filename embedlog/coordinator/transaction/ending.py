@@ -1,9 +1,9 @@
-"""How a client ends its transaction, and what becomes of it when all have been told.
+"""EndTxn: a client's decision, and the end of a transaction once all partitions have its marker.
 
-The client's answer depends on the state and, since every end raises the epoch (transactions of
-version 2, KIP-890), on whether it names the present epoch or, with a request that it repeats, the
-one before. While a decision is on its way to the partitions the answer is CONCURRENT_TRANSACTIONS;
-before version 2 only to who names the present producer.
+The answer depends on the state and on the producer epoch. Since every end raises the epoch
+(transactions of version 2, KIP-890), a client that repeats a request names the epoch before the
+present one. Until all partitions have the marker the answer is CONCURRENT_TRANSACTIONS; before
+version 2 a request with another producer id or epoch fails first.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.transaction import (
+from embedlog.coordinator.transaction.transaction_metadata import (
     EPOCH_MAX,
     FIRST_WITH_EPOCH_BUMP,
     NO_EPOCH,
     NO_PRODUCER_ID,
-    Transaction,
+    TransactionMetadata,
     is_exhausted,
 )
 
@@ -24,10 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from embedlog.coordinator.transaction.transaction import TopicIndex
+    from embedlog.coordinator.transaction.transaction_metadata import ProducerIdAndEpoch, TopicIndex
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
-
-    Producer = tuple[int, int]
 
 NO_PRODUCER = (NO_PRODUCER_ID, NO_EPOCH)
 
@@ -43,7 +41,7 @@ _ENDED: dict[int, tuple[str, str]] = {
     states.COMPLETE_ABORT: (_INVALID, _DONE),
     states.EMPTY: (_INVALID, _INVALID),
 }
-"""EndTxn before version 5: the epoch is the present one."""
+"""EndTxn before version 5: the request names the present epoch."""
 
 _ENDED_WITH_BUMP: dict[int, tuple[str, str, str, str]] = {
     # state                  commit: repeated  present     abort: repeated   present
@@ -69,15 +67,15 @@ def end(
     is_committed: bool,
     client_version: int,
     new_producer_id: Callable[[], int],
-) -> Result[Producer]:
-    """EndTxn: decide, and answer with the producer id and epoch to go on with (version 2 only).
+) -> Result[ProducerIdAndEpoch]:
+    """Decide; answer with the next producer id and epoch (version 2 only).
 
     Requires: the shard's lock.
 
     Raises:
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
         ProducerFenced, InvalidTxnState: see the tables above.
-        ConcurrentTransactions: the last request is not done with.
+        ConcurrentTransactions: the last request is not complete.
         UnsupportedVersion: see `check_client`.
     """
     present = shard.transactions.get(transactional_id)
@@ -116,11 +114,11 @@ def end(
     )
 
 
-def _is_repeated(present: Transaction, producer_id: int, producer_epoch: int) -> bool:
-    """Does a client name what it had before the end that was its own, and whose answer it lost?
+def _is_repeated(present: TransactionMetadata, producer_id: int, producer_epoch: int) -> bool:
+    """Does the request name the producer id and epoch from before the client's own last end?
 
-    Kafka asks for the numbers alone. After an end that left the epoch as it was, a zombie of the
-    epoch before would be given the epoch of whoever took over from it.
+    The client has lost that end's answer. Kafka compares the numbers alone: after an end that kept
+    the epoch it would give a zombie of the earlier epoch the epoch of its successor.
     """
     if not present.bumps_epoch:
         return False
@@ -134,30 +132,30 @@ def _is_repeated(present: Transaction, producer_id: int, producer_epoch: int) ->
 
 
 def _prepared(
-    present: Transaction,
+    present: TransactionMetadata,
     *,
     is_committed: bool,
     client_version: int,
     now_ms: int,
     new_producer_id: Callable[[], int],
-) -> Transaction:
+) -> TransactionMetadata:
     state = states.PREPARE_COMMIT if is_committed else states.PREPARE_ABORT
-    target = present.moved(state, now_ms=now_ms, client_version=client_version)
+    changes: dict[str, int] = {"client_version": client_version}
     if present.state != states.ONGOING:
-        # Nothing is open: an abort that only raises the epoch.
-        target.start_ms = now_ms
-    if target.bumps_epoch:
-        target.producer_epoch = present.producer_epoch + 1
-        target.last_producer_epoch = present.producer_epoch
+        # No transaction is open: this abort only raises the epoch.
+        changes["start_ms"] = now_ms
+    if client_version >= FIRST_WITH_EPOCH_BUMP:
+        changes["producer_epoch"] = present.producer_epoch + 1
+        changes["last_producer_epoch"] = present.producer_epoch
         if is_exhausted(present.producer_epoch):
-            target.next_producer_id = new_producer_id()
-    return target
+            changes["next_producer_id"] = new_producer_id()
+    return present.moved(state, now_ms=now_ms, **changes)
 
 
-def complete(shard: TransactionShard, decided: Transaction) -> Result[None]:
-    """Every partition has the decision: the id is free for the next transaction.
+def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[None]:
+    """Free the id for its next transaction: every partition has the marker.
 
-    Nothing where it has moved on: another coordinator was faster. Requires: the shard's lock.
+    Do nothing if another coordinator was faster. Requires: the shard's lock.
     """
     present = _still(shard, decided)
     if present is None:
@@ -165,20 +163,21 @@ def complete(shard: TransactionShard, decided: Transaction) -> Result[None]:
     return shard.transit(present.completed(shard.context.wall_ms()), None)
 
 
-def leave_to_tell(
-    shard: TransactionShard, decided: Transaction, untold: Collection[TopicIndex]
+def keep_pending(
+    shard: TransactionShard, decided: TransactionMetadata, partitions: Collection[TopicIndex]
 ) -> Result[None]:
-    """Only these partitions do not have the decision yet: what an administrator is shown. It is not
-    written; whoever loads the log tells all once more. Requires: the shard's lock.
+    """Show administrators only the partitions that lack the marker. Requires: the shard's lock.
+
+    Not written: the broker that loads the log next sends all markers again.
     """
     present = _still(shard, decided)
     if present is not None:
-        shard.transactions[decided.transactional_id] = present.reduced(frozenset(untold))
+        shard.transactions[decided.transactional_id] = present.reduced(frozenset(partitions))
     return Result()
 
 
-def _still(shard: TransactionShard, decided: Transaction) -> Transaction | None:
-    """The id as it is present, None where it has gone on from what was decided."""
+def _still(shard: TransactionShard, decided: TransactionMetadata) -> TransactionMetadata | None:
+    """Return the id's present state; None if it has moved on from the decided one."""
     present = shard.transactions.get(decided.transactional_id)
     if (
         present is None

@@ -1,24 +1,24 @@
-"""InitProducerId of a transactional id: an epoch of one's own, and none for those before.
+"""InitProducerId of a transactional id: a new epoch, which fences earlier producers.
 
     id is new                     producer id from the controller, epoch 0
-    nothing is open               the next epoch; at the end of the epochs a new producer id
+    no transaction is open        the next epoch; after the last epoch a new producer id
     a transaction is being ended  CONCURRENT_TRANSACTIONS
-    a transaction is open         fenced and aborted; CONCURRENT_TRANSACTIONS until that is done
+    a transaction is open         fence and abort it; CONCURRENT_TRANSACTIONS until that is done
 
-A client that goes on after an error names the producer id and epoch that it has (KIP-360). If they
-are the present ones it gets the next epoch; if they are those before, its last request was done and
-only the answer was lost, so it gets the present epoch once more; otherwise somebody else has taken
-over, and it is fenced.
+A client that continues after an error names its producer id and epoch (KIP-360). If they are the
+present ones, it gets the next epoch. If they are the previous ones, its last request succeeded and
+only the answer was lost: it gets the present epoch again. Otherwise another producer has taken
+over, and the client is fenced.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.transaction import (
+from embedlog.coordinator.transaction.transaction_metadata import (
     NO_EPOCH,
     NO_TIME,
-    Transaction,
+    TransactionMetadata,
     is_exhausted,
 )
 
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.coordinator.result import Result
+    from embedlog.coordinator.transaction.transaction_metadata import ProducerIdAndEpoch
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
-
-    Producer = tuple[int, int]
-    """A producer id and an epoch."""
 
 
 def initialize(
@@ -38,22 +36,22 @@ def initialize(
     transactional_id: str,
     *,
     timeout_ms: int,
-    expected: Producer | None,
+    expected: ProducerIdAndEpoch | None,
     new_producer_id: Callable[[], int],
-) -> Result[Producer]:
+) -> Result[ProducerIdAndEpoch]:
     """Give the id's new owner its producer id and epoch. Requires: the shard's lock.
 
-    `expected` is what a client has that goes on, None for one that begins.
+    `expected` is the producer id and epoch of a client that continues, None for a new client.
 
     Raises:
-        ConcurrentTransactions: the last transaction is not over; ask again.
-        ProducerFenced: `expected` has been taken over.
+        ConcurrentTransactions: the last transaction is not over; the client may retry.
+        ProducerFenced: another producer has taken `expected` over.
     """
     shard.check_settled(transactional_id)
     present = shard.transactions.get(transactional_id)
     if present is None:
         shard.check_room()
-        present = Transaction(transactional_id, new_producer_id(), timeout_ms=timeout_ms)
+        present = TransactionMetadata(transactional_id, new_producer_id(), timeout_ms)
     if expected is not None and not _may_name(present, expected):
         raise errors.ProducerFenced()
     if present.state == states.ONGOING:
@@ -71,7 +69,7 @@ def initialize(
     return shard.transit(target, (target.producer_id, target.producer_epoch))
 
 
-def _may_name(present: Transaction, expected: Producer) -> bool:
+def _may_name(present: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     producer_id, epoch = expected
     return (
         present.producer_epoch == NO_EPOCH
@@ -81,20 +79,20 @@ def _may_name(present: Transaction, expected: Producer) -> bool:
 
 
 def _taken_over(
-    present: Transaction,
+    present: TransactionMetadata,
     *,
     expected_epoch: int | None,
     timeout_ms: int,
     now_ms: int,
     new_producer_id: Callable[[], int],
-) -> Transaction:
+) -> TransactionMetadata:
     producer_id, epoch = present.producer_id, present.producer_epoch
     if expected_epoch is not None and epoch not in (NO_EPOCH, expected_epoch):
         if expected_epoch != present.last_producer_epoch:
             raise errors.ProducerFenced()
         last_epoch = expected_epoch
     else:
-        # One that begins may not be mistaken for one that repeats: there is no last epoch then.
+        # Without a last epoch a new client cannot be mistaken for one that repeats a request.
         last_epoch = NO_EPOCH if expected_epoch is None else epoch
         if is_exhausted(epoch):
             producer_id, epoch = new_producer_id(), 0

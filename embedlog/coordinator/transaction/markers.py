@@ -1,18 +1,19 @@
-"""Telling every partition of a decided transaction what was decided.
+"""Sending the markers of decided transactions to all their partitions.
 
-    decided -> WriteTxnMarkers -> each partition   done            its last: the id is free again
-                                                   not now         asked again in 100 ms
-                                                   fenced          somebody newer did it: given up
-                                                   topic is gone   nothing to tell
+    decided -> WriteTxnMarkers -> each partition   done            the last one frees the id
+                                                   not now         retried after 100 ms
+                                                   fenced          a newer coordinator did it
+                                                   topic is gone   no marker needed
 
-The decision is in the coordinator's log before anybody is told, so that it outlives the broker: who
-loads that log next tells what is still untold. The client has its answer meanwhile.
+The decision is in the coordinator's log before any marker is sent, so that it outlives the broker:
+the next broker that loads that log sends the missing markers. The client's answer does not wait for
+them.
 """
 
 from __future__ import annotations
 
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.ending import complete, leave_to_tell
+from embedlog.coordinator.transaction.ending import complete, keep_pending
 from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.pending import Pending
@@ -21,6 +22,7 @@ from wire.schemas.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 
 TYPE_CHECKING = False
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from embedlog.coordinator.transaction.transaction import TopicIndex, Transaction
+    from embedlog.coordinator.transaction.transaction_metadata import (
+        TopicIndex,
+        TransactionMetadata,
+    )
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
     from embedlog.runtime.scheduler import Scheduler
-    from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
 
     Send = Callable[
         [WriteTxnMarkersRequest], WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]
@@ -66,24 +70,22 @@ _DONE = frozenset(
 
 
 class _Decided:
-    """One transaction on its way to its partitions."""
+    """A decided transaction and the partitions that lack its marker."""
 
-    __slots__ = ("coordinator_epoch", "is_asked", "shard", "transaction", "untold")
-
-    def __init__(self, shard: TransactionShard, transaction: Transaction) -> None:
+    def __init__(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
         self.shard = shard
         self.transaction = transaction
         self.coordinator_epoch = shard.context.leader_epoch
         self.untold = set(transaction.partitions)
         self.is_asked = False
-        """Is a request of it on its way?"""
+        """Is a request with its markers under way?"""
 
 
 class TransactionMarkers:
-    """The decided transactions of a broker that some partition has not been told.
+    """The decided transactions of a broker whose markers are not all written.
 
-    `send(request)` asks the leaders; `exists(topic, index)` says whether there is such a partition.
-    Every method may be called from any thread that holds no shard's lock.
+    `send(request)` passes markers to the partitions' leaders; `exists(topic, index)` checks for a
+    partition. Every method may be called from any thread that holds no shard's lock.
     """
 
     def __init__(
@@ -97,8 +99,8 @@ class TransactionMarkers:
         self._runs = False
         scheduler.add(self)
 
-    def tell(self, shard: TransactionShard, transaction: Transaction) -> None:
-        """Tell the partitions of a decided transaction, now and until all have it."""
+    def tell(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
+        """Send the markers of a decided transaction, and retry until all are written."""
         key = _key(transaction)
         with self._lock:
             decided = self._decided.get(key)
@@ -107,8 +109,8 @@ class TransactionMarkers:
         self._ask(decided)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Ask again for what is untold."""
-        # A notice of its own would have it called again at once, as long as somebody waits.
+        # A notice from within this call would repeat the call at once, as long as a marker is
+        # missing.
         self._runs = True
         try:
             for decided in list(self._decided.values()):
@@ -118,7 +120,6 @@ class TransactionMarkers:
         return _RETRY_MS if self._decided else None
 
     def close(self) -> None:
-        """Tell nobody any more."""
         self._scheduler.remove(self)
         with self._lock:
             self._decided.clear()
@@ -139,7 +140,7 @@ class TransactionMarkers:
             else:
                 self._take(decided, answer)
         except BaseException:
-            # Ctrl-C: it is asked again, and who has the marker already says so.
+            # After Ctrl-C the request is repeated; a partition that has the marker answers so.
             self._again(decided)
             raise
 
@@ -156,7 +157,7 @@ class TransactionMarkers:
         is_fenced = False
         for place, code in _codes(response):
             if code in _FENCED:
-                _log.info("%r was ended by somebody newer: %s", decided.transaction, place)
+                _log.info("%r was ended by a newer coordinator: %s", decided.transaction, place)
                 is_fenced = True
             elif code in _DONE:
                 decided.untold.discard(place)
@@ -170,7 +171,7 @@ class TransactionMarkers:
         untold = frozenset(decided.untold)
         if len(untold) < asked_count:
             decided.shard.context.write(
-                lambda shard: leave_to_tell(shard, decided.transaction, untold)
+                lambda shard: keep_pending(shard, decided.transaction, untold)
             )
         if is_fenced:
             self._forget(decided)
@@ -181,7 +182,8 @@ class TransactionMarkers:
         def written(pending: Pending[Any]) -> None:
             error = pending.error()
             if error is None or getattr(error, "code", None) == ErrorCode.NOT_COORDINATOR:
-                # Where the shard was unloaded, who loads it next finds the decision in the log.
+                # If the shard was unloaded, the broker that loads it next finds the decision in the
+                # log.
                 self._forget(decided)
             else:
                 self._again(decided)
@@ -207,7 +209,7 @@ def _codes(response: WriteTxnMarkersResponse) -> Iterator[tuple[TopicIndex, int]
                 yield (topic.name, partition.partition_index), partition.error_code
 
 
-def _key(transaction: Transaction) -> tuple[str, int, int]:
+def _key(transaction: TransactionMetadata) -> tuple[str, int, int]:
     return transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
 
 

@@ -1,16 +1,21 @@
-"""What belongs to a transaction: partitions that are added, and the question whether one was."""
+"""The partitions of a transaction: adding them, and checking for them."""
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.transaction import states
+from embedlog.purgatory.delayed_operation import DelayedOperation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
+    from typing import Any
 
-    from embedlog.coordinator.transaction.transaction import TopicIndex, Transaction
+    from embedlog.coordinator.transaction.transaction_metadata import (
+        TopicIndex,
+        TransactionMetadata,
+    )
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 
 
@@ -22,13 +27,13 @@ def add_partitions(
     partitions: Collection[TopicIndex],
     *,
     client_version: int,
-) -> Result[None]:
-    """Make partitions part of the open transaction, or of a new one. Requires: the shard's lock.
+) -> Result[Any]:
+    """Add partitions to the open transaction, or begin a new one. Requires: the shard's lock.
 
     Raises:
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
         ProducerFenced: another epoch is the present one.
-        ConcurrentTransactions: the last transaction is not over; ask again.
+        ConcurrentTransactions: the last transaction is not over; the client may retry.
         UnsupportedVersion: see `check_client`.
     """
     shard.check_settled(transactional_id)
@@ -54,18 +59,39 @@ def missing_partitions(
     producer_epoch: int,
     partitions: Collection[TopicIndex],
 ) -> set[TopicIndex]:
-    """Those of `partitions` that are not part of the producer's transaction. Requires: the shard's
-    lock. Raises as `add_partitions`.
-    """
+    """Return the partitions that the transaction lacks; requirements as for `add_partitions`."""
     present = _of_producer(shard, transactional_id, producer_id, producer_epoch)
     if present.is_prepared:
         raise errors.ConcurrentTransactions()
     return set(partitions) - present.partitions
 
 
+class DelayedRegistration(DelayedOperation):
+    """A registration that waits for the end of the id's last transaction.
+
+    A client of version 2 may send the first batch of a transaction while the markers of the last
+    one are still being written. The registration is tried again when they are, or after `delay_ms`.
+    """
+
+    __slots__ = ("_register_again", "_is_free")
+
+    def __init__(
+        self, delay_ms: int, is_free: Callable[[], bool], register_again: Callable[[], None]
+    ) -> None:
+        super().__init__(delay_ms)
+        self._is_free = is_free
+        self._register_again = register_again
+
+    def try_complete(self) -> bool:
+        return self._is_free() and self.complete_held()
+
+    def on_complete(self) -> None:
+        self._register_again()
+
+
 def _of_producer(
     shard: TransactionShard, transactional_id: str, producer_id: int, producer_epoch: int
-) -> Transaction:
+) -> TransactionMetadata:
     present = shard.transactions.get(transactional_id)
     if present is None or present.producer_id != producer_id:
         raise errors.InvalidProducerIdMapping()

@@ -6,8 +6,8 @@
       ^               +-> PREPARE_ABORT --> COMPLETE_ABORT ------------+
       +----------------------- InitProducerId ------------------------ +
 
-The decision is made with PREPARE: from then on only its end can follow, also after a crash. With
-transactions of version 2 an abort may also come where nothing is open: it raises the epoch.
+PREPARE is the decision: only its COMPLETE can follow, also after a crash. With transactions of
+version 2 an abort is allowed without an open transaction: it only raises the epoch.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ PREPARE_ABORT = 3
 COMPLETE_COMMIT = 4
 COMPLETE_ABORT = 5
 DEAD = 6
-"""Forgotten: its record is a tombstone."""
+"""A deleted id: its record is a tombstone."""
 PREPARE_EPOCH_FENCE = 7
-"""Kafka's name for a fence on its way to PREPARE_ABORT. Here both are one step, so that no id is
-ever in it; filters of ListTransactions may name it."""
+"""Kafka's state between a fence and PREPARE_ABORT, here one step. ListTransactions may name it."""
 
 NAMES = (
     "Empty",
@@ -34,7 +33,7 @@ NAMES = (
     "Dead",
     "PrepareEpochFence",
 )
-"""What DescribeTransactions and ListTransactions call each state."""
+"""The states as DescribeTransactions and ListTransactions spell them."""
 
 _IDLE = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
 
@@ -48,4 +47,4 @@ ENTERED_FROM: dict[int, frozenset[int]] = {
     DEAD: _IDLE,
     PREPARE_EPOCH_FENCE: frozenset({ONGOING}),
 }
-"""State -> those it may be entered from."""
+"""State -> the states from which it may be entered."""

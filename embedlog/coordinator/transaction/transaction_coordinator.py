@@ -1,23 +1,25 @@
-"""`TransactionCoordinator`: where the transactional ids of a broker live.
+"""`TransactionCoordinator`: the transactional ids of a broker.
 
-An id lives in the partition of `__transaction_state` that it hashes to. FindCoordinator makes the
-topic; until then nobody coordinates anything. What is done to an id: `initialize`, `registration`,
-`ending`.
+An id belongs to the partition of `__transaction_state` that its hash selects. FindCoordinator
+creates the topic; until then every request fails with NotCoordinator. The operations on an id are
+in `initialize`, `registration` and `ending`.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.answers import failed
-from embedlog.coordinator.leadership import Leadership
 from embedlog.coordinator.placement import Hashes
 from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld
-from embedlog.coordinator.transaction.delayed_registration import DelayedRegistration
 from embedlog.coordinator.transaction.markers import TransactionMarkers
-from embedlog.coordinator.transaction.registration import add_partitions, missing_partitions
+from embedlog.coordinator.transaction.registration import (
+    DelayedRegistration,
+    add_partitions,
+    missing_partitions,
+)
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 from embedlog.errors import ConcurrentTransactions, KafkaError
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
@@ -28,30 +30,18 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from typing import Protocol, TypeVar
+    from collections.abc import Callable, Collection
+    from typing import TypeVar
 
     from embedlog.config import BrokerConfig
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.transaction.markers import Send
-    from embedlog.coordinator.transaction.transaction import TopicIndex
+    from embedlog.coordinator.transaction.transaction_metadata import TopicIndex
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
+    from embedlog.storage.data_directories import DataDirectories
 
     R = TypeVar("R")
-
-    class Broker(Protocol):
-        """What the coordinator needs of the broker that it is part of."""
-
-        runtime: Runtime
-        config: BrokerConfig
-        replica_manager: ReplicaManager
-
-        def metadata(self) -> Metadata:
-            """The present state of the cluster."""
-
-        def partitions_with_log(self, topic: str) -> Iterable[int]:
-            """The partitions that have a log here, opened or not."""
 
 
 _COMMIT_TIMEOUT_MS = 5000
@@ -61,33 +51,44 @@ _CLIENT_WITH_EPOCH_BUMP = 2
 class TransactionCoordinator:
     """The transactional ids of this broker. Every method may be called from any thread.
 
-    `send_markers` asks the leaders of partitions to write markers; `transaction_version()` is the
-    level of the cluster's feature of that name.
+    `send_markers` asks the leaders of partitions to write markers; `transaction_version()` returns
+    the level of the cluster's feature of that name.
     """
 
     def __init__(
-        self, broker: Broker, *, send_markers: Send, transaction_version: Callable[[], int]
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
+        metadata: Callable[[], MetadataImage],
+        *,
+        send_markers: Send,
+        transaction_version: Callable[[], int],
     ) -> None:
-        scheduler = broker.runtime.scheduler
-        self._broker = broker
+        scheduler = runtime.scheduler
+        self._clock = runtime.clock
+        self._config = config
+        self._metadata = metadata
         self._scheduler = scheduler
-        self._timer = Timer(broker.runtime.clock, scheduler.notify)
+        self._timer = Timer(runtime.clock, scheduler.notify)
         scheduler.add(self._timer)
         purgatory = DelayedOperationPurgatory("Transaction", self._timer)
         self._registrations = purgatory
         self._markers = TransactionMarkers(scheduler, send_markers, self._exists)
         self._hashes = Hashes()
         world = CoordinatorWorld(
-            broker.runtime,
-            broker.config,
-            broker.metadata,
+            runtime,
+            config,
+            metadata,
             timer=self._timer,
             join_purgatory=purgatory,
             heartbeat_purgatory=purgatory,
         )
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             world,
-            broker.replica_manager,
+            replica_manager,
+            log_manager,
             topic=TRANSACTIONS_TOPIC,
             record_format=RecordFormat(TRANSACTION_RECORD_TYPES),
             make_shard=lambda context: TransactionShard(
@@ -97,29 +98,26 @@ class TransactionCoordinator:
                 when_free=purgatory.check_and_complete,
                 id_count=self._id_count,
             ),
-            partitions_with_log=lambda: broker.partitions_with_log(TRANSACTIONS_TOPIC),
             commit_timeout_ms=_COMMIT_TIMEOUT_MS,
         )
-        self.leadership = Leadership(scheduler, self.runtime.follow_leader)
 
     def load(self) -> None:
-        """Load what the broker left behind: tell what was decided, abort what takes too long."""
-        self.runtime.read_all(_nothing)
+        """Load all shards, which resume decided transactions and abort overdue ones."""
+        self.runtime.read_all(lambda _shard: None)
 
     def close(self) -> None:
-        """Requests after this find no coordinator. What is decided is told after the next start."""
-        self.leadership.close()
+        """Close; the next start resumes decided transactions."""
         self._markers.close()
         self.runtime.close()
         self._registrations.force_complete_all()
         self._scheduler.remove(self._timer)
 
     def _id_count(self) -> int:
-        """Of all shards that are loaded. Needs no lock."""
+        """Count the ids of all loaded shards. Needs no lock."""
         return sum(len(shard.transactions) for shard in self.runtime.loaded())
 
     def _exists(self, topic: str, index: int) -> bool:
-        image = self._broker.metadata().topics_by_name.get(topic)
+        image = self._metadata().topics_by_name.get(topic)
         return image is not None and index < len(image.partitions)
 
     # Operations
@@ -127,22 +125,20 @@ class TransactionCoordinator:
     def write(
         self, transactional_id: str, operation: Callable[[TransactionShard], Result[R]]
     ) -> Pending[R]:
-        """Do `operation` on the shard of an id: see `CoordinatorRuntime.write`.
+        """Run `operation` on the id's shard, as `CoordinatorRuntime.write` does.
 
-        Fails with NotCoordinator, too, as long as there is no topic for the id to live in.
+        Also fails with NotCoordinator while the topic does not exist.
         """
-        topic = self._broker.metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
+        topic = self._metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
             return failed(errors.NotCoordinator())
         index = self._hashes.partition_of(transactional_id, len(topic.partitions))
         return self.runtime.write(index, operation)
 
     def read(self, transactional_id: str, operation: Callable[[TransactionShard], R]) -> Pending[R]:
-        """The same for an operation that appends nothing."""
         return self.write(transactional_id, lambda shard: Result((), operation(shard)))
 
     def read_all(self, operation: Callable[[TransactionShard], R]) -> list[Pending[R]]:
-        """`read` on every shard that may hold an id."""
         return self.runtime.read_all(operation)
 
     def register(
@@ -155,34 +151,34 @@ class TransactionCoordinator:
         is_verified_only: bool,
         is_patient: bool = False,
     ) -> Pending[dict[TopicIndex, int]]:
-        """May a producer write to these partitions in its transaction? An error code for each.
+        """Return an error code for each partition: may the producer write to it in its transaction?
 
-        Adds those that are not part of it yet, as clients of version 2 leave that to the broker; or
-        only looks (`is_verified_only`), then a missing one is TRANSACTION_ABORTABLE. `is_patient`:
-        the answer waits a moment for the end of the last transaction.
+        Adds missing partitions, which clients of version 2 leave to the broker. With
+        `is_verified_only` a missing partition gets TRANSACTION_ABORTABLE instead. With `is_patient`
+        the answer waits a moment for the end of the id's last transaction.
         """
-
         if not transactional_id:
             return completed(dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST)))
 
-        asked: list[TransactionShard] = []
+        seen: list[TransactionShard] = []
 
         def is_free() -> bool:
-            return asked[-1].is_free(transactional_id)
+            return seen[-1].is_free(transactional_id)
 
         def operation(shard: TransactionShard) -> Result[dict[TopicIndex, int]]:
-            asked.append(shard)
-            who = shard, transactional_id, producer_id, producer_epoch
+            seen.append(shard)
+            of_id = shard, transactional_id, producer_id, producer_epoch
             answer = dict.fromkeys(partitions, int(ErrorCode.NONE))
             if not is_verified_only:
-                added = add_partitions(*who, partitions, client_version=_CLIENT_WITH_EPOCH_BUMP)
-                return added.answering(answer)
-            for place in missing_partitions(*who, partitions):
+                added = add_partitions(*of_id, partitions, client_version=_CLIENT_WITH_EPOCH_BUMP)
+                added.response = answer
+                return added
+            for place in missing_partitions(*of_id, partitions):
                 answer[place] = ErrorCode.TRANSACTION_ABORTABLE
             return Result((), answer)
 
         answer: Pending[dict[TopicIndex, int]] = Pending()
-        clock, config = self._broker.runtime.clock, self._broker.config
+        clock, config = self._clock, self._config
         wait_ms = config.add_partitions_to_txn_retry_backoff_max_ms if is_patient else 0
         give_up_ms = clock.monotonic_ms() + wait_ms
 
@@ -205,7 +201,3 @@ class TransactionCoordinator:
 
         ask()
         return answer
-
-
-def _nothing(_shard: TransactionShard) -> None:
-    """Loading is all that is wanted."""

@@ -1,16 +1,20 @@
-"""`TransactionShard`: the transactional ids whose records lie in one partition of
-`__transaction_state`.
+"""`TransactionShard`: the transactional ids of one partition of `__transaction_state`.
 
-A transition is pending from its append until it is committed; meanwhile the id takes no other
-request. Then it is applied, and what is decided goes to the markers.
+From its append to its commit a transition is pending, and the id takes no other request. Then it is
+applied, and a decision goes to the markers.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.transaction import from_record, record_of, tombstone
+from embedlog.coordinator.transaction.transaction_metadata import (
+    TransactionMetadata,
+    from_record,
+    record_of,
+    tombstone,
+)
 from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
@@ -18,12 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.transaction.transaction import Transaction
     from embedlog.errors import KafkaError
 
-    WhenDecided = Callable[["TransactionShard", Transaction], None]
+    WhenDecided = Callable[["TransactionShard", TransactionMetadata], None]
 
 _TIMEOUTS = "time-outs"
 _EXPIRY = "expiry"
@@ -34,20 +36,10 @@ class TransactionShard:
     """One loaded shard. Requires for every method: the shard's lock.
 
     `when_decided(shard, transaction)` is called, without the lock, for every transaction whose
-    partitions must be told; also for those that were found so when the shard was loaded.
-    `when_free(id)` is called, without the lock, when an id has nothing on its way any more.
-    `id_count` says how many ids all loaded shards of the broker have.
+    partitions need markers, including the ones found at loading. `when_free(id)` is called, without
+    the lock, when an id has no pending transition any more. `id_count` counts the ids of all loaded
+    shards of the broker.
     """
-
-    __slots__ = (
-        "_id_count",
-        "_pending",
-        "_when_decided",
-        "_when_free",
-        "context",
-        "transaction_version",
-        "transactions",
-    )
 
     def __init__(
         self,
@@ -60,9 +52,9 @@ class TransactionShard:
     ) -> None:
         self.context = context
         self.transaction_version = transaction_version
-        """The level of the cluster's feature `transaction.version`."""
-        self.transactions: dict[str, Transaction] = {}
-        """By transactional id, as committed."""
+        """Returns the level of the cluster's feature `transaction.version`."""
+        self.transactions: dict[str, TransactionMetadata] = {}
+        """By transactional id, committed state only."""
         self._pending: set[str] = set()
         self._when_decided = when_decided
         self._when_free = when_free
@@ -71,33 +63,32 @@ class TransactionShard:
     # Asking
 
     def is_settled(self, transactional_id: str) -> bool:
-        """Is no transition of the id on its way?"""
         return transactional_id not in self._pending
 
     def check_settled(self, transactional_id: str) -> None:
-        """Raises ConcurrentTransactions while a transition of the id is on its way.
+        """Raise ConcurrentTransactions while a transition of the id is pending.
 
-        One that is decided is on its way to its end until every partition knows: who asks by then
-        may have the producer id and epoch that it will have, of which nothing is known before.
+        A decided transaction stays pending until all partitions have the marker; a client may
+        already use the next producer id and epoch.
         """
         if not self.is_free(transactional_id):
             raise errors.ConcurrentTransactions()
 
     def is_free(self, transactional_id: str) -> bool:
-        """May the next transaction of the id begin? Needs no lock."""
+        """May the id's next transaction begin? Needs no lock."""
         present = self.transactions.get(transactional_id)
         return self.is_settled(transactional_id) and (present is None or not present.is_prepared)
 
     def check_client(self, client_version: int) -> None:
-        """Raises UnsupportedVersion for a client of version 2 where the cluster is at level 0.
+        """Raise UnsupportedVersion for a client of version 2 if the cluster is at level 0.
 
-        No client does that, as it is told the level; and Kafka never answers the id again.
+        Clients know the level and do not do this; Kafka would never answer the id again.
         """
         if client_version > 0 == self.transaction_version():
             raise errors.UnsupportedVersion("transaction.version is 0")
 
     def check_room(self) -> None:
-        """Raises PolicyViolation when there are as many ids as the broker may have."""
+        """Raise PolicyViolation if the broker has the maximum number of ids."""
         count_max: int = self.context.config.embedlog_max_transactional_ids
         if self._id_count() >= count_max:
             raise errors.PolicyViolation(
@@ -107,11 +98,13 @@ class TransactionShard:
 
     # Changing
 
-    def transit(self, target: Transaction, response: Any) -> Result[Any]:
-        """Append what `target` is; it becomes so when that is committed."""
+    def transit(self, target: TransactionMetadata, response: Any) -> Result[Any]:
+        """Append `target`; it becomes the id's state when the record is committed."""
         return self._transit_all([target], response)
 
-    def _transit_all(self, targets: Sequence[Transaction], response: Any = None) -> Result[Any]:
+    def _transit_all(
+        self, targets: Sequence[TransactionMetadata], response: Any = None
+    ) -> Result[Any]:
         self._pending.update(target.transactional_id for target in targets)
 
         def when_appended(error: KafkaError | None) -> None:
@@ -120,11 +113,11 @@ class TransactionShard:
                 if error is None:
                     self.transactions[target.transactional_id] = target
                     if target.is_prepared:
-                        self._tell(target)
+                        self._send_markers(target)
                     elif target.is_over:
                         self._free(target.transactional_id)
 
-        # What a client of version 2 has begun is ended as such, also where the level was lowered.
+        # A transaction of a version 2 client ends as such, even if the level was lowered.
         has_tags = self.transaction_version() >= _FIRST_WITH_TAGGED_VALUES
         return Result(
             [
@@ -138,26 +131,26 @@ class TransactionShard:
 
     @staticmethod
     def refusal(error: KafkaError) -> Pending[Any]:
-        """A response that refuses a request although what it did is committed."""
+        """Return a response that refuses a request although its transition is committed."""
         pending: Pending[Any] = Pending()
         pending.fail(error)
         return pending
 
-    def _tell(self, decided: Transaction) -> None:
+    def _send_markers(self, decided: TransactionMetadata) -> None:
         self.context.defer(lambda: self._when_decided(self, decided))
 
     def _free(self, transactional_id: str) -> None:
-        def tell() -> None:
+        def announce() -> None:
             self._when_free(transactional_id)
 
-        self.context.defer(tell)
+        self.context.defer(announce)
 
     # By the clock
 
     def abort_timed_out(self) -> Result[None]:
-        """Fence and abort what has been open for longer than its producer had asked for.
+        """Fence and abort the transactions that exceed their producer's time-out.
 
-        What is decided is told once more, lest Ctrl-C has come between the decision and that.
+        Also pass on decisions again, in case Ctrl-C came between a decision and its markers.
         """
         interval_ms = (
             self.context.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
@@ -165,7 +158,7 @@ class TransactionShard:
         self.context.timer.schedule(_TIMEOUTS, interval_ms, self.abort_timed_out)
         for transaction in self.transactions.values():
             if transaction.is_prepared:
-                self._tell(transaction)
+                self._send_markers(transaction)
         now_ms = self.context.wall_ms()
         version = self.transaction_version()
         return self._transit_all(
@@ -177,9 +170,10 @@ class TransactionShard:
         )
 
     def expire(self) -> Result[None]:
-        """Forget ids that nobody has used for transactional.id.expiration.ms.
+        """Delete ids that were not used for transactional.id.expiration.ms.
 
-        Nothing while the wall clock is not believed: what it deletes does not come back with it.
+        Delete nothing while the wall clock is not trusted: deleted ids do not come back when it is
+        corrected.
         """
         config = self.context.config
         interval_ms = config.transaction_remove_expired_transaction_cleanup_interval_ms
@@ -201,7 +195,6 @@ class TransactionShard:
     # Life
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = -1) -> None:
-        """Take over what a record says."""
         transactional_id = record.key.transactional_id
         if record.value is None:
             self.transactions.pop(transactional_id, None)
@@ -209,10 +202,10 @@ class TransactionShard:
             self.transactions[transactional_id] = from_record(transactional_id, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Nobody writes to this topic in transactions."""
+        """This topic has no transactional records."""
 
     def loaded(self) -> None:
-        """The log was replayed: go on with what was decided, begin what runs by the clock."""
+        """Resume decided transactions and start the timers."""
         config = self.context.config
         self.context.timer.schedule(
             _TIMEOUTS,
@@ -226,8 +219,8 @@ class TransactionShard:
         )
         for transaction in self.transactions.values():
             if transaction.is_prepared:
-                self._tell(transaction)
+                self._send_markers(transaction)
 
     def unloaded(self, error: KafkaError) -> None:
-        """The shard ends here; whoever loads the log next goes on."""
+        """Drop pending transitions; the next broker that loads the log resumes them."""
         self._pending.clear()

@@ -1,4 +1,4 @@
-"""What an administrator is shown: DescribeTransactions and ListTransactions of one shard."""
+"""DescribeTransactions and ListTransactions of one shard."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ _ALL = -1
 def described(
     shard: TransactionShard, transactional_id: str
 ) -> describe_transactions.TransactionState:
-    """One id. Requires: the shard's lock.
-
-    Raises:
-        TransactionalIdNotFound: there is none.
-    """
+    """Describe an id. Raises TransactionalIdNotFound. Requires: the shard's lock."""
     found = shard.transactions.get(transactional_id)
     if found is None:
         raise errors.TransactionalIdNotFound()
@@ -51,9 +47,7 @@ def listed(
     longer_than_ms: int,
     matches: Callable[[str], object] | None,
 ) -> list[list_transactions.TransactionState]:
-    """The ids that pass every filter; None, no producer ids and -1 let all pass. Requires: the
-    shard's lock.
-    """
+    """List the ids that pass every filter; None, () and -1 pass all. Requires: the shard's lock."""
     now_ms = shard.context.wall_ms()
     return [
         list_transactions.TransactionState(

@@ -1,1 +1,1 @@
-"""A follower's side of replication: what it fetches, from whom, and where its log is cut."""
+"""The follower's side of replication: fetching from leaders, and cutting its logs."""

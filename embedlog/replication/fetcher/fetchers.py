@@ -1,6 +1,6 @@
 """All fetchers of a broker, one for each leader, as one duty of the scheduler.
 
-What the metadata says is noted by any thread; the duty acts on it. Its cost is that of the fetchers
+Any thread notes changes of the metadata; the duty acts on them. It costs time only for fetchers
 that have something to do: an answer, the end of a delay, a partition to follow.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _heapq import heappop, heappush
 
-from embedlog.replication.fetcher.followed import Followed
+from embedlog.replication.fetcher.followed_partition import FollowedPartition
 from embedlog.replication.fetcher.replica_fetcher import ReplicaFetcher
 from embedlog.runtime.locks import Rank, ranked_lock
 
@@ -45,10 +45,11 @@ class Fetchers:
         self._wake = wake
         self._lock = ranked_lock(Rank.FETCHERS)
         self._news: dict[TopicPartition, Partition] = {}
-        """Partitions of which the duty has to look whether, and from whom, they are fetched."""
+        """Partitions whose leaders changed; the duty decides whether and from where to fetch them.
+        """
         self._held: dict[TopicPartition, Partition | None] = {}
-        """Those that a test holds behind, with the partition that was to be followed."""
-        self._followed: dict[TopicPartition, Followed] = {}
+        """Partitions that a test holds back, with the partition to follow on release."""
+        self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._ready: dict[ReplicaFetcher, None] = {}
         self._due: list[tuple[int, int]] = []
@@ -57,18 +58,17 @@ class Fetchers:
         runtime.scheduler.add(self)
 
     def close(self) -> None:
-        """Fetch nothing more."""
         self._is_closed = True
         self._scheduler.remove(self)
 
     def note(self, partition: Partition) -> None:
-        """The partition has changed: fetch it from whoever leads it now, or no more."""
+        """Fetch the changed partition from its present leader, or stop fetching it."""
         with self._lock:
             self._news[partition.topic_partition] = partition
         self._scheduler.notify(self)
 
     def hold(self, topic_partition: TopicPartition) -> None:
-        """Fetch the partition no more until `release`: its replica here falls behind."""
+        """Stop fetching the partition until `release`: its replica here falls behind."""
         with self._lock:
             followed = self._followed.get(topic_partition)
             self._held.setdefault(topic_partition, None)
@@ -77,7 +77,6 @@ class Fetchers:
         self._scheduler.notify(self)
 
     def release(self, topic_partition: TopicPartition) -> None:
-        """Let a partition that was held be fetched again."""
         with self._lock:
             partition = self._held.pop(topic_partition, None)
             if partition is not None:
@@ -87,7 +86,7 @@ class Fetchers:
     # The duty
 
     def run_once(self, now_ms: int) -> int | None:
-        """Look at what is new, and let every fetcher go on that can."""
+        """Act on changes, and let every fetcher continue that can."""
         if self._news:
             with self._lock:
                 news, self._news = self._news, {}
@@ -105,7 +104,7 @@ class Fetchers:
         return max(0, self._due[0][0] - now_ms) if self._due else None
 
     def _place(self, partition: Partition) -> None:
-        """Fetch the partition from its leader, or from nobody, as it stands now."""
+        """Fetch the partition from its present leader, or stop fetching it."""
         key = partition.topic_partition
         former = self._followed.pop(key, None)
         if former is not None:
@@ -116,18 +115,18 @@ class Fetchers:
                 and former.leader_epoch == partition.leader_epoch
                 and key not in self._held
             )
-            if is_same and not partition.is_leader and not partition.gone:
+            if is_same and not partition.is_leader and not partition.retired_with:
                 self._followed[key] = former
                 return
             fetcher.remove(former)
             self._ready[fetcher] = None
         leader = partition.leader
-        if partition.is_leader or partition.gone or leader < 0 or leader == self._node_id:
+        if partition.is_leader or partition.retired_with or leader < 0 or leader == self._node_id:
             return
         if key in self._held:
             self._held[key] = partition
             return
-        followed = self._followed[key] = Followed(partition)
+        followed = self._followed[key] = FollowedPartition(partition)
         fetcher = self._fetcher(followed.leader)
         fetcher.add(followed)
         self._ready[fetcher] = None
@@ -147,7 +146,6 @@ class Fetchers:
         return fetcher
 
     def _is_ready(self, fetcher: ReplicaFetcher) -> None:
-        """An answer has arrived."""
         if not self._is_closed:
             self._ready[fetcher] = None
             self._scheduler.notify(self)

@@ -1,21 +1,21 @@
-"""What a follower fetches from one leader: one request at a time, for all its partitions.
+"""The fetches of a follower from one leader: one request at a time, for all its partitions.
 
     idle            nothing to fetch, or every partition is delayed
-    in flight       a request was sent; its answer, or its failure, calls for the next step
+    in flight       a request was sent; its answer or failure calls for the next step
     backing off     the leader was not reached: nothing is sent for replica.fetch.backoff.ms
 
-    answer for a partition              what follows
-    records, offsets                    appended, taken over; it is named in the next request
-    a diverging epoch                   the log's end is cut to where the histories part
-    OFFSET_OUT_OF_RANGE                 see `offset_lookup`
+    answer for a partition              action
+    records, offsets                    append, take over; the next request names the partition
+    a diverging epoch                   cut the end of the log where the histories diverge
+    OFFSET_OUT_OF_RANGE                 see `out_of_range`
     FENCED_LEADER_EPOCH                 nothing until the metadata brings the next term
-    the leader does not know its term   delayed for a moment, and for twice as long each time
-    any other error                     the partition is delayed for replica.fetch.backoff.ms
-    the own log refuses for good        nothing until the metadata brings the next term
+    the leader does not know its term   delay for a moment, twice as long each time
+    any other error                     delay the partition for replica.fetch.backoff.ms
+    the own log has failed for good     nothing until the metadata brings the next term
 
-A request waits at the leader while there is nothing to tell. What is to be fetched in addition does
-not wait for it: the next request overtakes it, and the leader answers the older one with an error.
-Should that be answered in earnest after all, its news may be lost, and the session begins anew.
+A request waits at the leader while there is no news. Further partitions to fetch do not wait for
+it: the next request overtakes it, and the leader answers the older one with an error. If the older
+one does get a real answer, its news may be lost, and the session begins again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from _heapq import heappop, heappush
 
 from embedlog.errors import CorruptRecord, KafkaError, error_for
 from embedlog.logger import Logger
-from embedlog.replication.fetcher.followed import Followed, is_failed
-from embedlog.replication.fetcher.offset_lookup import OffsetLookup
+from embedlog.replication.fetcher.followed_partition import FollowedPartition, is_failed
+from embedlog.replication.fetcher.out_of_range import OutOfRangeLookup
 from embedlog.replication.fetcher.session import INITIAL_EPOCH, FollowerSession
 from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _log = Logger("replication")
 
 _ROUNDS_MAX = 16
-"""Requests in a row that are answered at once, until the other fetchers have their turn."""
+"""Requests answered at once in a row, before the other fetchers have their turn."""
 
 _LOG_ERRORS = (KafkaError, CorruptRecord)
 
@@ -54,14 +54,14 @@ _UNAWARE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""The metadata has reached this broker before the leader: it is about to hear of its term."""
+"""The metadata has reached this broker before the leader, which will soon know its term."""
 
 
 class ReplicaFetcher:
-    """One leader's followed partitions. Only `Fetchers` calls it, one thread at a time.
+    """The followed partitions of one leader. Only `Fetchers` calls it, one thread at a time.
 
-    `is_ready` is called, by any thread, when an answer has arrived; `wake` without any lock, when
-    readers of a partition may have something new.
+    `is_ready` is called by any thread when an answer has arrived. `wake` is called without any lock
+    when readers of a partition may have news.
     """
 
     def __init__(
@@ -85,33 +85,32 @@ class ReplicaFetcher:
         self._session = FollowerSession(node_id, membership)
         self._in_flight: tuple[FetchRequest, Pending[FetchResponse]] | None = None
         self._overtaken: list[Pending[FetchResponse]] = []
-        self._lookups: dict[Followed, OffsetLookup] = {}
-        self._delayed: list[tuple[int, int, Followed]] = []
-        """A heap of (until when, a number that makes it unique, partition)."""
+        self._lookups: dict[FollowedPartition, OutOfRangeLookup] = {}
+        self._delayed: list[tuple[int, int, FollowedPartition]] = []
+        """A heap of (end of the delay, a unique number, partition)."""
         self._delay_count = 0
         self._retry_ms = 0
 
-    def add(self, followed: Followed) -> None:
+    def add(self, followed: FollowedPartition) -> None:
         """Fetch a partition, from the end of its log."""
         try:
             followed.begin()
         except KafkaError as error:
             self._failed(followed, error)
             return
-        # Who was just elected is there, whatever became of the last attempt to reach it.
+        # A newly elected leader is live, so an earlier failure to reach it no longer counts.
         self._retry_ms = 0
         self._session.add(followed)
 
-    def remove(self, followed: Followed) -> None:
-        """Fetch a partition no more."""
+    def remove(self, followed: FollowedPartition) -> None:
         followed.delayed_until_ms = -1
         self._lookups.pop(followed, None)
         self._session.remove(followed)
 
     def step(self) -> int | None:
-        """Do what can be done now; return the monotonic time of the next step, None: when called.
+        """Do the work that is due; return the monotonic time of the next step, or None.
 
-        A step may be called for at any time.
+        A step may be called at any time.
         """
         self._drop_overtaken()
         self._go_on_looking_up()
@@ -151,7 +150,6 @@ class ReplicaFetcher:
         return pending
 
     def _take(self, request: FetchRequest, pending: Pending[FetchResponse]) -> None:
-        """Act on an answer, or on its failure."""
         session = self._session
         error = pending.error()
         if error is not None:
@@ -179,7 +177,6 @@ class ReplicaFetcher:
             self._retry_ms = self._clock.monotonic_ms() + self._backoff_ms
 
     def _drop_overtaken(self) -> None:
-        """See what became of requests that were overtaken."""
         for pending in [each for each in self._overtaken if each.done()]:
             self._overtaken.remove(pending)
             was_refused = (
@@ -196,14 +193,14 @@ class ReplicaFetcher:
 
     # Partitions
 
-    def _take_partition(self, followed: Followed, data: PartitionData) -> None:
+    def _take_partition(self, followed: FollowedPartition, data: PartitionData) -> None:
         code = data.error_code
         try:
             if code == ErrorCode.NONE:
                 self._take_records(followed, data)
             elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._session.remove(followed)
-                self._lookups[followed] = OffsetLookup(followed, self._node_id, self._send)
+                self._lookups[followed] = OutOfRangeLookup(followed, self._node_id, self._send)
                 self._is_ready(self)
             elif code == ErrorCode.FENCED_LEADER_EPOCH:
                 self._session.remove(followed)
@@ -215,7 +212,7 @@ class ReplicaFetcher:
         except _LOG_ERRORS as error:
             self._failed(followed, error)
 
-    def _take_records(self, followed: Followed, data: PartitionData) -> None:
+    def _take_records(self, followed: FollowedPartition, data: PartitionData) -> None:
         diverging = data.diverging_epoch
         if diverging.end_offset >= 0 or diverging.epoch >= 0:
             followed.truncate(diverging.epoch, diverging.end_offset)
@@ -234,8 +231,8 @@ class ReplicaFetcher:
         if has_moved:
             self._wake(followed.partition)
 
-    def _slow_down(self, followed: Followed, data: PartitionData) -> None:
-        """Leave a partition out that has much to catch up with, while the throttle says so."""
+    def _slow_down(self, followed: FollowedPartition, data: PartitionData) -> None:
+        """Delay a partition that has much to catch up with, while the throttle is exceeded."""
         partition = followed.partition
         if not self._throttle.covers(partition.topic, partition.index):
             return
@@ -257,21 +254,20 @@ class ReplicaFetcher:
             self._session.add(followed)
             self._wake(followed.partition)
 
-    def _failed(self, followed: Followed, error: Exception) -> None:
-        """What the leader has told may not have been taken over: it has to tell it again."""
+    def _failed(self, followed: FollowedPartition, error: Exception) -> None:
+        """Begin another session, as the leader's news may be lost; then delay or give up."""
         self._session.restart()
         if is_failed(followed, error):
             self._session.remove(followed)
-            _log.warning("%s is followed no more: %s", followed.partition.topic_partition, error)
+            _log.warning("%s is no longer followed: %s", followed.partition.topic_partition, error)
         else:
             self._put_off(followed, error, self._backoff_ms)
 
-    def _put_off(self, followed: Followed, error: Exception, delay_ms: int) -> None:
-        _log.debug("%s is put off: %s", followed.partition.topic_partition, error)
+    def _put_off(self, followed: FollowedPartition, error: Exception, delay_ms: int) -> None:
+        _log.debug("%s is delayed: %s", followed.partition.topic_partition, error)
         self._delay(followed, delay_ms)
 
-    def _delay(self, followed: Followed, delay_ms: int) -> None:
-        """Leave the partition out for a while."""
+    def _delay(self, followed: FollowedPartition, delay_ms: int) -> None:
         self._session.remove(followed)
         followed.delayed_until_ms = until_ms = self._clock.monotonic_ms() + delay_ms
         self._delay_count += 1
@@ -289,7 +285,7 @@ class ReplicaFetcher:
                 self._session.add(followed)
 
     def _next_ms(self) -> int | None:
-        """When there will be something to do without being called."""
+        """Return when there will be something to do without an answer."""
         times = [until_ms for until_ms, _, _ in self._delayed[:1]]
         if self._in_flight is None and self._retry_ms > self._clock.monotonic_ms():
             times.append(self._retry_ms)

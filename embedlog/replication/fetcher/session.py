@@ -1,11 +1,12 @@
-"""A follower's half of a fetch session (KIP-227): requests that name only what has changed.
+"""The follower's half of a fetch session (KIP-227): requests that name only changes.
 
-    first request     all partitions, and the answer comes at once: it begins the session
-    next ones         the partitions whose offsets moved since they were named, those that left;
-                      the answer may wait, and names the partitions with news
-    no session        the leader's cache is full: every request names all
+    first request     names all partitions and is answered at once: it begins the session
+    next requests     name partitions whose offsets moved, and forgotten ones; the answer may wait,
+                      and names the partitions with news
+    no session        the leader's cache is full: every request names all partitions
 
-What is told of a partition is where its log ends: to ask from there on is to acknowledge the rest.
+A request tells the leader where the log of a partition ends: fetching from there acknowledges
+everything before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.replication.fetcher.followed import Followed
+    from embedlog.replication.fetcher.followed_partition import FollowedPartition
     from embedlog.replication.membership import Membership
 
 INITIAL_EPOCH = 0
@@ -25,43 +26,29 @@ EPOCH_MAX = 2**31 - 1
 NO_SESSION = 0
 
 _ROUNDS_WITHOUT = 100
-"""Fetches until a leader is asked again for the session that it refused."""
+"""Fetches between two requests for a session that the leader refused."""
 
 
 class FollowerSession:
-    """What one leader was told of the partitions that are fetched from it. The fetcher's own."""
-
-    __slots__ = (
-        "_epoch",
-        "_forgotten",
-        "_id",
-        "_membership",
-        "_node_id",
-        "_rounds_without",
-        "changed",
-        "partitions",
-    )
+    """What one leader knows of the partitions fetched from it. Only its fetcher uses it."""
 
     def __init__(self, node_id: int, membership: Membership) -> None:
         self._node_id = node_id
         self._membership = membership
-        self.partitions: dict[tuple[bytes, int], Followed] = {}
-        """What is fetched."""
-        self.changed: dict[Followed, None] = {}
-        """What the next request names."""
+        self.partitions: dict[tuple[bytes, int], FollowedPartition] = {}
+        self.changed: dict[FollowedPartition, None] = {}
         self._forgotten: dict[tuple[bytes, int], None] = {}
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
         self._rounds_without = 0
 
-    def add(self, followed: Followed) -> None:
-        """Fetch a partition from the next request on, or what it says of itself has changed."""
+    def add(self, followed: FollowedPartition) -> None:
+        """Fetch a partition from the next request on, or tell the leader its changed offsets."""
         self.partitions[followed.key] = followed
         self.changed[followed] = None
         self._forgotten.pop(followed.key, None)
 
-    def remove(self, followed: Followed) -> None:
-        """Fetch a partition no more."""
+    def remove(self, followed: FollowedPartition) -> None:
         if self.partitions.get(followed.key) is followed:
             del self.partitions[followed.key]
             self._forgotten[followed.key] = None
@@ -69,22 +56,22 @@ class FollowerSession:
 
     @property
     def has_news(self) -> bool:
-        """Would the next request tell anything? Then a fetch that waits may be overtaken."""
+        """Would the next request tell the leader anything? Then it may overtake a waiting fetch."""
         return bool(self.changed or self._forgotten) and self._epoch != INITIAL_EPOCH
 
     def next_request(self) -> FetchRequest | None:
-        """The request to send; None when there is nothing to fetch."""
+        """Return the request to send, or None if there is nothing to fetch."""
         if not self.partitions and (self._id == NO_SESSION or not self._forgotten):
             self._forgotten.clear()
             return None
         is_full = self._epoch in (INITIAL_EPOCH, FINAL_EPOCH)
-        named: Iterable[Followed] = self.partitions.values() if is_full else self.changed
+        named: Iterable[FollowedPartition] = self.partitions.values() if is_full else self.changed
         config = self._membership.config
         request = FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._node_id, replica_epoch=self._membership.broker_epoch
             ),
-            # What begins a session is answered at once: only then may it be overtaken.
+            # The leader answers the first request of a session at once: it must not be overtaken.
             max_wait_ms=0 if self._epoch == INITIAL_EPOCH else config.replica_fetch_wait_max_ms,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
@@ -104,24 +91,27 @@ class FollowerSession:
         return request
 
     def answered(self, request: FetchRequest, session_id: int) -> None:
-        """The leader has answered `request`, without an error at the top."""
+        """Note that the leader answered `request` without a top-level error."""
         if request.session_epoch == INITIAL_EPOCH:
             self._id = session_id
             self._epoch = 1
             if session_id == NO_SESSION:
                 self._epoch, self._rounds_without = FINAL_EPOCH, _ROUNDS_WITHOUT
         elif session_id == NO_SESSION:
-            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH  # it was left empty
+            self._id, self._epoch = (
+                NO_SESSION,
+                INITIAL_EPOCH,
+            )  # the session ended because it was empty
 
     def restart(self, *, is_known: bool = True) -> None:
-        """Tell all again, in another session. `is_known`: the leader may still have this one."""
+        """Begin another session. `is_known`: the leader may still have the present one."""
         if not is_known:
             self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
         self._forgotten.clear()
 
 
-def _topics(named: Iterable[Followed], max_bytes: int) -> list[FetchTopic]:
+def _topics(named: Iterable[FollowedPartition], max_bytes: int) -> list[FetchTopic]:
     topics: dict[bytes, FetchTopic] = {}
     for followed in named:
         topic = topics.get(followed.topic_id)

@@ -10,23 +10,19 @@ from embedlog.storage.log_config import DURABILITIES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Protocol
+
+    from _typeshed import StrPath
 
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.runtime import Runtime
     from embedlog.runtime.files import Files
-
-    class Path(Protocol):
-        """Anything that `open` of Python takes as a path and is not text."""
-
-        def __fspath__(self) -> str: ...
 
 
 IN_MEMORY = ":memory:"
 """The path of a cluster in memory, as sqlite3 spells it."""
 
 
-def data_directory(path: str | Path | None) -> str | None:
+def data_directory(path: StrPath | None) -> str | None:
     """The directory that `path` names; None means memory.
 
     A leading "~" is the home directory. Text that looks like an address is refused; a directory of
@@ -57,7 +53,7 @@ def data_directory(path: str | Path | None) -> str | None:
     return text.rstrip("/") or "/"
 
 
-def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tuple[str, ...]:
+def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[str, ...]:
     """The directories of `log_dirs`, beside that at `path`; None is memory.
 
     Raises:
@@ -97,7 +93,7 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
     return others if len(others) < len(named) else ()
 
 
-def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True) -> str:
+def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) -> str:
     """The data directory of one broker that is there; `is_whole`: the only one that it has.
 
     Raises:
@@ -134,7 +130,7 @@ def looks_like_address(text: str) -> bool:
     return True
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: StrPath) -> str:
     text = path.__fspath__() if hasattr(path, "__fspath__") else None
     if isinstance(text, str):
         return text

@@ -437,10 +437,10 @@ def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
     Raises:
         InvalidRecord: the record is malformed.
     """
-    from wire.records.control import parse_end_transaction_marker
+    from wire.records.control import control_records, parse_end_transaction_marker
 
     try:
-        record = next(batch.records(), None)
+        record = next(iter(control_records(batch)), None)
         if record is None:
             return None
         marker = parse_end_transaction_marker(record.key, record.value)

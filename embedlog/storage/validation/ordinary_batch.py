@@ -1,7 +1,7 @@
 """Ordinary batches, which a few comparisons prove to be good; nearly all are.
 
 Producers send the same kind of batch again and again: plain, of no transaction, its records of a
-shape met before (see `wire.records.decode.fast.uniform`). One look at its header and one
+shape met before (see `wire.records.decode.uniform`). One look at its header and one
 call over all its records tell whether every check of `log_validator` would pass. A `BuiltBatch` has
 proved most by its making; what depends on the topic is asked of its facts.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from embedlog.storage.validation.validated_batch import MAGIC, ValidatedBatch
 from wire.records.crc32c import crc32c
-from wire.records.decode.fast.uniform import known_shape
+from wire.records.decode.uniform import known_shape
 from wire.records.encode.built import BuiltBatch
 from wire.records.format import ATTRIBUTES_POSITION, HEADER, HEADER_SIZE, LOG_OVERHEAD
 

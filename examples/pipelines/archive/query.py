@@ -1,11 +1,11 @@
-"""The archive, asked by DuckDB: how many events a day, and the greatest number in them.
+"""Query an archive with DuckDB: the events of each day and the greatest number in them.
 
     python produce_events.py
     embedlog pipeline archive tables/events --path log --topic events
     python query.py
     embedlog pipeline restore tables/events --path restored
 
-`archive` again adds what has come since; `diff` in its place compares the archive with the log.
+Run `archive` again to add the newer records; run `diff` to compare the archive with the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FROM archive GROUP BY date ORDER BY date
 
 
 def main(directory: Path) -> None:
-    # The manifest says which files count; a glob would find those of failed tasks, too.
+    # The manifest names the valid files; a glob would also find files of failed tasks.
     archive = duckdb.read_parquet(read_table(directory / "tables/events").paths)
     answer = archive.query("archive", QUERY)
     for day, count, greatest in answer.fetchall() if answer else ():

@@ -1,4 +1,4 @@
-"""What Debezium writes for four changes of two customers, with the tombstone after a deletion."""
+"""Write four changes of two customers as Debezium does, with the tombstone after a deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clicks, one of them of no page, and a record that is none."""
+"""Clicks, one of them without a valid page, and a record that is no click."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One error for each item, whatever becomes of the others: topics, settings, records, brokers."""
+"""Topics, settings, records and brokers: each item has its own result or error."""
 
 from __future__ import annotations
 

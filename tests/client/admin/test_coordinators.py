@@ -1,4 +1,4 @@
-"""How requests about groups find coordinators that move, load and go away; simulated time."""
+"""Requests about groups find coordinators that move, load or go away, in simulated time."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ NEWEST = {
 
 
 class Nodes(InProcessTransport):
-    """Nodes 1 and 2. `answers` by request class: taken one after the other, the last one stays.
+    """Nodes 1 and 2. `answers` are used in order for each request class; the last one stays.
 
-    An answer is a response, an error that the request fails with, a function of the request, or
-    None for a request that nobody answers.
+    An answer is a response, an error for the request, a function of the request, or None for a
+    request without an answer.
     """
 
     def __init__(self, versions: Mapping[int, tuple[int, int]] = NEWEST) -> None:
@@ -143,7 +143,7 @@ def test_a_coordinator_that_is_not_ready_is_asked_again(code: int) -> None:
     with Admin(nodes) as admin:
         assert sorted(admin.delete_groups(["one", "two"]).check()) == ["one", "two"]
     asked = [(node, each.groups_names) for node, each in nodes.of_kind(Delete)]
-    # One that loads stays the coordinator; after the other errors it is looked for again.
+    # A loading coordinator stays; after the other errors it is looked up again.
     assert asked == [(1, ["one", "two"]), (1 if code == 14 else 2, ["one"])]
     assert len(nodes.of_kind(Find)) == (1 if code == 14 else 2)
 

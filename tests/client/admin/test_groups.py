@@ -1,4 +1,4 @@
-"""Promises of the admin client about groups and their offsets, over every transport."""
+"""The admin client's calls about groups and offsets, over every transport."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=["classic", "cons
 
 @pytest.fixture
 def cluster() -> Iterator[embedlog.Cluster]:
-    """Its groups of the consumer protocol ask for frequent heartbeats."""
+    """A cluster whose consumer-protocol groups have a short heartbeat interval."""
     quick = {
         "group.consumer.min.heartbeat.interval.ms": 100,
         "group.consumer.heartbeat.interval.ms": 100,
@@ -38,7 +38,7 @@ def parts(topic: str, count: int) -> list[TopicPartition]:
 
 
 def joined(connect: Connect, topic: str, group: str, **settings: Any) -> Consumer:
-    """A consumer that has all partitions of `topic`."""
+    """A consumer that owns all partitions of `topic`."""
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **settings}
     consumer = Consumer(connect(), group_id=group, **settings)
     consumer.subscribe([topic])
@@ -50,7 +50,7 @@ def joined(connect: Connect, topic: str, group: str, **settings: Any) -> Consume
 
 
 def seen_client_id(connect: Connect, client_id: str) -> str:
-    """What the broker hears: a loopback transport was made without the client's settings."""
+    """The client id at the broker: a loopback transport has no client settings."""
     return "" if isinstance(connect(), LoopbackTransport) else client_id
 
 
@@ -119,7 +119,7 @@ def test_a_group_of_the_consumer_protocol_is_described(connect: Connect) -> None
         ]
         assert (group.group_type, group.state, group.assignor) == ("consumer", "Stable", "uniform")
         assert group.group_epoch == group.target_assignment_epoch > 0
-        # Without an authorizer everything is allowed: read, delete, describe and the configs' two.
+        # Without an authorizer everything is allowed: read, delete, describe and two for configs.
         assert group.authorized_operations == {3, 6, 8, 10, 11}
         (member,) = group.members
         named = consumer.group_metadata()

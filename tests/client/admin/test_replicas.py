@@ -1,4 +1,4 @@
-"""Calls that concern several brokers: who is asked, what each answers, what is asked again."""
+"""Calls to several brokers: their requests, answers and retries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HERE, THERE = TopicPartition("t", 0), TopicPartition("u", 3)
 
 
 def directories(path: str, lag: int = 0, *, is_future: bool = False) -> Any:
-    """One directory that has partition 0 of "t"."""
+    """A directory with partition 0 of "t"."""
     partition = describe_log_dirs.DescribeLogDirsPartition(
         partition_index=0, offset_lag=lag, is_future_key=is_future
     )
@@ -239,7 +239,7 @@ def test_a_broker_that_fails_is_asked_again_wherever_it_is(nodes: Nodes) -> None
         assert list(admin.describe_log_dirs([1, 2]).check()) == [1, 2]
         asked = [node for node, _ in nodes.of_kind(describe_log_dirs.DescribeLogDirsRequest)]
         assert asked == [1, 2, 1, 1]
-        # Between two attempts it is looked for; a broker that has left is not waited for.
+        # It is looked up between two attempts; the call does not wait for a broker that has left.
         nodes.script(describe_log_dirs.DescribeLogDirsRequest, lost)
         left = metadata.MetadataResponse(
             brokers=[metadata.MetadataResponseBroker(node_id=2, host="localhost", port=9093)]

@@ -1,4 +1,4 @@
-"""Results of admin calls: errors are not lost, and what there is can be found."""
+"""Results of admin calls: errors are not lost, and items can be found."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _warned(act: Callable[[], object]) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         act()
-    # Not later, when somebody collects the garbage.
+    # At once, not at the next garbage collection.
     caught = list(caught)
     gc.collect()
     return caught

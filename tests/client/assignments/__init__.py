@@ -1,1 +1,1 @@
-"""Groups for assignors, and what Kafka's make of them."""
+"""Groups for assignors, and the results of Kafka's assignors."""

@@ -1,4 +1,4 @@
-"""Groups from seeds, in lines that a Java program reads too, and Kafka's answers to them.
+"""Groups made from seeds, as lines that a Java program can read, and Kafka's answers to them.
 
     python -m tests.client.assignments.groups      records the answers; needs a JDK
 
@@ -25,7 +25,7 @@ COUNT = 120
 
 
 def group(seed: int) -> str:
-    """A group: every other has members that own something; one in three has no racks."""
+    """Make a group. Every second one has owned partitions, every third one no racks."""
     choose = random.Random(seed)
     has_racks, is_equal, owns = seed % 3 > 0, seed % 4 < 3, seed % 2 > 0
     racks = "abc"[: choose.randint(1, 3)]
@@ -53,12 +53,12 @@ def group(seed: int) -> str:
 
 
 def is_equal_for_all(line: str) -> bool:
-    """Do all members ask for the same topics?"""
+    """Whether all members have the same topics."""
     return len({member.split(";")[4] for member in line.split(" ")[1].split(",")}) == 1
 
 
 def answers(line: str) -> list[str]:
-    """What each of our assignors makes of a group, in the words of the Java program."""
+    """Return our assignors' results for a group, in the format of the Java program."""
     told, members = line.split(" ")
     counts: dict[str, int] = {}
     racks: dict[TopicPartition, frozenset[str]] = {}
@@ -100,7 +100,7 @@ def _split(text: str) -> list[str]:
 
 
 def record() -> None:
-    """Ask Kafka's assignors."""
+    """Run Kafka's assignors."""
     from tests.support.tools import need_jars
 
     lines = [group(seed) for seed in range(COUNT)]

@@ -1,4 +1,4 @@
-"""The assignors against answers of Kafka 4.4.0's own to groups made from seeds."""
+"""Our assignors against the recorded answers of Kafka 4.4.0 for groups made from seeds."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_members_that_ask_for_the_same_are_given_what_kafka_gives_them(name: str
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 def test_other_groups_are_mostly_given_the_same(name: str) -> None:
-    """Kafka goes on moving partitions where the order of its hash tables leads it; ours does not.
+    """Kafka moves more partitions, depending on the order of its hash tables; ours does not.
 
-    So which of two equally good shares a member gets may differ, and does in one case of four.
+    So a member may get another of two equally good shares; it does in one case of four.
     """
     which = NAMES.index(name)
     other = [line for line in ASKED if not is_equal_for_all(line)]

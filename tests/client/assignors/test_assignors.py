@@ -1,4 +1,4 @@
-"""The assignors: Kafka's examples, bytes as Kafka's, and properties that hold for any group."""
+"""The assignors: Kafka's examples, Kafka's bytes, and properties that hold for any group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Shares = dict[str, list[TopicPartition]]
 
 
 def assign(name: str, counts: dict[str, int], members: dict[str, Any], racks: Any = None) -> Shares:
-    """`members`: topics, or a MemberSubscription, by member id."""
+    """`members` has topics or a MemberSubscription by member id."""
     asked = {
         member_id: each if isinstance(each, MemberSubscription) else MemberSubscription(each)
         for member_id, each in members.items()
@@ -144,7 +144,7 @@ def test_two_claims_of_one_partition_are_settled_by_generation(name: str) -> Non
         )
 
     assert assign(name, {"t": 1}, {"a": member(3), "b": member(4)})["b"] == [here]
-    # With equal generations neither is believed, and the first member gets it as anyone would.
+    # With equal generations neither claim counts; the first member gets it as usual.
     assert assign(name, {"t": 1}, {"a": member(3), "b": member(3)})["b"] == []
 
 
@@ -176,7 +176,7 @@ _GROUPS = st.tuples(
 
 
 def eager(name: str, counts: dict[str, int], asked: Any, held: Shares, generation: int) -> Shares:
-    """One rebalance of members that hold `held` since `generation`."""
+    """Make one rebalance of members that own `held` since `generation`."""
     members = {}
     for member_id, topics in asked.items():
         mine = held.get(member_id)
@@ -194,7 +194,7 @@ ROUNDS_MAX = 6
 
 
 def check_valid(counts: dict[str, int], asked: Any, shares: Shares) -> None:
-    """Everything that somebody asks for is read once, by one who asked for it."""
+    """Each subscribed partition is assigned once, to a member with the subscription."""
     given = list(chain.from_iterable(shares.values()))
     assert len(given) == len(set(given))
     wanted = set(chain.from_iterable(asked.values()))
@@ -204,10 +204,10 @@ def check_valid(counts: dict[str, int], asked: Any, shares: Shares) -> None:
 
 
 def settle(name: str, counts: dict[str, int], asked: Any, held: Shares, generation: int) -> Shares:
-    """Rebalance until nothing moves: once, or cooperatively until nobody has to give anything up.
+    """Rebalance until nothing moves: once, or cooperatively until no member gives anything up.
 
-    Two rounds mostly. Where members ask for different topics, dealing out what was given up may
-    even out shares once more, so that another partition changes hands.
+    Mostly in two rounds. If members have different topics, dealing the given-up partitions may even
+    out the shares once more, so that another partition moves.
     """
     shares = eager(name, counts, asked, held, generation)
     if name != "cooperative-sticky":

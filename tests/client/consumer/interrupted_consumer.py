@@ -1,14 +1,14 @@
-"""A program for `test_consumer_signals`: polls that a signal meets at every `STEP`th line.
+"""A program for `test_signals`: a signal interrupts polls at every `STEP`th line.
 
     python interrupted_consumer.py wakeup|interrupt in-process|tcp alone|group STEP
 
-A signal handler runs in the middle of whatever the main thread does, with the locks that it holds
-at that moment. A trace function is called just so, and it can be told the very line. A deadlock
-ends the program with a traceback.
+A signal handler runs between two lines of the main thread, which may hold locks at that moment. A
+trace function runs in the same way, and the test can choose its line. A deadlock ends the program
+with a traceback.
 
-A handler may wake the consumer up at any line. Ctrl-C may be met at any line where bytes are moved;
-not elsewhere, because the interpreter looks for signals between a lock and its `with` never, and a
-trace function would raise there.
+A handler may call `wakeup` at any line. Ctrl-C may come at any line that moves bytes. At other
+lines the test would be unfair: the interpreter never handles a signal between taking a lock and
+entering its `with`, but a trace function would raise there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NETWORK = ("/embedlog/client/network/", "/wire/")
 
 
 class AtLine:
-    """Calls `action` before the `number`th line of our code that is in one of `folders`."""
+    """Calls `action` before the `number`th line of our code in one of the `folders`."""
 
     def __init__(
         self, number: int, action: Callable[[], None], folders: tuple[str, ...] = _OURS
@@ -59,7 +59,7 @@ class AtLine:
 
 
 def cut_short(consumer: embedlog.Consumer, number: int) -> None:
-    """A poll that waits, woken up before its `number`th line."""
+    """Wake up a waiting poll before its `number`th line."""
     try:
         with AtLine(number, consumer.wakeup):
             consumer.poll(600_000)
@@ -72,9 +72,9 @@ def cut_short(consumer: embedlog.Consumer, number: int) -> None:
 
 
 def interrupted(consumer: embedlog.Consumer, producer: embedlog.Producer, number: int) -> bool:
-    """A poll that Ctrl-C ends before its `number`th line of network code; then it goes on.
+    """End a poll by Ctrl-C before its `number`th line of network code, then poll on.
 
-    False when the poll has not that many.
+    Return False if the poll has fewer lines.
     """
     offsets = [producer.send("events", b"before").result().offset]
     consumer.seek(("events", 0), offsets[0])
@@ -109,7 +109,7 @@ def main(what: str, way: str, membership: str, step: str) -> None:
 
         def make() -> embedlog.Consumer:
             group = "readers" if membership == "group" else None
-            # Waits are short, so that a poll without records has many lines.
+            # Short waits, so that a poll without records runs many lines.
             consumer = embedlog.Consumer(target, group_id=group, fetch_max_wait_ms=5)
             if group is None:
                 consumer.assign([("events", 0)])

@@ -1,4 +1,4 @@
-"""What one fetch brought, taken bit by bit: the records as they were written, whatever the bits."""
+"""One fetch taken in parts: the records are as written, however they are taken."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ("plain", "plain", "plain", "later", "keyed", "few", "zipped", "log time
 
 
 def batch_of(kind: str, base_offset: int, epoch: int) -> bytes:
-    """A batch of ten records, or of what the kind says."""
+    """Build a batch of ten records, or as the kind requires."""
     values = [b"%4d" % (base_offset + index) for index in range(3 if kind == "few" else 10)]
     more: dict[str, Any] = {"timestamps": NOW, "base_offset": base_offset, "leader_epoch": epoch}
     if kind == "later":
@@ -48,7 +48,7 @@ def fetched(data: bytes, offset: int, **more: Any) -> CompletedFetch:
 
 
 def written(data: bytes, offset: int) -> list[tuple[int, int, Any]]:
-    """What is to be read from `offset` on, each with its batch's epoch and kind of timestamps."""
+    """The expected records from `offset` on, each with its batch's epoch and timestamp type."""
     return [
         (batch.partition_leader_epoch, batch.timestamp_type, record)
         for batch in iter_batches(data)
@@ -94,7 +94,7 @@ def test_it_is_handed_out_as_written_however_it_is_taken(
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("kind", ["plain", "later", "keyed"])
 def test_a_batch_with_a_wrong_checksum_is_not_handed_out(kind: str, many: bool) -> None:
-    KNOWN.forget()  # or batches of one size that are laid out differently may have been met
+    KNOWN.forget()  # there may also be batches of equal size but another layout
     good = b"".join(batch_of(kind, number * 10, 0) for number in range(4))
     bad = bytearray(batch_of(kind, 40, 0))
     bad[-3] ^= 1  # in the last value

@@ -1,4 +1,4 @@
-"""What a consumer does with what brokers answer, against one whose faults are scripted."""
+"""The consumer against a broker with scripted faults."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_passing_error_is_retried_after_a_pause(
         assert values(consumer.poll(5000)) == [b"a"]
     assert runtime.clock.monotonic_ms() == 200, "two pauses of retry.backoff.ms"
     asked_again = len(broker.of_kind(MetadataRequest)) > 1
-    assert asked_again == (code != -1), "only what may have moved is asked for again"
+    assert asked_again == (code != -1), "only topics that may have moved are requested again"
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_damaged_batch_stops_the_reader_until_it_seeks(broker: ScriptedBroker,
     damage(broker, 1)
     with earliest(broker) as consumer:
         poll = getattr(consumer, read)
-        assert len(poll(10)) == 1, "what comes before is handed out first"
+        assert len(poll(10)) == 1, "the records before it are handed out first"
         for _ in range(2):
             with pytest.raises(RecordUnreadable, match="one-0 at offset 1: .*crc") as caught:
                 poll(10)
@@ -235,7 +235,7 @@ def test_a_deserializer_that_fails_stops_at_its_record(broker: ScriptedBroker) -
                 consumer.poll(10)
         consumer.seek(HERE, 3)
         assert [record.value for record in consumer.poll(10)] == [4]
-        assert consumer.metrics()["records-consumed-total"] == 3, "what was handed out, once"
+        assert consumer.metrics()["records-consumed-total"] == 3, "the records handed out, once"
 
 
 def control(broker: ScriptedBroker, *, producer_id: int, commits: bool) -> None:
@@ -287,7 +287,7 @@ def test_read_committed_leaves_out_what_was_aborted(broker: ScriptedBroker) -> N
     for level, expected in (("read_committed", committed), ("read_uncommitted", everything)):
         with earliest(broker, isolation_level=level) as consumer:
             assert values(consumer.poll(10)) == expected
-            assert consumer.position(HERE) == 8, "markers are passed over too"
+            assert consumer.position(HERE) == 8, "markers are skipped as well"
             consumer.seek(HERE, 0)
             found = consumer.poll_columns(10)
             assert [value for each in found for value in each.columns.values()] == expected
@@ -364,7 +364,7 @@ def test_a_closed_consumer_refuses_and_ends_its_session(broker: ScriptedBroker) 
 
 
 def test_a_session_names_only_what_changed(broker: ScriptedBroker) -> None:
-    """The second fetch names the partition that moved; a lost session begins anew."""
+    """The second fetch names the moved partition; a new session replaces a lost one."""
     epochs: list[tuple[int, int, int]] = []
     lost = [False]
 
@@ -396,7 +396,7 @@ def test_a_session_names_only_what_changed(broker: ScriptedBroker) -> None:
     consumer.close()
     assert epochs[0] == (0, 0, 3)
     assert epochs[1] == (5, 1, 1)
-    # The lost session is asked for in its turn, and then everything is named again, without it.
+    # One request uses the lost session; the next names every partition, without a session.
     begun = epochs.index((0, 0, 3), 1)
     assert epochs[begun - 1] == (5, 2, 1)
     forgotten = [
@@ -458,7 +458,7 @@ def test_close_does_not_wait_for_a_fetch_that_waits() -> None:
             LoopbackTransport(cluster), fetch_max_wait_ms=60_000, auto_offset_reset="earliest"
         )
         consumer.assign([HERE])
-        assert values(consumer.poll(1)) == [b"value"], "there is a session now"
+        assert values(consumer.poll(1)) == [b"value"], "a session has begun"
         assert len(consumer.poll(1)) == 0
         before = cluster.runtime.clock.monotonic_ms()
         consumer.close()
@@ -472,7 +472,7 @@ def test_columns_of_batches_that_are_laid_out_alike_come_together(broker: Script
         for _ in range(3):
             consumer.seek(HERE, 15)
             found = consumer.poll_columns(10, max_records=50)
-            assert sum(map(len, found)) == 55, "the last batch passes the limit"
+            assert sum(map(len, found)) == 55, "the last batch exceeds the limit"
             assert consumer.position(HERE) == 70
             found += consumer.poll_columns(10)
             assert [v for each in found for v in each.values()] == [
@@ -483,7 +483,7 @@ def test_columns_of_batches_that_are_laid_out_alike_come_together(broker: Script
         damage(broker, 5)
         consumer.seek(HERE, 10)
         found = consumer.poll_columns(10)
-        assert sum(map(len, found)) == 40, "what comes before is handed out first"
+        assert sum(map(len, found)) == 40, "the records before it are handed out first"
         with pytest.raises(RecordUnreadable, match="one-0 at offset 50: .*crc"):
             consumer.poll_columns(10)
 

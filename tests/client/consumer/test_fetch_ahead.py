@@ -1,4 +1,4 @@
-"""Over a network the answer that follows a buffered one is fetched meanwhile, and not more."""
+"""Over a network the consumer fetches one answer ahead of the buffered one, not more."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ THERE = TopicPartition("one", 1)
 
 
 class RemoteTransport(InProcessTransport):
-    """Says that it is a network."""
+    """An in-process transport that claims to be a network."""
 
     in_process = False
 
 
 class BatchBroker(ScriptedBroker):
-    """Answers a fetch with one batch of a partition; there are four of two records each."""
+    """Answers fetches with one batch for each partition; there are four batches of two records."""
 
     def __init__(self) -> None:
         super().__init__({"one": 2}, sim_runtime(seed=3))
         self.transports = RemoteTransport
         self.refused: dict[int, int] = {}
-        """Error codes by the offset that is asked for."""
+        """Error codes by fetch offset."""
         for _ in range(4):
             self.append("one", 0, build_batch([b"a", b"b"], timestamps=1000))
 
@@ -46,7 +46,7 @@ class BatchBroker(ScriptedBroker):
         return answer
 
     def asked_offsets(self, partition: int = 0) -> list[int]:
-        """What has been fetched since this was asked last."""
+        """Return the fetch offsets since the last call."""
         asked = [
             each.fetch_offset
             for request in self.of_kind(FetchRequest)
@@ -93,7 +93,7 @@ def test_a_poll_goes_on_with_the_answer_that_follows(broker: BatchBroker) -> Non
 
 
 def test_nothing_is_fetched_ahead_at_the_end_of_the_log(broker: BatchBroker) -> None:
-    """It would wait there, and a fetch for another position behind it."""
+    """A fetch would wait there, and a fetch for another position would wait behind it."""
     with reader(broker) as consumer:
         consumer.seek(HERE, 6)
         assert read(consumer) == [6]
@@ -123,7 +123,7 @@ def test_a_seek_makes_both_answers_stale(broker: BatchBroker) -> None:
         assert read(consumer) == [0]
         consumer.seek(HERE, 1)
         assert read(consumer, 3) == [1, 2, 3]
-        consumer.seek(HERE, 2)  # where the answer ahead began
+        consumer.seek(HERE, 2)  # the start of the answer ahead
         assert read(consumer, 6) == [2, 3, 4, 5, 6, 7]
 
 
@@ -175,7 +175,7 @@ def test_partitions_of_a_node_that_are_read_to_the_end_do_not_hold_others_up(
         consumer.assign([HERE, THERE])
         consumer.seek(THERE, 0)
         assert read(consumer, 2) == [0, 1]
-        # Partition 1 is empty: alone it would be waited for.
+        # Partition 1 is empty: a fetch of it alone would wait.
         assert read(consumer, 6) == [*range(2, 8)]
         assert broker.asked_offsets(1)
 

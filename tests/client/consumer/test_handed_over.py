@@ -1,4 +1,4 @@
-"""What was handed to a producer is the producer's: the caller may use its lists again."""
+"""A producer copies its arguments: the caller may change its lists afterwards."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_lists_of_a_batch(
 def test_lists_and_buffers_given_to_the_asyncio_producer(
     connect: Callable[[], Any], cluster: embedlog.Cluster, is_known: bool
 ) -> None:
-    """Also when the record has to wait for metadata first, in a thread."""
+    """Also if the record first waits for metadata in a thread."""
     cluster.create_topic("t", 1)
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Iterating a consumer: record by record, with the position right behind the one in hand."""
+"""Iterating over a consumer: the position is right after the record handed out last."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THERE = TopicPartition("one", 1)
 
 @pytest.fixture
 def broker() -> ScriptedBroker:
-    """Three batches: plain ones, with keys, and with times that differ."""
+    """Three batches: plain, with keys, with different timestamps."""
     broker = ScriptedBroker({"one": 2}, sim_runtime(seed=4))
     values = [b"%d" % number for number in range(10)]
     broker.append("one", 0, build_batch(values, timestamps=1000))

@@ -1,4 +1,4 @@
-"""A fetch that went to the wrong node is told the right one, and goes there at once (KIP-951)."""
+"""The answer of a wrong node names the leader; the consumer goes there at once (KIP-951)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD, NEW = 1, 2
 
 
 class Moved(ScriptedBroker):
-    """Node 1 led, and node 2 leads; Metadata is answered once, when node 1 still does."""
+    """Node 2 has taken over from node 1. Only one Metadata request is answered, with node 1."""
 
     def __init__(self) -> None:
         super().__init__({"one": 1}, sim_runtime(seed=5))
@@ -34,7 +34,7 @@ class Moved(ScriptedBroker):
         self.asked = 0
         self.sent: list[tuple[int, str]] = []
         self.ends = 1
-        """Where the new leader says that epoch 0 ends."""
+        """The end of epoch 0 according to the new leader."""
 
     def transport(self) -> InProcessTransport:
         return NodeTransport(self)
@@ -68,7 +68,7 @@ class Moved(ScriptedBroker):
 
 
 class NodeTransport(InProcessTransport):
-    """Tells the broker which node is asked."""
+    """Tells the broker the node of each request."""
 
     def __init__(self, broker: Moved) -> None:
         served = {**VERSIONS, ApiKey.OFFSET_FOR_LEADER_EPOCH: (0, 4)}
@@ -93,7 +93,7 @@ def read(broker: Moved, consumer: Consumer) -> list[bytes | None]:
 
 
 def begun(broker: Moved) -> Consumer:
-    """A reader of the first record; node 2 leads from here on, and has another one."""
+    """A consumer that has read the first record. Node 2 leads from here on and has a second one."""
     consumer = Consumer(broker.transport(), auto_offset_reset="earliest")
     consumer.assign([HERE])
     assert read(broker, consumer) == [b"first"]
@@ -109,7 +109,7 @@ def test_the_leader_that_is_named_is_read_from_once_it_is_proven(broker: Moved, 
     consumer = begun(broker)
     started_ms = broker.runtime.clock.monotonic_ms()
     assert read(broker, consumer) == [b"second"]
-    assert broker.runtime.clock.monotonic_ms() == started_ms, "nothing was waited for"
+    assert broker.runtime.clock.monotonic_ms() == started_ms, "it did not wait"
     without = [(node, kind) for node, kind in broker.sent if kind != MetadataRequest.__name__]
     assert without[:3] == [
         (OLD, "FetchRequest"),

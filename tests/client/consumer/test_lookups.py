@@ -1,4 +1,4 @@
-"""Looking around: what is not there yet is found later, and a member stays one meanwhile."""
+"""Look-ups find partitions that are created later, and keep the membership alive meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions that may be wrong after another leader took over are proven first (KIP-320)."""
+"""After a change of leader, doubtful positions are validated first (KIP-320)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HERE = TopicPartition("one", 0)
 
 
 class EpochBroker(ScriptedBroker):
-    """Also tells where epochs end: as `ends` says, (error code, epoch, end offset) each time."""
+    """Also answers OffsetForLeaderEpoch from `ends`: (error code, epoch, end offset) each time."""
 
     def __init__(self, runtime: SimRuntime) -> None:
         super().__init__({"one": 1}, runtime)
@@ -42,7 +42,7 @@ class EpochBroker(ScriptedBroker):
         return InProcessTransport(self.handle, Context, served, self.runtime)
 
     def fetch_partition(self, name: str, asked: Any) -> Any:
-        """One batch at a time, so that nothing is left in the reader's buffer."""
+        """Answers one batch at a time, so that the consumer's buffer stays empty."""
         answer = super().fetch_partition(name, asked)
         answer.records = next((batch.buffer for batch in iter_batches(answer.records)), b"")
         return answer
@@ -60,7 +60,7 @@ def broker() -> EpochBroker:
 
 
 def reader(broker: EpochBroker, policy: str = "earliest") -> Consumer:
-    """Has read the first batch, offsets 0 and 1, of leader epoch 0."""
+    """A consumer that has read the first batch: offsets 0 and 1, leader epoch 0."""
     consumer = Consumer(
         broker.transport(),
         auto_offset_reset=policy,
@@ -101,7 +101,7 @@ def test_a_log_that_was_cut_is_read_from_where_it_differs(broker: EpochBroker) -
     with reader(broker) as consumer:
         another_leader(broker)
         broker.ends = [(0, 0, 1)]
-        assert offsets(consumer.poll(10)) == [1], "what follows is new to the user"
+        assert offsets(consumer.poll(10)) == [1], "the user has not read the records that follow"
 
 
 def test_a_log_that_knows_nothing_of_the_epoch_is_read_by_the_policy(

@@ -1,4 +1,4 @@
-"""A reader that its leader sends to a follower near by, and when it comes back (KIP-392)."""
+"""The leader sends a consumer to a nearby follower; when the consumer returns (KIP-392)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BACKOFF_MS = 100
 
 
 class Replicas(ScriptedBroker):
-    """Three nodes with one log; node 1 leads, and sends readers to `preferred`."""
+    """Three nodes with one log. Node 1 leads and sends consumers to `preferred`."""
 
     def __init__(self, runtime: SimRuntime) -> None:
         super().__init__({"one": 1, "two": 1}, runtime)
@@ -34,7 +34,7 @@ class Replicas(ScriptedBroker):
         self.fetched: list[tuple[int, int]] = []
         """(node id, offset) of each fetch of `HERE`."""
         self.refusals: dict[int, list[int | None]] = {}
-        """By node: the errors of its next answers, None for one that never comes."""
+        """The errors of the next answers by node; None means that no answer comes."""
         self.asked = 0
 
     def transport(self) -> InProcessTransport:
@@ -81,7 +81,7 @@ class Replicas(ScriptedBroker):
 
 
 class NodeTransport(InProcessTransport):
-    """Tells the broker which node is asked."""
+    """Tells the broker the node of each request."""
 
     def __init__(self, broker: Replicas) -> None:
         super().__init__(broker.handle, Context, VERSIONS, broker.runtime)
@@ -117,14 +117,14 @@ def reader(broker: Replicas, **settings: Any) -> Consumer:
 
 
 def read_one(consumer: Consumer, broker: Replicas) -> list[int]:
-    """Read the next record; the nodes that were asked for it."""
+    """Read the next record; return the nodes that were fetched from."""
     before = len(broker.fetched)
     assert len(consumer.poll(1000)) == 1
     return [node for node, _ in broker.fetched[before:]]
 
 
 def read_one_with_news(consumer: Consumer, broker: Replicas) -> list[int]:
-    """As `read_one`; the follower's first answer makes the consumer ask for metadata."""
+    """Like `read_one`, but the follower's first answer makes the consumer request metadata."""
     broker.refusals[FOLLOWER] = [ErrorCode.UNKNOWN_LEADER_EPOCH]
     return read_one(consumer, broker)
 

@@ -62,7 +62,7 @@ def run(*arguments: str) -> None:
 
 @pytest.fixture
 def interrupts() -> Iterator[Callable[[], None]]:
-    """Send this process a SIGINT while the main thread is in a poll, each time it is called."""
+    """Each call sends a SIGINT to this process while the main thread is in a poll."""
     timers: list[threading.Timer] = []
 
     def soon() -> None:
@@ -70,7 +70,7 @@ def interrupts() -> Iterator[Callable[[], None]]:
         timers.append(timer)
         timer.start()
 
-    # Also where whoever started the tests has it ignored, as shells do in the background.
+    # Shells start background processes with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield soon
     for timer in timers:
@@ -117,7 +117,7 @@ def test_a_consumer_can_be_closed_after_a_keyboard_interrupt(
 
 
 def test_a_fetch_that_an_interrupt_ended_is_sent_again() -> None:
-    """In process the interrupted thread may be in the broker, answering its own fetch."""
+    """In process the interrupted thread may be inside the broker, serving its own fetch."""
     broker = ScriptedBroker({"events": 1}, sim_runtime(seed=7))
     broker.append("events", 0, build_batch([b"value"], timestamps=1000))
 
@@ -165,9 +165,9 @@ def test_a_guard_lets_in_the_thread_that_was_interrupted_on_the_way_in(number: i
 
 
 def reader(connect: Connect, group_id: str | None) -> Consumer:
-    """A consumer that has read what there is of `events`."""
+    """A consumer that has read all of `events`."""
     with embedlog.Admin(connect()) as admin:
-        admin.create_topics({"events": 1}).keys()  # or it is there already
+        admin.create_topics({"events": 1}).keys()  # or it has arrived already
     consumer = Consumer(connect(), group_id=group_id, auto_offset_reset="earliest")
     if group_id is None:
         consumer.assign([("events", 0)])

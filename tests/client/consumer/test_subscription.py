@@ -1,4 +1,4 @@
-"""What a consumer may ask for, and in which order."""
+"""The allowed calls of `subscribe` and `assign`, and their order."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_pattern_may_be_text_or_compiled(cluster: FaultyCluster) -> None:
 def test_internal_topics_match_only_when_wanted(cluster: FaultyCluster) -> None:
     with cluster.member() as consumer:
         consumer.subscribe(["t"])
-        poll_until(lambda: bool(consumer.assignment()), consumer)  # makes __consumer_offsets
+        poll_until(lambda: bool(consumer.assignment()), consumer)  # creates __consumer_offsets
     for excludes, expected in ((True, {"u"}), (False, {"u", "__consumer_offsets"})):
         with cluster.member(exclude_internal_topics=excludes) as consumer:
             consumer.subscribe(pattern="u|__consumer_.*")

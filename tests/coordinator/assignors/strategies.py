@@ -1,4 +1,4 @@
-"""Groups for assignors: topics, members with subscriptions, and what they had before."""
+"""Groups for assignors: topics, members with subscriptions, and their last assignments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def groups(draw: st.DrawFn, *, homogeneous: bool = False, static: bool = False) 
         topic_id(n): count
         for n, count in enumerate(draw(st.lists(st.integers(1, 9), min_size=1, max_size=5)))
     }
-    # A topic that is gone, and more partitions than there are: what members had may be stale.
+    # A deleted topic, and more partitions than exist: last assignments may be stale.
     known = [*counts, topic_id(99)]
     member_count = draw(st.integers(1, 8))
     everything = frozenset(draw(st.sets(st.sampled_from(known), min_size=1)))
@@ -50,7 +50,7 @@ def loads(target: Mapping[str, Partitions]) -> dict[str, int]:
 
 
 def check_valid(target: Mapping[str, Partitions], group: Group) -> None:
-    """Every partition that somebody subscribes to has one owner, who subscribes to it."""
+    """Assert that every subscribed partition has one owner, which subscribes to it."""
     members, counts = group
     assert target.keys() == members.keys()
     owned = [partition for partitions in target.values() for partition in pairs(partitions)]

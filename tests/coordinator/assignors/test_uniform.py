@@ -21,7 +21,7 @@ B = topic_id(2)
 
 
 def reassigned(group: Group) -> Group:
-    """The group, with what it was assigned as what it had."""
+    """Return the group with a new assignment as its last one."""
     members, counts = group
     target = assign(members, counts)
     return {

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import wire
-from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
 from embedlog.coordinator.group.classic.heartbeat import heartbeat
-from embedlog.coordinator.group.group import Group
+from embedlog.coordinator.group.group import ClientIdentity, Group
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.shard_context import CoordinatorWorld, ShardContext
@@ -40,7 +39,7 @@ Operation = Callable[[Any], Result[Any]]
 class Shard:
     """Runs operations as the coordinator's runtime does, in one thread.
 
-    Settings are those of a broker, with underscores; the initial rebalance delay is 0 unless told.
+    `settings` are the broker's, with underscores; the default initial rebalance delay is 0.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Shard:
     ) -> None:
         named: dict[str, object] = {"group.initial.rebalance.delay.ms": 0}
         named.update({name.replace("_", "."): value for name, value in settings.items()})
-        # Another seed after a restart: ids must not come up twice.
+        # Another seed after a restart, so that ids do not repeat.
         self.runtime = sim_runtime(seed=len(records))
         self.heartbeats = DelayedOperationPurgatory("Heartbeat", self._timer())
         self.joins = DelayedOperationPurgatory("Rebalance", self._timer())
@@ -66,9 +65,9 @@ class Shard:
         self.format = RecordFormat(GROUP_RECORD_TYPES)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.refusal: KafkaError | None = None
-        """What appends fail with."""
+        """The error of appends, or None."""
         self.holds_commits = False
-        """Are records appended, and not committed before `commit`?"""
+        """True: appended records stay uncommitted until `commit`."""
         self._uncommitted: list[Callable[[KafkaError | None], None]] = []
         self._is_locked = False
         self._load(list(records))
@@ -91,13 +90,13 @@ class Shard:
         self.write(load)
 
     def restarted(self, **settings: object) -> Shard:
-        """A shard that has loaded what this one stored."""
+        """Return a shard that has loaded the records of this one."""
         return Shard(self.log, **settings)
 
     # Operations
 
     def write(self, operation: Operation) -> Pending[Any]:
-        """Run, append, answer."""
+        """Run an operation, append its records, answer."""
         pending: Pending[Any] = Pending()
 
         def decide(error: KafkaError | None, result: Result[Any]) -> None:
@@ -130,13 +129,13 @@ class Shard:
         return pending
 
     def commit(self, error: KafkaError | None = None) -> None:
-        """What was appended is committed, or never will be."""
+        """Commit the appended records, or fail them for good."""
         waiting, self._uncommitted = self._uncommitted, []
         for decide in waiting:
             self.locked(lambda decide=decide: decide(error))
 
     def locked(self, work: Callable[[], None]) -> None:
-        """Do `work` as under the shard's lock."""
+        """Run `work` as if under the shard's lock."""
         assert not self._is_locked, "an operation within an operation"
         self._is_locked = True
         try:
@@ -161,7 +160,7 @@ class Shard:
         rebalance_ms: int = REBALANCE_MS,
         client_id: str | None = "client",
     ) -> Pending[JoinGroupResponse]:
-        """JoinGroup, which may wait."""
+        """JoinGroup, which may be parked."""
         request = JoinGroupRequest(
             group_id=group_id,
             session_timeout_ms=session_ms,
@@ -174,8 +173,8 @@ class Shard:
                 for name, metadata in protocols
             ],
         )
-        context = RequestContext(11, version, client_id=client_id)
-        return self.write(lambda _: self.classic.joins.join(context, request, version=version))
+        client = ClientIdentity.of(client_id, "127.0.0.1")
+        return self.write(lambda _: self.classic.joins.join(client, request, version=version))
 
     def sync(
         self,
@@ -188,7 +187,7 @@ class Shard:
         protocol_type: str | None = "consumer",
         protocol_name: str | None = "range",
     ) -> Pending[SyncGroupResponse]:
-        """SyncGroup, which may wait."""
+        """SyncGroup, which may be parked."""
         request = SyncGroupRequest(
             group_id=group_id,
             generation_id=generation_id,
@@ -211,7 +210,7 @@ class Shard:
         group_id: str = GROUP,
         instance_id: str | None = None,
     ) -> int:
-        """The error code of a Heartbeat."""
+        """Send a Heartbeat; return its error code."""
         request = HeartbeatRequest(
             group_id=group_id,
             generation_id=generation_id,
@@ -225,7 +224,7 @@ class Shard:
     def leave(
         self, *members: tuple[str, str | None], group_id: str = GROUP, version: int = 5
     ) -> LeaveGroupResponse:
-        """LeaveGroup of (member id, instance id)s."""
+        """Send a LeaveGroup of (member id, instance id)s."""
         request = LeaveGroupRequest(group_id=group_id)
         if version >= 3:
             request = LeaveGroupRequest(
@@ -242,13 +241,13 @@ class Shard:
         ).result()
         return response
 
-    # What tests begin with
+    # Fixtures
 
     def form(self, *names: str, **options: Any) -> list[str]:
-        """A stable group of that many members; their ids, the leader's first.
+        """Make a stable group; return its members' ids, the leader's first.
 
-        Each is assigned its name. All share the `options` of `join`. The first one has made a
-        generation of its own before the others came.
+        Each member is assigned its name. All share the `options` of `join`. The first member has
+        made a generation alone before the others come.
         """
         leader, *followers = ids = [self.member_id(**options) for _ in names]
         for member_id in ids:
@@ -259,13 +258,13 @@ class Shard:
         return ids
 
     def member_id(self, **options: Any) -> str:
-        """An id that was given out."""
+        """Return a member id that has not joined yet."""
         answer = self.join(**options).result()
         assert answer.error_code == 79, answer
         return answer.member_id
 
     def assign(self, assignments: dict[str, bytes]) -> None:
-        """Everybody syncs, the leader last."""
+        """Sync all members, the leader last."""
         group = self.group()
         leader_id = group.members.leader_id
         assert leader_id is not None
@@ -277,29 +276,29 @@ class Shard:
         assert group.state == "Stable"
 
     def group(self, group_id: str = GROUP) -> ClassicGroup:
-        """The group as it is."""
+        """Return the present group."""
         group = self.groups[group_id]
         assert isinstance(group, ClassicGroup)
         return group
 
     def stored(self, group_id: str = GROUP) -> list[CoordinatorRecord]:
-        """The group's records, the newest last."""
+        """Return the group's records, the newest last."""
         records = [self.format.decode(key, value) for key, value in self.log]
         return [record for record in records if record and record.key.group == group_id]
 
     def advance(self, delay_ms: int) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.runtime.scheduler.run_for(delay_ms)
 
     def nothing_waits(self) -> bool:
-        """Is nothing left of anybody: no timer, no entry of a purgatory?"""
+        """Return True if no timer and no purgatory entry is left."""
         sizes = [self.joins.watched, self.joins.delayed]
         sizes += [self.heartbeats.watched, self.heartbeats.delayed]
         return sizes == [0, 0, 0, 0]
 
 
 def subscription(*topics: str, version: int = 1) -> bytes:
-    """What a consumer writes into its protocol's metadata."""
+    """Return a consumer's protocol metadata."""
     from wire.schemas.consumer_protocol import ConsumerProtocolSubscription
 
     known = min(version, 3)

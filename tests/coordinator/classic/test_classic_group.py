@@ -1,9 +1,8 @@
-"""The group's table of states, its counts, its choice of a protocol, and what others ask of it."""
+"""The group's table of states, its counts, its choice of a protocol, and the rules of `Group`."""
 
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -239,16 +238,16 @@ def test_subscriptions_end_with_the_last_member() -> None:
 
 
 def test_when_offsets_begin_to_expire() -> None:
-    offset = SimpleNamespace(commit_timestamp_ms=5)
+    committed_ms = 5
     simple = ClassicGroup("g")
-    assert simple.offset_expiry_base()(offset) == 5
+    assert simple.offset_expiry_base()(committed_ms) == 5
     emptied = ClassicGroup("g", protocol_type="consumer", state_timestamp_ms=9)
-    assert emptied.offset_expiry_base()(offset) == 9
+    assert emptied.offset_expiry_base()(committed_ms) == 9
     older = ClassicGroup("g", protocol_type="consumer")
-    assert older.offset_expiry_base()(offset) == 5
+    assert older.offset_expiry_base()(committed_ms) == 5
     shard = Shard()
     stable = subscribed(shard, subscription("t"))
-    assert stable.offset_expiry_base()(offset) == 5
+    assert stable.offset_expiry_base()(committed_ms) == 5
     shard.join(*stable.members.by_id)
     assert stable.state == GroupState.COMPLETING_REBALANCE
     assert stable.offset_expiry_base() is None

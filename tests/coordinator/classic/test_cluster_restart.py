@@ -1,4 +1,4 @@
-"""A broker that goes down in each phase of a rebalance, and the members that come back to it."""
+"""A broker that goes down in each phase of a rebalance, and members that return to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.apis.groups import GROUP, SESSION_MS, form_pair, heartbeat, join, syn
 
 
 def opened(files: SimFiles | None = None, seed: int = 1) -> InProcess:
-    """A peer of a cluster on that disk; as another process, with ids of its own."""
+    """Open a cluster on that disk, with new ids as another process would have."""
     runtime = sim_runtime(seed, files=files)
     config = {"group.initial.rebalance.delay.ms": 0}
     return InProcess(Cluster("data", config, runtime=runtime, durability="fsync"))
@@ -27,7 +27,7 @@ def answered(answer: Any) -> Any:
 
 
 def down(client: InProcess, how: str) -> SimFiles:
-    """End the broker, in order or by pulling the plug; give what is left on the disk."""
+    """End the broker, in order or by a loss of power; return its disk."""
     files: SimFiles = client.cluster.runtime.files  # type: ignore[assignment]
     if how == "closed":
         client.cluster.close()
@@ -59,9 +59,9 @@ def test_members_come_back_whatever_the_phase(phase: str, how: str) -> None:
         assert heard == later.call(heartbeat(follower, 2)).error_code == 0
         assert later.call(sync(follower, 2)).assignment == b"B"
     elif phase == "join":
-        assert heard == 0  # the generation before is stored: it goes on
+        assert heard == 0  # the last generation is stored: it goes on
     else:
-        # What was not stored is unknown: the members join again, as after any expiry.
+        # A generation that was not stored is unknown: the members join again, as after any expiry.
         assert heard == (25 if phase == "first join" else 22)
         is_new = phase == "first join"
         assert _rejoined(later, "" if is_new else leader) == (1 if is_new else 2)

@@ -1,4 +1,4 @@
-"""librdkafka, kafka-python and aiokafka in one group, over TCP; one goes, the others take over."""
+"""librdkafka, kafka-python and aiokafka in one group, over TCP; one leaves, others take over."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 40
 
 
 class Member:
-    """A consumer in a thread of its own; `assigned` and `read` may be looked at from any."""
+    """A consumer in a thread of its own; any thread may read `assigned` and `read`."""
 
     def __init__(self, address: str) -> None:
         self.address = address

@@ -1,4 +1,4 @@
-"""group.max.size: who may still come in, in each state."""
+"""group.max.size: the members that may join in each state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_while_others_join_those_who_wait_have_their_places(shard: Shard) -> Non
     newcomer = shard.join(version=3)
     assert shard.join(follower).result().error_code == 81
     assert follower not in shard.group().members.by_id
-    assert not again.done()  # as in Kafka, nobody looks whether everyone is there now
+    assert not again.done()  # as in Kafka, this does not complete the join phase
     shard.advance(REBALANCE_MS)
     assert again.result().generation_id == newcomer.result().generation_id == 3
     assert len(again.result().members) == 2
@@ -75,7 +75,7 @@ def test_static_members_that_restart_have_their_places(shard: Shard) -> None:
     shard.join(version=3)
     shard.join(former, instance_id="l")
     assert len(shard.group().members.by_id) == 2
-    # Kafka asks for room before it looks at the instance id.
+    # Kafka checks for room before it checks the instance id.
     assert shard.join(instance_id="l").result().error_code == 81
 
 

@@ -1,4 +1,4 @@
-"""Heartbeat: what a member hears in each state, and sessions that run out."""
+"""Heartbeat: the answer in each state, and sessions that expire."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_member_has_five_minutes_for_its_first_join(shard: Shard) -> None:
     assert list(shard.group().members.by_id) == [leader, follower]
 
 
-# What a client that vanishes costs
+# The cost of a client that vanishes
 
 
 @pytest.mark.parametrize("steps", ["join", "join again", "sync", "stable"])

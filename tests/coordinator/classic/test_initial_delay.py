@@ -1,4 +1,4 @@
-"""The first rebalance of a group: it waits in steps, so that a start makes one generation."""
+"""The first rebalance of a group waits in steps, so that a common start makes one generation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_whoever_comes_in_time_shares_the_generation(shard: Shard) -> None:
     shard.advance(DELAY_MS - 1)
     second = shard.join(version=3)
     shard.advance(1)
-    assert not (first.done() or second.done())  # somebody came: another step
+    assert not (first.done() or second.done())  # a member has joined: another step
     shard.advance(DELAY_MS)
     assert first.result().generation_id == second.result().generation_id == 1
     assert len(first.result().members) == 2

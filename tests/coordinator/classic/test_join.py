@@ -17,7 +17,7 @@ def shard() -> Shard:
     return Shard()
 
 
-# Ids that are given out (KIP-394)
+# Ids for the first join (KIP-394)
 
 
 @pytest.mark.parametrize("version", [4, 5, 9])
@@ -91,7 +91,7 @@ def test_the_first_member_needs_a_type_and_a_protocol(
 ) -> None:
     answer = shard.join(protocol_type=kind, protocols=protocols).result()
     assert (answer.error_code, answer.member_id) == (23, "")
-    assert shard.group().state == "Empty"  # it exists from here on, as in Kafka
+    assert shard.group().state == "Empty"  # the group exists afterwards, as in Kafka
 
 
 def test_type_and_a_protocol_are_shared_by_all(shard: Shard) -> None:

@@ -1,4 +1,4 @@
-"""LeaveGroup: one, several, by instance id, in each state; and what the others notice."""
+"""LeaveGroup: one or several members, by instance id, in each state; the effect on the others."""
 
 from __future__ import annotations
 

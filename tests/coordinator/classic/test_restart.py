@@ -1,4 +1,4 @@
-"""What comes back when a shard is loaded from its records, and what parked requests are told."""
+"""Shards that are loaded from their records, and the answers to requests parked at a restart."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_group_that_empties_is_empty_though_it_cannot_be_stored(shard: Shard) 
     shard.advance(SESSION_MS)
     assert shard.group().state == "Empty"
     shard.refusal = None
-    # The record says that the member is there; after a restart its session ends again.
+    # The record still has the member; after a restart its session ends again.
     later = shard.restarted()
     later.advance(SESSION_MS)
     assert later.group().state == "Empty"

@@ -1,4 +1,4 @@
-"""Static members (KIP-345): they come back under a new id and keep their place."""
+"""Static members (KIP-345) return under a new id and keep their place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shard() -> Shard:
 
 
 def form(shard: Shard, *instances: str, **options: Any) -> list[str]:
-    """A stable group of static members; the first one leads."""
+    """Make a stable group of static members; the first one leads."""
     first = shard.join(instance_id=instances[0], **options).result().member_id
     parked = [shard.join(instance_id=name, **options) for name in instances[1:]]
     if parked:
@@ -179,7 +179,7 @@ def test_when_only_static_members_are_missing_the_rebalance_waits_on(shard: Shar
     waiting = shard.join(third, session_ms=150_000)
     shard.leave((third, None))
     assert waiting.result().error_code == 25
-    shard.advance(REBALANCE_MS)  # nobody is there
+    shard.advance(REBALANCE_MS)  # no member has joined
     assert shard.group().state == "PreparingRebalance"
     shard.advance(REBALANCE_MS)
     assert shard.group().state == "PreparingRebalance"
@@ -196,7 +196,7 @@ def test_waiting_on_with_no_time_to_wait_ends_with_the_sessions(shard: Shard) ->
     shard.assign({})
     shard.locked(lambda: setattr(shard.group().members.by_id[member_id], "rebalance_timeout_ms", 0))
     third = shard.member_id(rebalance_ms=0)
-    shard.leave((third, None))  # begins a rebalance that nobody is there for
+    shard.leave((third, None))  # begins a rebalance without a joined member
     assert shard.group().state == "PreparingRebalance"
     shard.advance(SESSION_MS)
     assert shard.group().state == "Empty"

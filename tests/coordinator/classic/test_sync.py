@@ -1,4 +1,4 @@
-"""SyncGroup: assignments are handed out once they are stored."""
+"""SyncGroup: assignments are answered once they are stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def shard() -> Shard:
 
 
 def completing(shard: Shard) -> tuple[str, str]:
-    """A group between join and sync: leader and follower, generation 3."""
+    """Make a group between join and sync; return leader and follower, generation 3."""
     leader, follower = shard.form("a", "b")
     shard.join(leader)
     shard.join(follower)

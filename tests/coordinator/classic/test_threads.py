@@ -1,4 +1,4 @@
-"""Members in threads of their own, on real locks and clocks: nobody waits for ever."""
+"""Members in threads of their own, on real locks and clocks: none waits for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_MS = 20_000
 
 
 class Member:
-    """A client that joins, does its part, and leaves or just vanishes, several times."""
+    """A client that several times joins, syncs, and leaves or just vanishes."""
 
     def __init__(self, cluster: Cluster, vanishes: bool) -> None:
         self.cluster = cluster

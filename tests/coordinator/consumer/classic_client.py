@@ -1,11 +1,11 @@
-"""A consumer of the classic protocol, that does as it is told: for groups that mix protocols."""
+"""An obedient consumer of the classic protocol, for groups that mix protocols."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import wire
-from embedlog.broker.context import RequestContext
+from embedlog.coordinator.group.group import ClientIdentity
 from tests.coordinator.consumer.world import GROUP, REBALANCE_MS, Owned, World
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_protocol import (
@@ -22,12 +22,12 @@ CLASSIC_SESSION_MS = 20_000
 
 
 def encoded(message: Any, version: int = 1) -> bytes:
-    """A subscription or an assignment, with its version before it."""
+    """Encode a subscription or an assignment behind its version."""
     return version.to_bytes(2, "big") + wire.encode(message, version)
 
 
 def decoded(assignment: bytes) -> Owned:
-    """The partitions that an assignment gives."""
+    """Return the partitions of an assignment."""
     if not assignment:
         return {}
     version = int.from_bytes(assignment[:2], "big")
@@ -36,13 +36,13 @@ def decoded(assignment: bytes) -> Owned:
 
 
 def assignment_of(owned: Owned) -> bytes:
-    """What a leader hands in for a member."""
+    """Return the leader's assignment for a member."""
     topics = [TopicPartition(topic=name, partitions=sorted(p)) for name, p in owned.items()]
     return encoded(ConsumerProtocolAssignment(assigned_partitions=topics))
 
 
 class ClassicClient:
-    """`owned` is what it says it owns; an eager one says nothing."""
+    """One member. An eager one reports no owned partitions."""
 
     def __init__(
         self, world: World, *topics: str, instance_id: str | None = None, version: int = 9
@@ -60,7 +60,7 @@ class ClassicClient:
         self.owned: Owned = {}
 
     def ask_join(self) -> Any:
-        """A JoinGroup that may be parked."""
+        """Make a JoinGroup."""
         owned = [TopicPartition(topic=name, partitions=sorted(p)) for name, p in self.owned.items()]
         subscription = ConsumerProtocolSubscription(
             topics=list(self.topics), owned_partitions=owned
@@ -80,12 +80,12 @@ class ClassicClient:
         return self.send_join(request)
 
     def send_join(self, request: JoinGroupRequest) -> Any:
-        """Send it; the answer may be parked."""
-        context = RequestContext(0, self.version, client_id="classic")
-        return self.world.write(lambda shard: shard.join(context, request))
+        """Send a JoinGroup; the answer may be pending."""
+        client = ClientIdentity.of("classic", "127.0.0.1")
+        return self.world.write(lambda shard: shard.join(client, request, self.version))
 
     def join(self) -> JoinGroupResponse:
-        """Join; with the id that is given out, if one is."""
+        """Join, with a given-out id if there is one."""
         response: JoinGroupResponse = self.ask_join().result()
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
@@ -99,7 +99,7 @@ class ClassicClient:
     def sync(
         self, assignments: dict[str, Owned] | None = None, *, protocol: str | None = None
     ) -> int:
-        """Ask for the assignment; the leader hands all of them in. The error code."""
+        """Sync, as a leader with all assignments; return the error code."""
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=self.generation,
@@ -119,7 +119,7 @@ class ClassicClient:
         return code
 
     def heartbeat(self) -> int:
-        """The error code."""
+        """Send a Heartbeat; return its error code."""
         request = HeartbeatRequest(
             group_id=GROUP,
             generation_id=self.generation,
@@ -130,7 +130,7 @@ class ClassicClient:
         return code
 
     def leave(self, *others: MemberIdentity) -> LeaveGroupResponse:
-        """This member leaves, and whoever is named with it."""
+        """Let this member, and the named ones, leave."""
         own = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         request = LeaveGroupRequest(group_id=GROUP, members=[own, *others])
         response: LeaveGroupResponse = self.world.write(
@@ -139,7 +139,7 @@ class ClassicClient:
         return response
 
     def follow(self) -> None:
-        """Heartbeat, and join again as long as that is asked for."""
+        """Send heartbeats, and join again as long as they demand it."""
         for _ in range(4):
             if self.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
                 return

@@ -134,7 +134,7 @@ def test_protocols_that_not_all_know(
 
 
 class _Malformed(ClassicClient):
-    """Sends one byte for a subscription."""
+    """A client whose subscription is one byte."""
 
     def send_join(self, request: JoinGroupRequest) -> Any:
         for protocol in request.protocols:

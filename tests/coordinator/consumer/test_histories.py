@@ -1,7 +1,7 @@
-"""Whatever members do and whatever is lost: nobody shares a partition, and in the end all are read.
+"""Random histories of a group: no partition has two readers, and in the end all are read.
 
-A history is drawn at random: members come, go, fall silent, change what they read; topics come,
-grow and go; answers are lost, appends fail, the shard restarts, its log compacted or not.
+Members come, go, fall silent, and change their subscriptions; topics come, grow and go; answers are
+lost, appends fail, the shard restarts, with its log compacted or not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FENCED = {
 
 
 class History:
-    """The members there are, what they truly own, and a check after each thing that happens."""
+    """The present members, their true partitions, and a check after each event."""
 
     def __init__(self, draw: Callable[[Any], Any]) -> None:
         self.draw = draw
@@ -48,7 +48,7 @@ class History:
             self.check()
         self.end()
 
-    # Things that happen
+    # Events
 
     def _some(self) -> Member | None:
         names = sorted(self.members)
@@ -64,7 +64,7 @@ class History:
         self.members[name] = self.world.join(name, *self.draw(SUBSCRIPTIONS), **fields)
 
     def static(self) -> None:
-        """A static member comes, goes for a while, or comes back under another id."""
+        """Let a static member come, go for a while, or return under another id."""
         former = self.members.pop("s", None)
         if former is not None and former.epoch > 0:
             self.asked(former, lambda: former.leave(-2))
@@ -81,7 +81,7 @@ class History:
             self.asked(member, member.confirm)
 
     def lose(self) -> None:
-        """An answer does not arrive: the member goes on with what it knew, and next tells all."""
+        """Lose an answer: the member keeps its former state, and next sends a full request."""
         member = self._some()
         if member is None:
             return
@@ -135,21 +135,21 @@ class History:
         if count == 0:
             self.world.delete_topic(topic)
             for member in self.members.values():
-                # A topic of the same name that is made later is another one.
+                # A later topic of the same name is another topic.
                 member.owned.pop(topic, None)
         elif image is None or len(image.partitions) < count:
             self.world.make_topic(topic, count)
 
     def silence(self) -> None:
-        """Nobody is heard of for a while."""
+        """Let all members be silent for a while."""
         self.world.elapse(self.draw(st.sampled_from((5_000, 31_000, 46_000))))
         group = self.world.shard.groups.get(GROUP)
         known = group.members if isinstance(group, ConsumerGroup) else {}
-        # Who was removed does not read on: its own session has ended as well.
+        # A removed member stops reading: its own session has ended as well.
         self.members = {name: m for name, m in self.members.items() if m.member_id in known}
 
     def asked(self, member: Member, request: Callable[[], Any]) -> None:
-        """A fenced member gives everything up and joins again."""
+        """Send a heartbeat; a fenced member gives up all partitions and joins again."""
         try:
             request()
         except KafkaError as error:
@@ -169,10 +169,10 @@ class History:
     def _assignors(self) -> tuple[str, ...]:
         return tuple(self.world.context.config.group_consumer_assignors)
 
-    # What must hold
+    # Invariants
 
     def check(self) -> None:
-        """No partition has two readers, in what members own or in what the group believes."""
+        """Assert that no partition has two readers, by the members or by the group."""
         owners: dict[tuple[str, int], str] = {}
         for member in self.members.values():
             for topic, numbers in member.owned.items():
@@ -193,7 +193,7 @@ class History:
         assert group.target_epoch <= group.group_epoch
 
     def end(self) -> None:
-        """When nothing happens any more, everything is read by whom it was assigned to."""
+        """Let the group settle; assert that its assignments are the members' partitions."""
         self.world.elapse(10_001)
         members = list(self.members.values())
         for _ in range(3):
@@ -217,7 +217,7 @@ class History:
 
 
 def everything(member: Member) -> dict[str, Any]:
-    """The fields of a full request."""
+    """Return the fields of a full request."""
     return {
         "rebalance_timeout_ms": REBALANCE_MS,
         "subscribed_topic_names": list(member.topics),
@@ -226,7 +226,7 @@ def everything(member: Member) -> dict[str, Any]:
 
 
 def expected(world: World, group: ConsumerGroup) -> set[tuple[str, int]]:
-    """Every partition of every topic that somebody reads."""
+    """Return every partition of every subscribed topic."""
     return {
         (name, number)
         for name, topic in world.image.topics_by_name.items()
@@ -236,7 +236,7 @@ def expected(world: World, group: ConsumerGroup) -> set[tuple[str, int]]:
 
 
 def facts(world: World) -> dict[str, Any]:
-    """All that a group knows and stores."""
+    """Return all state and records of a group."""
     return {
         group_id: (
             group.group_epoch,

@@ -1,4 +1,4 @@
-"""Groups that change their type while their members go on, in both directions."""
+"""Groups that change their type, with their members, in both directions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def world() -> World:
 
 
 def classic_pair(world: World) -> tuple[ClassicClient, ClassicClient]:
-    """Two classic members of a stable classic group, with two partitions each."""
+    """Make a stable classic group of two members with two partitions each."""
     first, second = ClassicClient(world, "t"), ClassicClient(world, "t")
     first.join()
     second.member_id = second.ask_join().result().member_id
@@ -152,7 +152,7 @@ def test_a_static_classic_member_is_replaced_by_a_consumer(world: World) -> None
 
 
 def test_whoever_replaces_a_static_member_gets_what_a_departed_one_had(world: World) -> None:
-    """Nothing about the member is new, but the group was in a rebalance."""
+    """The member itself is unchanged, but the group was in a rebalance."""
     static, other = ClassicClient(world, "t", instance_id="i"), ClassicClient(world, "t")
     static.join()
     other.member_id = other.ask_join().result().member_id
@@ -170,7 +170,7 @@ def test_whoever_replaces_a_static_member_gets_what_a_departed_one_had(world: Wo
 
 
 def mixed(world: World) -> tuple[ClassicClient, ClassicClient]:
-    """The pair, in a consumer group with the consumer member `m`."""
+    """Make a consumer group of the pair and the consumer member `m`."""
     first, second = classic_pair(world)
     consumer = world.join("m", "t")
     for _ in range(3):

@@ -1,8 +1,6 @@
-"""What the offsets' part and the lists ask of a consumer group."""
+"""The rules of `Group` for consumer groups: offsets, and the lists."""
 
 from __future__ import annotations
-
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +19,7 @@ def world() -> World:
 def commit(
     world: World, member_id: str, epoch: int, *numbers: int, version: int = 9, in_txn: bool = False
 ) -> None:
-    """Raises if that commit is refused."""
+    """Validate a commit; raises if it is refused."""
     topic_id = world.image.topics_by_name["t"].topic_id
     world.group().validate_offset_commit(
         member_id,
@@ -112,7 +110,7 @@ def test_offsets_of_what_is_read_stay(world: World) -> None:
     assert [group.is_subscribed_to(name) for name in ("t", "u1", "other")] == [True, True, False]
     base = group.offset_expiry_base()
     assert base is not None
-    assert base(SimpleNamespace(commit_timestamp_ms=7)) == 7
+    assert base(7) == 7
 
 
 def test_names(world: World) -> None:

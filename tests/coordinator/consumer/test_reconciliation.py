@@ -1,4 +1,4 @@
-"""One step of a member, by its table."""
+"""A member's step towards its target, by the table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from embedlog import errors
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import ConsumerMember
-from embedlog.coordinator.group.consumer.reconciliation import Reconciliation
+from embedlog.coordinator.group.consumer.reconciliation import MemberReconciliation
 
 A, B = b"a" * 16, b"b" * 16
 
 
 def step(member: ConsumerMember, **given: Any) -> ConsumerMember:
-    """One step; everything is free, subscribed, and not said to be owned, unless given."""
+    """Take one step; by default partitions are free and subscribed, and none is owned."""
     holders = given.pop("holders", {})
     facts: dict[str, Any] = {
         "target_epoch": 5,
@@ -25,7 +25,7 @@ def step(member: ConsumerMember, **given: Any) -> ConsumerMember:
         "subscribed_topics": frozenset({A, B}),
         "subscription_changed": False,
     }
-    return Reconciliation(**{**facts, **given}).step(member)
+    return MemberReconciliation(**{**facts, **given}).step(member)
 
 
 def at(epoch: int, state: int = states.STABLE, **fields: Any) -> ConsumerMember:

@@ -1,4 +1,4 @@
-"""What is written, record by record, as Kafka 4.4 writes it; and what is read back."""
+"""Records as Kafka 4.4 writes them, and reading them back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def world() -> World:
 
 
 def types(batch: list[CoordinatorRecord]) -> list[int]:
-    """Record types; tombstones are negative."""
+    """Return record types; tombstones are negative."""
     found = []
     for record in batch:
         number = declaration(type(record.key)).record_type
@@ -34,7 +34,7 @@ def types(batch: list[CoordinatorRecord]) -> list[int]:
 
 
 def last(world: World, record_type: int) -> Any:
-    """The newest value of that type in the newest batch."""
+    """Return the newest value of a type in the newest batch."""
     values = [
         record.value
         for record in world.batches[-1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.coordinator.group.group_shard import GroupShard
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
@@ -33,8 +33,10 @@ Owned = dict[str, set[int]]
 
 
 class World:
-    """Settings are those of a broker, with underscores. Assignments are made at once unless
-    `group_consumer_assignment_interval_ms` says otherwise.
+    """One shard, its log and its cluster.
+
+    `settings` are the broker's, with underscores. By default assignments are made at once, see
+    `group_consumer_assignment_interval_ms`.
     """
 
     def __init__(
@@ -50,9 +52,9 @@ class World:
         self.format = RecordFormat(GROUP_RECORD_TYPES)
         self.log: Log = []
         self.batches: list[list[CoordinatorRecord]] = []
-        """What each append since the start has written."""
+        """The records of each append since the start."""
         self.refusal: KafkaError | None = None
-        """What appends fail with."""
+        """The error of appends, or None."""
         world = CoordinatorWorld(
             self.runtime,
             BrokerConfig(named),
@@ -87,7 +89,7 @@ class World:
         shard.replay(record, offset=0)
 
     def restarted(self, *, compacted: bool = False, **settings: object) -> World:
-        """A shard that has loaded what this one stored."""
+        """Return a shard that has loaded the records of this one."""
         log = self.log
         if compacted:
             last = {key: number for number, (key, _) in enumerate(log)}
@@ -97,7 +99,7 @@ class World:
     # The cluster
 
     def make_topic(self, name: str, partitions: int) -> bytes:
-        """Its id. A topic that exists gets that many partitions."""
+        """Make a topic, or grow an existing one; return its id."""
         found = self.image.topics_by_name.get(name)
         topic_id = found.topic_id if found is not None else self.runtime.random.uuid()
         images = tuple(
@@ -133,13 +135,13 @@ class World:
         )
 
     def elapse(self, delay_ms: int) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.runtime.scheduler.run_for(delay_ms)
 
     # Operations
 
     def write(self, operation: Callable[[GroupShard], Result[Any]]) -> Pending[Any]:
-        """Run, append, replay, answer, as the coordinator's runtime does."""
+        """Run, append, replay and answer, as the coordinator's runtime does."""
         pending: Pending[Any] = Pending()
         assert not self._is_locked, "an operation within an operation"
         self._is_locked = True
@@ -175,28 +177,28 @@ class World:
     def heartbeat(
         self, member_id: str, epoch: int, *, version: int = 1, group_id: str = GROUP, **fields: Any
     ) -> ConsumerGroupHeartbeatResponse:
-        """One ConsumerGroupHeartbeat. Raises the error it is answered with."""
+        """Send one ConsumerGroupHeartbeat. Raises its error."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=group_id, member_id=member_id, member_epoch=epoch, **fields
         )
-        context = RequestContext(68, version, client_id="test")
+        client = ClientIdentity.of("test", "127.0.0.1")
         response: ConsumerGroupHeartbeatResponse = self.write(
-            lambda shard: shard.consumer_heartbeat(context, request)
+            lambda shard: shard.consumer_heartbeat(client, request, version)
         ).result()
         return response
 
     def join(self, member_id: str, *topics: str, **fields: Any) -> Member:
-        """A member that has joined with a full request."""
+        """Make a member that has joined with a full request."""
         return Member(self, member_id, *topics, **fields)
 
     def group(self, group_id: str = GROUP) -> ConsumerGroup:
-        """The group's state."""
+        """Return the group."""
         found = self.shard.groups[group_id]
         assert isinstance(found, ConsumerGroup), found
         return found
 
     def named(self, response: ConsumerGroupHeartbeatResponse) -> Owned | None:
-        """The assignment of a response by topic names."""
+        """Return the assignment of a response by topic name."""
         if response.assignment is None:
             return None
         by_id = self.image.topics_by_id
@@ -205,7 +207,7 @@ class World:
         }
 
     def by_id(self, owned: Owned) -> list[TopicPartitions]:
-        """Partitions as requests name them."""
+        """Return partitions in a request's form."""
         by_name = self.image.topics_by_name
         return [
             TopicPartitions(topic_id=by_name[name].topic_id, partitions=sorted(numbers))
@@ -215,7 +217,7 @@ class World:
 
 
 class Member:
-    """A consumer that does as it is told: it owns what it was assigned last."""
+    """An obedient consumer: it owns its last assignment."""
 
     def __init__(self, world: World, member_id: str, *topics: str, **fields: Any) -> None:
         self.world = world
@@ -229,7 +231,7 @@ class Member:
         self.rejoin()
 
     def rejoin(self, **fields: Any) -> Owned | None:
-        """Join at epoch 0, owning nothing."""
+        """Join at epoch 0 without partitions."""
         self.epoch = 0
         self.owned = {}
         names = list(self.topics) if self.topics else None
@@ -237,7 +239,7 @@ class Member:
         return self.beat(**{**full, **self.fields, "topic_partitions": [], **fields})
 
     def beat(self, **fields: Any) -> Owned | None:
-        """One heartbeat; what it was told to own from here on, None for no news."""
+        """Send one heartbeat; return the new assignment, None if it did not change."""
         group_id = self.fields.get("group_id", GROUP)
         if "instance_id" not in fields and self.instance_id is not None:
             fields["instance_id"] = self.instance_id
@@ -252,7 +254,7 @@ class Member:
         return told
 
     def confirm(self, **fields: Any) -> Owned | None:
-        """A heartbeat that says what is owned."""
+        """Send a heartbeat with the owned partitions."""
         return self.beat(topic_partitions=self.world.by_id(self.owned), **fields)
 
     def leave(self, epoch: int = -1) -> None:
@@ -262,7 +264,7 @@ class Member:
 
 
 def settle(*members: Member, rounds: int = 8) -> None:
-    """Let members beat until nothing is left to be done."""
+    """Send heartbeats until the assignments are stable."""
     for _ in range(rounds):
         for member in members:
             member.confirm()

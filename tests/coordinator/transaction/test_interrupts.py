@@ -1,4 +1,4 @@
-"""Ctrl-C in the thread that ends a transaction: the id is not lost to it."""
+"""Ctrl-C in the thread that ends a transaction does not lose the transactional id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def world() -> Iterator[World]:
 def interrupted(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, call: int, *, after: bool
 ) -> Callable[[], bool]:
-    """Let call number `call` of that method end with Ctrl-C; was it reached?"""
+    """Interrupt call number `call` of that method by Ctrl-C; return whether it was reached."""
     right, calls = getattr(owner, name), []
 
     def wrong(*arguments: Any, **keywords: Any) -> Any:
@@ -72,7 +72,7 @@ def test_a_commit_that_is_interrupted_leaves_the_id_usable(
         else:
             assert not was_reached()
     world.let_pass(25_000)
-    # Decided or not: whoever begins with the id finds it settled, and nothing is left open.
+    # Decided or not: the id's next producer finds it settled, and no transaction open.
     for _ in range(50):
         if world.initialize().error_code == 0:
             break

@@ -1,4 +1,4 @@
-"""Offsets that a transaction commits: nobody sees them before its marker, and then all at once."""
+"""Offsets of a transaction are invisible before its marker, and then appear all at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACE = (TOPIC, 0)
 
 
 def opened(runtime: SimRuntime | None = None, path: str | None = None) -> World:
-    """A world whose markers are written."""
+    """Make a world whose markers are written."""
     world = World(runtime, path)
     world.cluster.broker().core.interceptor = None
     assert topics.ensure_internal_topic(world.cluster.broker().core, OFFSETS_TOPIC)
@@ -39,7 +39,7 @@ def world() -> Iterator[World]:
 def txn_commit(
     world: World, producer: tuple[int, int], offset: int, *, version: int = 5, **fields: object
 ) -> int:
-    """TxnOffsetCommit of one offset: its error code."""
+    """Send a TxnOffsetCommit of one offset; return its error code."""
     request = TxnOffsetCommitRequest(
         **{
             "transactional_id": "t",
@@ -65,7 +65,7 @@ def txn_commit(
 
 
 def committed(world: World, **how: object) -> dict[tuple[object, int], int]:
-    """What the group has committed."""
+    """Return the group's committed offsets."""
     answer = world.ask(fetch("g", [PLACE], **how), 9)
     return fetched(answer)
 

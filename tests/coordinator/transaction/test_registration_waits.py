@@ -1,4 +1,4 @@
-"""A Produce of version 12 waits for the end of the last transaction, as TV2 lets it."""
+"""A Produce of version 12 waits for the end of the last transaction, as TV2 allows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def world() -> Iterator[World]:
 
 
 def ending(world: World) -> tuple[int, int]:
-    """Who goes on after a transaction whose markers are not written yet."""
+    """Return the next producer after a transaction whose markers are not written yet."""
     producer = world.producer()
     assert world.register(producer, 0) == [0]
     world.marker_code = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,4 +1,4 @@
-"""What the coordinator answers and writes, as a broker of Kafka 4.4.0 did when it was asked."""
+"""The coordinator's answers and records equal those of a Kafka 4.4.0 broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedlog.coordinator.transaction.transaction import EPOCH_MAX
+from embedlog.coordinator.transaction.transaction_metadata import EPOCH_MAX
 from embedlog.testing import sim_runtime
 from tests.coordinator.transaction.world import TOPIC, World, Written
 from wire.error_codes import ErrorCode
@@ -84,7 +84,7 @@ def test_one_that_goes_on_names_what_it_has(world: World) -> None:
     pid, _ = world.producer()
     assert world.producer(producer_id=pid, epoch=0) == (pid, 1)
     assert world.producer(producer_id=pid, epoch=0) == (pid, 1)  # its answer was lost
-    assert world.producer() == (pid, 2)  # somebody else
+    assert world.producer() == (pid, 2)  # another producer
     assert world.initialize("t", pid, 1).error_code == ErrorCode.PRODUCER_FENCED
     assert world.initialize("t", pid, 1, version=3).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
     assert world.initialize("t", pid + 9, 2).error_code == ErrorCode.PRODUCER_FENCED
@@ -129,7 +129,8 @@ def test_what_takes_too_long_is_aborted(world: World) -> None:
 def test_the_last_epoch_of_an_id_is_followed_by_another_id(world: World) -> None:
     pid, _ = world.producer()
     shard = world.cluster.broker().core.transaction_coordinator.runtime.loaded()[0]
-    shard.transactions["t"].producer_epoch = LAST_OF_CLIENTS
+    present = shard.transactions["t"]
+    shard.transactions["t"] = present.replace(producer_epoch=LAST_OF_CLIENTS)
     assert world.add((pid, LAST_OF_CLIENTS), 0) == [0]
     code, new, epoch = world.end((pid, LAST_OF_CLIENTS), is_committed=False)
     assert (code, epoch) == (0, 0)
@@ -150,7 +151,8 @@ def test_the_last_epoch_of_an_id_is_followed_by_another_id(world: World) -> None
 def test_one_that_begins_after_the_last_epoch_gets_another_id(world: World) -> None:
     pid, _ = world.producer()
     shard = world.cluster.broker().core.transaction_coordinator.runtime.loaded()[0]
-    shard.transactions["t"].producer_epoch = LAST_OF_CLIENTS
+    present = shard.transactions["t"]
+    shard.transactions["t"] = present.replace(producer_epoch=LAST_OF_CLIENTS)
     new, epoch = world.producer()
     assert (new != pid, epoch) == (True, 0)
 

@@ -1,7 +1,7 @@
 """A simulated broker and the requests of a transaction, as a client would send them.
 
-Markers are answered by hand: `World.marker_code` says what every partition answers, and
-`World.markers` what was asked.
+Tests answer markers by hand: `World.marker_code` is every partition's answer, `World.markers` has
+the requests.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Written(NamedTuple):
 
 
 class World:
-    """One broker with a topic of three partitions, and nobody but this test asks it anything."""
+    """One broker with a topic of three partitions, used by one test alone."""
 
     def __init__(
         self, runtime: SimRuntime | None = None, path: str | None = None, **settings: Any
@@ -97,7 +97,7 @@ class World:
         )
 
     def ask(self, request: Any, version: int) -> Any:
-        """The broker's answer."""
+        """Return the broker's answer."""
         api_key = declaration(type(request)).api
         assert api_key is not None
         answer = self.cluster.broker().core.handle(RequestContext(api_key, version), request)
@@ -107,7 +107,7 @@ class World:
         return answer
 
     def let_pass(self, delay_ms: int) -> None:
-        """Time passes, and what is due is done."""
+        """Advance the clock and run due tasks."""
         self.runtime.scheduler.wait(Pending(), delay_ms)
 
     def initialize(
@@ -130,7 +130,7 @@ class World:
         return response
 
     def producer(self, transactional_id: str = "t", **how: Any) -> tuple[int, int]:
-        """Producer id and epoch of an InitProducerId that succeeds."""
+        """Return the producer id and epoch of a successful InitProducerId."""
         answer = self.initialize(transactional_id, **how)
         assert answer.error_code == ErrorCode.NONE, answer
         return answer.producer_id, answer.producer_epoch
@@ -143,7 +143,7 @@ class World:
         topic: str = TOPIC,
         version: int = 3,
     ) -> list[int]:
-        """AddPartitionsToTxn of a client: error codes."""
+        """Send a client's AddPartitionsToTxn; return the error codes."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=transactional_id,
             v3_and_below_producer_id=producer[0],
@@ -160,7 +160,7 @@ class World:
         transactional_id: str = "t",
         is_verified_only: bool = False,
     ) -> list[int]:
-        """AddPartitionsToTxn of a broker: error codes."""
+        """Send a broker's AddPartitionsToTxn; return the error codes."""
         request = AddPartitionsToTxnRequest(
             transactions=[
                 AddPartitionsToTxnTransaction(
@@ -184,7 +184,7 @@ class World:
         transactional_id: str = "t",
         version: int = 5,
     ) -> tuple[int, int, int]:
-        """EndTxn: (error code, producer id, epoch)."""
+        """Send EndTxn; return (error code, producer id, epoch)."""
         request = EndTxnRequest(
             transactional_id=transactional_id,
             producer_id=producer[0],
@@ -195,7 +195,7 @@ class World:
         return answer.error_code, answer.producer_id, answer.producer_epoch
 
     def written(self, transactional_id: str = "t", *, first: int = 0) -> list[Written]:
-        """Every record of the id, from the `first` on."""
+        """Return the id's records from the `first` on."""
         topic = self.cluster.broker().core.controller.image.topics_by_name[TRANSACTIONS_TOPIC]
         index = partition_of(transactional_id, len(topic.partitions))
         partition = self.cluster.broker().core.replica_manager.partition(TRANSACTIONS_TOPIC, index)

@@ -6,11 +6,11 @@ from typing import Any
 
 from embedlog.controller import elections
 from embedlog.replication import delayed_produce, fetch_reader
-from embedlog.replication.fetcher import followed as followed_module
-from embedlog.replication.fetcher.followed import Followed
+from embedlog.replication.fetcher import followed_partition as followed_module
+from embedlog.replication.fetcher.followed_partition import FollowedPartition
+from embedlog.replication.leader_and_isr import LeaderAndIsr
 from embedlog.replication.partition import Isolation, Partition
-from embedlog.replication.partition_state import PartitionState
-from embedlog.replication.replicas import Replicas
+from embedlog.replication.remote_replicas import RemoteReplicas
 from embedlog.storage.log.epochs import LogEpochs
 from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.replica.truncation import truncate_to
@@ -34,7 +34,7 @@ def committed_is_what_any_follower_has(
 
 def too_few_in_sync_commit(right: Any, replicas: Any, own_offset: int, end_offset: int) -> int:
     state = replicas.state
-    replicas.state = state.replaced(min_insync_replicas=1)
+    replicas.state = state.replace(min_insync_replicas=1)
     try:
         offset: int = right(replicas, own_offset, end_offset)
     finally:
@@ -99,10 +99,10 @@ def followers_forget_producers(right: Any, log: Any, records: Any, **how: Any) -
 
 
 def a_deposed_leader_goes_on(right: Any, partition: Any, state: Any, node_id: int) -> None:
-    was_leader, others = partition.is_leader, partition.others
+    was_leader, others = partition.is_leader, partition.remote_replicas
     right(partition, state, node_id)
     if was_leader and not partition.is_leader:
-        partition.is_leader, partition.others = True, others
+        partition.is_leader, partition.remote_replicas = True, others
 
 
 def acknowledged_when_appended(right: Any, partition: Any, offset: int, **how: Any) -> Any:
@@ -138,20 +138,20 @@ def a_move_ends_before_all_have_arrived(_right: Any, target: Any) -> None:
 
 
 BUGS = (
-    instead(Replicas, "committed_offset", committed_is_what_the_leader_has),
-    instead(Replicas, "committed_offset", committed_is_what_any_follower_has),
-    instead(Replicas, "committed_offset", too_few_in_sync_commit),
+    instead(RemoteReplicas, "committed_offset", committed_is_what_the_leader_has),
+    instead(RemoteReplicas, "committed_offset", committed_is_what_any_follower_has),
+    instead(RemoteReplicas, "committed_offset", too_few_in_sync_commit),
     instead(fetch_reader, "read_partition", consumers_read_to_the_end),
-    instead(PartitionState, "min_isr", one_in_sync_is_enough),
-    instead(Replicas, "propose_with", who_lags_joins),
-    instead(Replicas, "take", who_is_back_counts_as_before),
-    instead(Followed, "begin", truncated_to_the_high_watermark),
-    instead(Followed, "truncate", nothing_is_truncated),
+    instead(LeaderAndIsr, "min_isr", one_in_sync_is_enough),
+    instead(RemoteReplicas, "propose_with", who_lags_joins),
+    instead(RemoteReplicas, "take", who_is_back_counts_as_before),
+    instead(FollowedPartition, "begin", truncated_to_the_high_watermark),
+    instead(FollowedPartition, "truncate", nothing_is_truncated),
     instead(followed_module, "append_as_follower", followers_forget_producers),
     instead(Partition, "_take", a_deposed_leader_goes_on),
     instead(delayed_produce, "commit_state", acknowledged_when_appended),
     instead(LogEpochs, "end_offset_for", every_epoch_ends_at_the_end),
     instead(elections, "_elect", any_replica_may_lead),
     instead(elections, "changed", a_new_leader_begins_no_epoch),
-    instead(elections.Target, "end_reassignment", a_move_ends_before_all_have_arrived),
+    instead(elections.PartitionTarget, "end_reassignment", a_move_ends_before_all_have_arrived),
 )

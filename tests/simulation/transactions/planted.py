@@ -37,7 +37,7 @@ def offsets_of_aborted_transactions_count(right: Any, store: Any, who: int, **_h
 def who_takes_over_gets_the_same_epoch(right: Any, present: Any, **how: Any) -> Any:
     target = right(present, **how)
     if present.producer_epoch >= 0:
-        target.producer_epoch = present.producer_epoch
+        return target.replace(producer_epoch=present.producer_epoch)
     return target
 
 

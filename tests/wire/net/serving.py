@@ -31,7 +31,7 @@ def request(text: bytes, *, key: int = 3) -> bytes:
 
 
 class Echo:
-    """Answers each request with its own bytes; tests replace `answer`."""
+    """Answers each request with the request's bytes; tests replace `answer`."""
 
     def __init__(self) -> None:
         self.answer: Callable[[Connection, memoryview], Answer] = lambda _, frame: [
@@ -84,7 +84,7 @@ class Echo:
 
 
 class Parking(Echo):
-    """Parks every request; `parked` gives them out, in order, with copies of their bytes."""
+    """Parks every request; `parked` returns them in order, with copies of their bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Parking(Echo):
 
 
 class Clock:
-    """Time that a test moves."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -119,7 +119,7 @@ class Clock:
 
 
 class Served:
-    """A running listener, its service, and a way to connect."""
+    """A running listener with its service; `connect` makes clients."""
 
     def __init__(self, listener: Listener, service: Echo, clock: Clock) -> None:
         self.listener = listener
@@ -133,16 +133,16 @@ class Served:
         return client
 
     def connect_narrow(self) -> Client:
-        """A connection whose sockets hold a few kilobytes only, so that answers pile up."""
+        """Connect with socket buffers of a few kilobytes, so that answers queue up."""
         client = self.connect(receive_buffer_size=4_096)
         with socket.socket(fileno=os.dup(self.service.connection_of(client).fd)) as accepted:
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
         return client
 
     def pass_time(self, seconds: float) -> None:
-        """Move the clock, and return when the listener has seen that.
+        """Move the clock, and wait until the listener has read the new time.
 
-        A wake is for news: one that comes behind the loop's look at the clock is not for the time.
+        One wake is not enough: it may come after the loop has read the clock.
         """
         self.clock.now += seconds
         for _ in range(10_000):
@@ -153,7 +153,7 @@ class Served:
         raise AssertionError("the listener does not look at the clock")
 
     def settle(self) -> None:
-        """Wait until the listener has done everything that was ready before this call."""
+        """Wait until the listener has handled every event that was ready before this call."""
         with Client(self.listener.address) as probe:
             probe.send(framed(PROBE))
             probe.receive_frame()
@@ -164,7 +164,7 @@ class Served:
 
 
 class Client:
-    """A blocking connection with a time limit on everything."""
+    """A blocking connection with a time limit on every call."""
 
     def __init__(self, address: tuple[str, int], receive_buffer_size: int | None = None) -> None:
         self.sock = socket.socket()
@@ -190,7 +190,7 @@ class Client:
         return self.receive(int.from_bytes(self.receive(4), "big"))
 
     def is_closed(self) -> bool:
-        """Wait for the end of the connection; False when bytes come instead."""
+        """Wait for the end of the connection; return False if bytes come instead."""
         try:
             return self.sock.recv(1) == b""
         except ConnectionError:
@@ -210,7 +210,7 @@ class Client:
 def serve(
     service: Echo, *, limits: ListenerLimits | None = None, poller: Poller | None = None
 ) -> Iterator[Served]:
-    """Run a listener for `service` in a thread; it must end cleanly."""
+    """Run a listener for `service` in a thread, and check that it ends cleanly."""
     clock = Clock()
     listener = Listener(service, "127.0.0.1", 0, limits=limits, poller=poller, clock=clock)
     thread = threading.Thread(target=listener.run, daemon=True)

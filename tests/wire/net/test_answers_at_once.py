@@ -1,4 +1,4 @@
-"""A request of one connection brings what another waits for: that one is answered first."""
+"""If a request completes another connection's parked request, that one is answered first."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_its_next_request_waits_until_that_one_is_handled(parking: Served) -> No
 def test_what_came_meanwhile_from_who_waited_is_read_after_that(
     parking: Served, size: int, more: bytes
 ) -> None:
-    """The system reported it as readable before the answer changed what may be read."""
+    """The poll reported the connection as readable before the answer changed its mask."""
     waiting, bringing, holding = parking.connect(), parking.connect(), parking.connect()
     following = request(b"next")
     waiting.send(request(b"wait") + following[:7])
@@ -90,7 +90,7 @@ def test_what_came_meanwhile_from_who_waited_is_read_after_that(
     holding.send(request(b"hold"))
     assert held.wait(10)
     bringing.send(request(b"bring") + more)
-    waiting.send(following[7:])  # so the next poll tells of both, in this order
+    waiting.send(following[7:])  # so the next poll reports both, in this order
     go_on.set()
     assert bringing.receive_frame() == b"\0\3bring"
     assert waiting.receive_frame() == news
@@ -121,11 +121,11 @@ def test_an_answer_that_cannot_be_made_ends_the_connection_that_waits_for_it(
 def test_a_newcomer_is_not_given_what_was_reported_of_one_that_was_dropped(
     parking: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It may get the same descriptor, in the same wake-up."""
+    """The new connection may get the same descriptor, in the same wake-up."""
     waiting, bringing, holding = parking.connect(), parking.connect(), parking.connect()
     waiting.send(request(b"wait"))
     connection, _ = service_of(parking).next_parked()
-    waiting.send(request(b"more"))  # so that only its end is waited for
+    waiting.send(request(b"more"))  # so that the listener waits only for its end
     parking.settle()
     held, go_on = threading.Event(), threading.Event()
 
@@ -143,12 +143,12 @@ def test_a_newcomer_is_not_given_what_was_reported_of_one_that_was_dropped(
     parking.service.answer = answer
     holding.send(request(b"hold"))
     assert held.wait(10)
-    # The next poll tells of all three, in this order.
+    # The next poll reports all three, in this order.
     bringing.send(request(b"bring"))
     newcomer = parking.connect()
     waiting.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     waiting.close()
-    # The newcomer gets the lowest descriptor that is free: that of the dropped connection.
+    # The new connection gets the lowest free descriptor: the dropped connection's.
     with contextlib.ExitStack() as below:
         for _ in range(16):
             below.enter_context(socket.socket())

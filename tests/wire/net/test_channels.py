@@ -1,4 +1,4 @@
-"""Client channels against a plain socket that plays the broker."""
+"""Client channels against a plain socket that acts as the broker."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wire.net.channel import Channel
-from wire.net.channel_events import ChannelEvent, EventKind
+from wire.net.channel import Channel, ChannelEvent, EventKind
 from wire.net.channels import SocketChannels
 from wire.net.poller import EpollPoller, SelectorPoller
 
@@ -61,7 +60,7 @@ def next_event(channels: SocketChannels) -> ChannelEvent:
 def collect(channels: SocketChannels, count: int) -> list[ChannelEvent]:
     events: list[ChannelEvent] = []
     for _ in range(1_000):
-        # A poll may return with nothing: half a frame came, or half of one went.
+        # A poll may return without events: after half a frame was read or written.
         events += channels.poll(WAIT_MS)
         if len(events) >= count:
             break
@@ -207,7 +206,7 @@ def test_an_address_that_never_answers_is_given_up() -> None:
     now = [100.0]
     channels = SocketChannels(connect_timeout_ms=5_000, clock=lambda: now[0])
     with socket.socket() as full:
-        # With a full queue of connections the system leaves further ones unanswered.
+        # With a full accept queue the system does not answer further connections.
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         port = full.getsockname()[1]
@@ -249,7 +248,7 @@ def test_wake_ends_a_poll_from_another_thread(channels: SocketChannels) -> None:
 def test_the_next_connection_goes_to_the_next_address(
     channels: SocketChannels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a host whose first address takes connections, and drops them, does not stop a client."""
+    """So a client gets past a first address that accepts connections and drops them."""
     with socket.create_server(("0.0.0.0", 0)) as listening:
         port = listening.getsockname()[1]
         found = [

@@ -1,4 +1,4 @@
-"""What a listener refuses: sizes, counts, rates and slowness."""
+"""The limits of a listener: sizes, counts, rates and slow peers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_large_requests_wait_for_each_other_when_memory_is_short() -> None:
         data = request(b"x" * 700_000, key=0)
         clients = [served.connect() for _ in range(3)]
         for client in clients:
-            # The first takes the memory; of the others only the beginning is read.
+            # The first request takes the memory; of the others the listener reads the beginning.
             client.send(data[:300_000])
             served.settle()
         assert served.listener.memory.held_size <= 1_000_000
@@ -93,8 +93,8 @@ def test_who_has_the_room_that_others_wait_for_must_go_on() -> None:
         waiting.send(request(b"x" * 95_000_000, key=0)[:131_072])
         served.settle()
         assert served.listener.memory.starved
-        served.pass_time(20)  # of the 1,383 s that so large a request may take
-        assert holder.is_closed(), "131,072 bytes are worth 12 s"
+        served.pass_time(20)  # of the 1,383 s that a request of this size may take
+        assert holder.is_closed(), "131,072 bytes may take 12 s"
         served.settle()
         assert not served.listener.memory.starved
 
@@ -123,7 +123,7 @@ def test_requests_that_the_service_works_on_count_until_they_are_answered() -> N
         for _ in clients:
             connection, _frame = service.next_parked()
             served.settle()
-            assert service.parked_count <= 1, "one has room, and one may go on without"
+            assert service.parked_count <= 1, "one has room, one may exceed the limit"
             connection.respond([framed(b"done")])
         for client in clients:
             assert client.receive_frame() == b"done"
@@ -213,7 +213,7 @@ def test_an_answered_connection_is_closed_for_silence_as_any_other() -> None:
         client = served.connect()
         client.send(request(b"join"))
         connection, _ = service.next_parked()
-        served.pass_time(650)  # looked at while it has no deadline
+        served.pass_time(650)  # checked while it has no deadline
         served.settle()
         connection.respond([framed(b"joined")])
         assert client.receive_frame() == b"joined"
@@ -246,7 +246,7 @@ def test_a_request_that_drips_in_is_closed_at_its_deadline() -> None:
             served.settle()
         served.pass_time(2)
         assert dripping.is_closed()
-        # Ten seconds for any request, and ten more for 640 KiB.
+        # Ten seconds for any request, plus ten for 640 KiB.
         large.send(b"x" * 10)
         served.settle()
         served.pass_time(8)
@@ -332,12 +332,12 @@ def test_a_buffer_for_a_large_request_is_given_back_in_time() -> None:
         socket.create_connection(server.getsockname()) as peer,
     ):
         accepted, address = server.accept()
-        connection = Connection(listener, accepted, address)
+        connection = Connection(listener.connections, accepted, address)
         peer.sendall(request(b"x" * 100_000, key=0)[:100_000])
         while listener.memory.held_size == 0:
             connection.receive()
         connection.trim(now=clock.now + 10)
-        assert listener.memory.held_size == 262_144, "part of a request is in it"
+        assert listener.memory.held_size == 262_144, "it holds part of a request"
         peer.sendall(request(b"x" * 100_000, key=0)[100_000:])
         while not handled:
             connection.receive()
@@ -349,7 +349,7 @@ def test_a_buffer_for_a_large_request_is_given_back_in_time() -> None:
 
 
 class _Stream:
-    """A socket that has as much to read as is asked for, until all was read."""
+    """A socket that fills every read until its content ends."""
 
     def __init__(self, content: bytes) -> None:
         self.left = memoryview(content)
@@ -380,7 +380,8 @@ def test_a_peer_that_sends_one_request_after_the_other_is_read_in_larger_steps()
     listener = Listener(service, "127.0.0.1", 0, clock=clock)
     sent = [b"\0\3" + bytes([number]) * 15_000 for number in range(120)]
     stream = _Stream(b"".join(map(framed, sent)))
-    connection = Connection(listener, stream, ("127.0.0.1", 2))  # type: ignore[arg-type]
+    peer = ("127.0.0.1", 2)
+    connection = Connection(listener.connections, stream, peer)  # type: ignore[arg-type]
     while stream.left:
         connection.receive()
     assert handled == sent

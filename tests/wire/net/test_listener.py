@@ -137,7 +137,7 @@ def test_one_request_is_in_flight_and_the_next_waits_for_its_answer(parking: Ser
 
 
 def test_the_bytes_of_a_parked_request_are_never_written_again(parking: Served) -> None:
-    """Small ones lie in the buffer all connections share, large ones in one of their own."""
+    """Small frames lie in the shared buffer, large frames in the connection's own."""
     bodies = [b"a" * 50, b"b" * 30_000, b"c" * 64_000, b"d" * 500_000, b"e" * 65_530]
     clients = [parking.connect() for _ in bodies]
     kept = []
@@ -152,7 +152,7 @@ def test_the_bytes_of_a_parked_request_are_never_written_again(parking: Served) 
 
 
 def test_an_answer_may_come_before_the_request_is_parked(parking: Served) -> None:
-    """Completed by another thread between the service's last look and its return."""
+    """Another thread answers between the service's last check and the return of `handle`."""
 
     def answer(connection: Connection, _frame: bytes | memoryview) -> None:
         thread = threading.Thread(target=connection.respond, args=([framed(b"early")],))
@@ -197,7 +197,7 @@ def test_a_slow_reader_gets_every_byte_and_is_not_read_from_meanwhile(served: Se
     client = served.connect(receive_buffer_size=4_096)
     client.send(request(b"more") * 40)
     served.settle()
-    assert len(handled) < 40, "all answers were queued for a peer that reads none"
+    assert len(handled) < 40, "all answers were queued for a peer that does not read"
     for _ in range(40):
         assert client.receive_frame() == payload
     assert len(handled) == 40
@@ -207,7 +207,7 @@ def test_nothing_overtakes_a_parked_request_while_an_answer_before_it_is_written
     parking: Served,
 ) -> None:
     park = parking.service.answer
-    payload = bytes(200_000)  # little enough for the request behind it to be handled
+    payload = bytes(200_000)  # small enough for the next request to be handled
 
     def answer(connection: Connection, frame: bytes | memoryview) -> Answer:
         return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
@@ -235,7 +235,7 @@ def test_nothing_overtakes_a_parked_request_while_an_answer_before_it_is_written
 
 def test_an_answer_given_before_the_answers_before_it_are_written_waits(parking: Served) -> None:
     park = parking.service.answer
-    payload = bytes(200_000)  # little enough for the request behind it to be handled
+    payload = bytes(200_000)  # small enough for the next request to be handled
 
     def answer(connection: Connection, frame: bytes | memoryview) -> Answer:
         return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
@@ -383,7 +383,7 @@ def test_an_idle_listener_sleeps_without_a_timeout() -> None:
         client = served.connect()
         client.send(request(b"x"))
         client.receive_frame()
-        # With a connection there is one deadline, ten minutes away.
+        # A connection has one deadline, ten minutes away.
         assert timeouts[-1] is None or timeouts[-1] == pytest.approx(600, abs=1)
 
 
@@ -437,7 +437,7 @@ def test_an_address_in_use_is_an_os_error() -> None:
 def test_an_address_other_machines_can_reach_is_refused_unless_allowed(host: str) -> None:
     with pytest.raises(RemoteAddress):
         Listener(Echo(), host, 0)
-    if host != "::":  # a machine without IPv6 could not tell
+    if host != "::":  # a machine without IPv6 cannot run this test
         Listener(Echo(), host, 0, allow_remote=True).close()
 
 

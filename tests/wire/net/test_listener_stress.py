@@ -1,4 +1,4 @@
-"""Many connections whose requests ask for every kind of answer, in random mixtures and order."""
+"""Many connections with random mixtures of requests for every kind of answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUEST_COUNT = 60
 
 
 class Obedient(Echo):
-    """Does what each request says: kind, size of the answer, then ballast."""
+    """Obeys each request: the kind and size of its answer, then padding."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Obedient(Echo):
 
 
 def answer_late(service: Obedient, seed: int) -> None:
-    """Answer parked requests in random order until told to stop."""
+    """Answer parked requests in random order until the test stops."""
     rng = random.Random(seed)
     waiting: list[tuple[Connection, bytes | None]] = []
     while True:
@@ -70,7 +70,7 @@ def talk(client: Client, seed: int, failures: list[str]) -> None:
     for number in range(REQUEST_COUNT):
         kind, size = rng.choice(KINDS.split()), rng.choice(SIZES)
         if number == REQUEST_COUNT - 1:
-            kind = "now"  # so that the client sees the end of everything before
+            kind = "now"  # so that the client sees the end after all answers
         text = b"%s %d %d " % (kind.encode(), number, size)
         data += request(text.ljust(64, b".") + b"y" * rng.choice(SIZES), key=0)
         if kind not in {"none", "late-none"}:

@@ -1,4 +1,4 @@
-"""The descriptor that makes a poll return."""
+"""The waker, which makes a poll return."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_waker_is_good_again_after_each_look(poller: Callable[[], Any]) -> Non
     waiting.register(waker.fd, READ)
     for _ in range(3):
         assert waiting.poll(0) == []
-        waker.clear()  # a poll may have returned for nothing
+        waker.clear()  # after a spurious wake-up
         waker.wake()
         waker.wake()
         assert [fd for fd, _ in waiting.poll(0)] == [waker.fd]
@@ -52,7 +52,7 @@ def test_ctrl_c_in_the_middle_of_a_look_does_not_silence_a_waker(
 def test_a_waker_that_a_forked_child_has_abandoned_waits_for_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thread of the parent may have been in `wake` when the process forked."""
+    """A thread of the parent may have been inside `wake` during the fork."""
     waker = Waker()
     has_written, may_go_on = Event(), Event()
     write = os.write

@@ -1,4 +1,4 @@
-"""A listener logs what its peers do, and lets none of them fill the log."""
+"""A listener logs the behaviour of its peers, and no peer can flood the log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _send(listener: object, content: bytes) -> None:
     port = listener.port  # type: ignore[attr-defined]
     with socket.create_connection(("127.0.0.1", port), 10) as peer:
         peer.sendall(content)
-        with contextlib.suppress(ConnectionResetError):  # as good an end
+        with contextlib.suppress(ConnectionResetError):  # a reset is also an end
             assert not peer.recv(1)
 
 

@@ -1,4 +1,4 @@
-"""Writing buffers to a socket that takes what it likes."""
+"""Writing buffers to a socket that takes any number of bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.net.send_queue import SendQueue
 
 
 class Picky:
-    """A socket that takes at most so many bytes a call, and sometimes none."""
+    """A socket that takes a limited number of bytes per call, and sometimes none."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -20,7 +20,7 @@ class Picky:
         return self.sendmsg([data])
 
     def sendmsg(self, buffers: list[bytes]) -> int:
-        assert len(buffers) <= 1024, "more than the system takes"
+        assert len(buffers) <= 1024, "more buffers than the system allows"
         data = b"".join(buffers)
         size = self._rng.choice([0, 1, 7, 1_000, 70_000, len(data)])
         if size == 0:

@@ -1,4 +1,4 @@
-"""A TLS client over bytes: any cutting of the stream, broken records, peers that hang or lie."""
+"""A TLS client over bytes: pieces of any size, broken records, peers that hang or lie."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.client.secure_proxy import Authority
 from wire.framing import FrameReader, InvalidFrameSize
-from wire.net.channel_events import EventKind
+from wire.net.channel import EventKind
 from wire.net.channels import SocketChannels
 from wire.net.poller import EpollPoller, SelectorPoller
 from wire.net.tls import TlsClient, TlsOptions, TlsRefused
@@ -25,16 +25,16 @@ CLIENT = TlsClient(TlsOptions(trusted=AUTHORITY.pem))
 
 
 class Server:
-    """The other end, by the standard library."""
+    """The server's end, by the standard library."""
 
     def __init__(self, context: ssl.SSLContext = SERVER) -> None:
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
     def answer(self, data: bytes) -> bytes:
-        """Take bytes of the client's handshake; what the server says to them."""
+        """Take bytes of the client's handshake; return the server's answer."""
         self.incoming.write(data)
-        with contextlib.suppress(ssl.SSLError):  # it wants more, or its objection is the answer
+        with contextlib.suppress(ssl.SSLError):  # needs more bytes, or refuses in its answer
             self.tls.do_handshake()
         return self.outgoing.read()
 
@@ -57,17 +57,17 @@ def cut(data: bytes, size: int) -> list[bytes]:
 
 
 def opened(client: TlsClient = CLIENT, server: Server | None = None, size: int = 1 << 16) -> Any:
-    """(stream, server) after a handshake whose bytes came `size` at a time."""
+    """Return (stream, server) after a handshake in pieces of `size` bytes."""
     server = server or Server()
     stream = client.stream("broker")
     is_open = stream.handshake()
     while not is_open:
         said = stream.outgoing()
-        assert said, "both wait"
+        assert said, "both sides wait"
         for piece in cut(server.answer(said), size):
             stream.feed(piece)
             is_open = stream.handshake()
-    # The client's last word, and with TLS 1.3 the server's tickets after it.
+    # The client's last message, and with TLS 1.3 the server's tickets after it.
     tickets = server.answer(stream.outgoing())
     assert stream.decrypt(tickets, FrameReader()) == []
     assert not stream.has_heard

@@ -17,7 +17,7 @@ TWO_RECORDS = bytes.fromhex(
     "ffffffffffffffffffffffffffff0000000210000000026b02760022000a020104763204046831027804683201"
 )
 
-# Lengths around the places where a varint grows, with little data.
+# Lengths at which a varint grows, with little data.
 sizes = st.sampled_from([0, 1, 2, 62, 63, 64, 65, 80, 100, 130])
 fields = st.none() | st.builds(
     lambda size, seed: (seed * size)[:size], sizes, st.binary(min_size=1)
@@ -29,7 +29,7 @@ int64s = st.integers(-(1 << 63), (1 << 63) - 1)
 
 @st.composite
 def columns(draw: Any, count_max: int = 200) -> dict[str, Any]:
-    """Arguments of build_batch: long runs of equal lengths with few odd ones, or all odd."""
+    """Arguments of build_batch: long runs of equal lengths with a few exceptions, or all random."""
     count = draw(st.sampled_from([1, 2, 7, 8, 9, 63, 64, 65, 66, 100, 101, 130, count_max]))
     kind = draw(st.sampled_from(["uniform", "nearly", "odd"]))
     values = _column(draw, count, kind, fields)
@@ -67,13 +67,13 @@ def _column(draw: Any, count: int, kind: str, items: st.SearchStrategy[Any]) -> 
 
 
 def build(arguments: dict[str, Any], **more: Any) -> bytes:
-    """The batch of these columns."""
+    """Return the batch of these columns."""
     arguments = {**arguments, **more}
     return build_batch(arguments.pop("values"), **arguments)
 
 
 def expected_records(arguments: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """What a reader must see of these columns."""
+    """Return the records that a reader must return for these columns."""
     count = len(arguments["values"])
     stamps = arguments["timestamps"]
     stamps = [stamps] * count if isinstance(stamps, int) else stamps
@@ -92,7 +92,7 @@ def expected_records(arguments: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def plain_payload(arguments: dict[str, Any]) -> bytes:
-    """The records one by one, by the plain encoder."""
+    """Return the records, encoded one by one by the plain encoder."""
     count = len(arguments["values"])
     stamps = arguments["timestamps"]
     stamps = [stamps] * count if isinstance(stamps, int) else stamps
@@ -111,7 +111,7 @@ def plain_payload(arguments: dict[str, Any]) -> bytes:
 
 
 def batch_of_payload(payload: bytes, count: int, *, base_timestamp: int = 0) -> bytes:
-    """A batch, with a right checksum, around any bytes of records."""
+    """Return a batch with a valid checksum around any bytes of records."""
     from wire.records.encode.builder import seal
     from wire.records.format import CHECKED_HEAD
 

@@ -1,4 +1,4 @@
-"""Codecs: Kafka's framings byte for byte, hard limits, and nothing but typed errors."""
+"""Codecs: Kafka's framings byte for byte, hard limits, and only typed errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_cut_vectors_are_corrupt(codec: int, magic: int, encoded: str, data: byt
     whole = bytes.fromhex(encoded)
     for end in range(len(whole)):
         if codec == SNAPPY and end == len(XERIAL_HEADER):
-            continue  # a stream of no blocks
+            continue  # a stream without blocks
         with pytest.raises(CorruptPayload):
             decompress(codec, whole[:end], magic=magic)
 

@@ -8,10 +8,12 @@ from tests.wire.records.batches import NOW
 from wire.records import InvalidRecord, RecordBatch, build_batch, tuples
 from wire.records.control import (
     CONTROL_NAMES,
+    BuiltMarker,
     ControlType,
     EndTransactionMarker,
     build_end_transaction_marker,
     control_key,
+    control_records,
     control_type_of,
     parse_control_type,
     parse_end_transaction_marker,
@@ -55,6 +57,27 @@ def test_marker_vectors(control_type: int, encoded: str) -> None:
     assert marker is not None
     assert marker.is_commit == (control_type == ControlType.COMMIT)
     assert CONTROL_NAMES[control_type] in repr(marker)
+
+
+@pytest.mark.parametrize("control_type", VECTORS)
+def test_a_built_marker_is_the_batch_that_the_builder_makes(control_type: int) -> None:
+    built = BuiltMarker(
+        EndTransactionMarker(control_type, 7), producer_id=1000, producer_epoch=3, timestamp=NOW
+    )
+    wanted = build_end_transaction_marker(
+        control_type, producer_id=1000, producer_epoch=3, coordinator_epoch=7, timestamp=NOW
+    )
+    assert bytes(built) == wanted
+    batch = RecordBatch(wanted)
+    for name in ("attributes", "crc", "size", "is_transactional", "is_control", "max_timestamp"):
+        assert getattr(built, name) == getattr(batch, name), name
+    assert built.first_null_key_index == -1
+    assert built.marker == EndTransactionMarker(control_type, 7)
+
+
+def test_control_records_are_those_of_the_general_reader() -> None:
+    batch = RecordBatch(bytes.fromhex(VECTORS[ControlType.COMMIT]))
+    assert control_records(batch) == list(batch.records())
 
 
 def test_newer_versions_are_read_as_the_first() -> None:

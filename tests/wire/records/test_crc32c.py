@@ -1,4 +1,4 @@
-"""CRC-32C: every implementation that is installed gives the same sums."""
+"""CRC-32C: all installed implementations agree."""
 
 from __future__ import annotations
 

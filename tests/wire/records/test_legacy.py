@@ -39,7 +39,7 @@ def record(offset: int, timestamp: int = NOW, key: bytes | None = b"k") -> Recor
 
 
 def wrapper(magic: int, offset: int, inner: bytes, *, codec: int = 1, bits: int = 0) -> bytes:
-    """A compressed message around any bytes."""
+    """Return a compressed message around any bytes."""
     return encode_message(
         offset=offset,
         magic=magic,
@@ -112,7 +112,7 @@ def test_relative_offsets_of_magic_1() -> None:
     inner = b"".join(message(1, index) for index in range(3))
     assert offsets(wrapper(1, 42, inner)) == [40, 41, 42]
     assert offsets(wrapper(1, 2, inner)) == [0, 1, 2]
-    assert offsets(wrapper(1, 0, inner)) == [0, 1, 2]  # some producers sent 0
+    assert offsets(wrapper(1, 0, inner)) == [0, 1, 2]  # as from some producers
     with pytest.raises(InvalidRecord, match="offset 2 in a wrapper of offset 1"):
         offsets(wrapper(1, 1, inner))
 
@@ -244,7 +244,7 @@ def test_compressed_batches_become_whole_wrappers(magic: int, codec: int) -> Non
     assert (batch.magic, batch.codec, batch.last_offset) == (magic, codec, 14)
     assert offsets(data) == [10, 11, 12, 13, 14]
     if codec == 3:
-        value = data[34 if magic else 26 :]  # behind the sizes of a null key and of itself
+        value = data[34 if magic else 26 :]  # behind the size fields of the null key and the value
         assert value[6] == (0x82 if magic else 0x1A)
         assert decompress(3, value, magic=magic)
 

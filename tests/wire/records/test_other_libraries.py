@@ -1,4 +1,4 @@
-"""Byte equality with the record builders of kafka-python and aiokafka, and both read ours."""
+"""kafka-python and aiokafka build the same batches, and read ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUILDERS = {"kafka-python": DefaultRecordBatchBuilder, "aiokafka": AioBuilder}
 
 
 def built_by(name: str, arguments: dict[str, Any], codec: int = 0) -> bytes:
-    """The same columns, through another library."""
+    """Build the same columns with another library."""
     builder = BUILDERS[name](
         magic=2,
         compression_type=codec,
@@ -49,7 +49,7 @@ def built_by(name: str, arguments: dict[str, Any], codec: int = 0) -> bytes:
 
 
 def comparable(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Only what those builders can say."""
+    """Return the columns, limited to the features of these builders."""
     stamps = arguments["timestamps"]
     earliest = stamps if isinstance(stamps, int) else min(stamps)
     if earliest < 0:
@@ -63,7 +63,7 @@ def comparable(arguments: dict[str, Any]) -> dict[str, Any]:
 def test_the_same_bytes(name: str, arguments: dict[str, Any]) -> None:
     arguments = comparable(arguments)
     theirs = bytearray(built_by(name, arguments))
-    theirs[12:16] = b"\xff\xff\xff\xff"  # a client has no leader epoch; they write 0 there
+    theirs[12:16] = b"\xff\xff\xff\xff"  # a client has no leader epoch; these libraries write 0
     assert build(arguments).hex() == theirs.hex()
 
 

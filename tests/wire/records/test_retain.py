@@ -1,4 +1,4 @@
-"""Compaction's rewriting: what stays of a batch when records go."""
+"""Removing records from a batch: the rest of the batch stays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRODUCER = {"producer_id": 9, "producer_epoch": 2, "base_sequence": 70, "leader_
 
 
 def frame(batch: RecordBatch) -> tuple[int, ...]:
-    """What must not change."""
+    """Return the attributes that must not change."""
     return (
         batch.base_offset,
         batch.last_offset,

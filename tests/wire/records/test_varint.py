@@ -1,4 +1,4 @@
-"""Zig-zag varints: the vectors, limits, and what Java drops."""
+"""Zig-zag varints: vectors, limits, and the bits that Java drops."""
 
 from __future__ import annotations
 

@@ -1,28 +1,27 @@
-"""The only place that picks the form in which records are read.
+"""The only place that picks the form of reading records.
 
-The first form that can prove that the plain loop would read the same is taken, in this order:
+It takes the first form that can prove an equal result to the plain loop, in this order:
 
-    records together            form      what takes how many times as long without it
+    records together            form      time without this form, as a multiple
     several batches of a shape  uniform   1 x 100 B a batch 3.1, 15 x 1 KiB 1.35
     up to 400, of a shape       uniform   15 x 1 KiB 4.7, 100 x 100 B 2.5, to scan 4.9
     more, of a known layout     layouts   1,000 x 100 B to scan 2.8, and nothing is copied
     8 and more in runs          runs      1,000 x 100 B 7, with keys 4, to scan 15
     100 and more of any sizes   chain     1,000 varying 3.5, to scan 5.9
-    all others, bad ones too    loop      it defines what is valid, and finds the errors
+    all others, malformed too   loop      defines validity, and finds the errors
 
-Columns are for numpy, so there a known layout comes first, of several batches (15 x 1 KiB: 2.8) or
-of one (100 x 100 B: 2.6).
+Columns need numpy anyway, so they try a known layout first, of several batches (15 x 1 KiB: 2.8)
+or of one (100 x 100 B: 2.6). `lockstep` reads the columns of many small batches.
 """
 
 from __future__ import annotations
 
 from itertools import repeat
 
-from wire.records.decode.fast.runs import COUNT_MIN as RUNS_COUNT_MIN
-from wire.records.decode.fast.runs import find_runs, in_fastest_form
-from wire.records.decode.fast.uniform import COUNT_MAX, cut, next_rows, shape_of
 from wire.records.decode.loop import NO_HEADER_LIMIT, parse_records
 from wire.records.decode.rows import NO_ROWS, Rows, field_rows, plain_tuples, rows_of, run_rows
+from wire.records.decode.runs import COUNT_MIN as RUNS_COUNT_MIN
+from wire.records.decode.runs import find_runs, in_fastest_form
 from wire.records.decode.scan import (
     ScanResult,
     scan_deltas,
@@ -30,6 +29,8 @@ from wire.records.decode.scan import (
     scan_plainly,
     scan_runs,
 )
+from wire.records.decode.uniform import COUNT_MAX, cut, shape_of
+from wire.records.decode.uniform import next_rows as next_rows
 from wire.records.format import (
     CODEC_MASK,
     DECOMPRESSED_SIZE_MAX,
@@ -39,34 +40,35 @@ from wire.records.format import (
 from wire.records.known import KNOWN, Known
 from wire.records.varint import timestamps_with
 
-__all__ = ["columns", "next_columns", "next_rows", "rows", "scan", "tuples"]
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.layouts import AlikeColumns
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.layouts import AlikeColumns
+    from wire.records.decode.lockstep import BatchesColumns
+    from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer, RecordTuple
 
 
 def tuples(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[RecordTuple]:
-    """Return (offset, timestamp, key, value, headers) of every record, in their order.
+    """Return (offset, timestamp, key, value, headers) of every record, in order.
 
-    Plain tuples, which are half the price of `Record` objects; keys and values are copies.
+    Plain tuples take half the time of `Record` objects. Keys and values are copies.
 
     Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
+        InvalidRecord: a record is malformed, or the number of records is not the declared one.
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
     """
     return list(rows(batch, limit))
 
 
 def rows(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN) -> Rows:
-    """As `tuples`, but the tuples yet to be made.
+    """Return the same records as `tuples`, in a form that makes the tuples during iteration.
 
-    All errors come here, none while iterating.
+    This call raises all errors, the iteration none.
     """
     count = batch.record_count
     if count == 0:
@@ -96,12 +98,10 @@ def scan(
     header_count_max: int = NO_HEADER_LIMIT,
     known: Known = KNOWN,
 ) -> ScanResult:
-    """Check every record of `batch` and return what the checks of an append need.
+    """Check every record of `batch`; return the facts that the checks of an append need.
 
-    Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
-        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
-        TooManyHeaders: they have more than `header_count_max` headers together.
+    Raises as `tuples` does, and:
+        TooManyHeaders: all records together have more than `header_count_max` headers.
     """
     count = batch.record_count
     if count == 0:
@@ -124,14 +124,12 @@ def scan(
 def columns(
     batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN
 ) -> RecordColumns:
-    """Return the columns of `batch`, after checking every record; headers are not in them.
+    """Return the columns of `batch`, without headers, after checking every record.
 
-    Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
-        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
+    Raises as `tuples` does.
     """
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.fields import fields_of
+    from wire.records.decode.fields import fields_of
 
     count = batch.record_count
     if count == 0:
@@ -157,28 +155,42 @@ def next_columns(
     check_crcs: bool,
     known: Known = KNOWN,
 ) -> AlikeColumns | None:
-    """As `next_rows`, in columns; the last of the batches may pass `count_max`.
+    """Return columns as `next_rows` returns rows; the last batch may exceed `count_max`.
 
-    None is for `columns`, which learns how batches are laid out.
+    After None the caller uses `columns`, which learns the layout of the batch.
     """
-    from wire.records.decode.fast.layouts import find_alike
+    from wire.records.decode.layouts import find_alike
 
     return find_alike(
         view, position, offset=offset, count_max=count_max, check_crcs=check_crcs, known=known
     )
 
 
+def columns_of_batches(
+    batches: Sequence[Batch], payloads: Sequence[Buffer], *, with_headers: bool = False
+) -> BatchesColumns | None:
+    """Return the columns of many small batches, or None if `columns` must read them one by one.
+
+    `payloads` are what `Batch.payload` returns for each batch. A record with headers is left to
+    `Batch.records` unless `with_headers` is set.
+    """
+    from wire.records.decode import lockstep
+
+    return lockstep.columns_of_batches(batches, payloads, with_headers=with_headers)
+
+
 def _find(
     payload: Buffer, count: int, known: Known, *, is_numpy_wanted: bool
 ) -> tuple[bytes | memoryview, list[Run] | None, FieldArrays | None]:
-    """The payload as it was read, and its runs, or its fields, or neither: for the plain loop.
+    """Return the payload, perhaps copied, and its runs, or its fields, or neither.
 
-    A known layout needs no copy of the payload, but numpy, which not every batch is worth.
+    With neither the caller uses the plain loop. A known layout needs numpy but no copy of the
+    payload; small batches do not justify the import of numpy.
     """
     if count < RUNS_COUNT_MIN:
         return in_fastest_form(payload, count), None, None
     if is_numpy_wanted:
-        from wire.records.decode.fast.layouts import known_runs, remember
+        from wire.records.decode.layouts import known_runs, remember
 
         view = payload if type(payload) is bytes else memoryview(payload)
         runs = known_runs(view, count, known)
@@ -190,6 +202,6 @@ def _find(
         if is_numpy_wanted:
             remember(data, runs, count, known)
         return data, runs, None
-    from wire.records.decode.fast.chain import find_fields
+    from wire.records.decode.chain import find_fields
 
     return data, None, find_fields(data, count)

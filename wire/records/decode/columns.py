@@ -1,13 +1,13 @@
-"""A batch as numpy columns: where everything is, without an object per record.
+"""A batch as numpy columns, without an object per record.
 
-Positions point into `RecordColumns.buffer`: the payload of the batch. Of an uncompressed batch that
-is a view of its bytes, nothing copied.
+Positions point into `RecordColumns.buffer`, the payload of the batch. The payload of an
+uncompressed batch is a view of its bytes, not a copy.
 """
 
 from __future__ import annotations
 
-from wire.records.decode.fast.fields import cut
-from wire.records.decode.fast.runs import field_of
+from wire.records.decode.fields import cut
+from wire.records.decode.runs import field_of
 from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class RecordColumns:
     """Offsets, timestamps, and the places of keys and values of the `count` records of a batch.
 
-    Each column is an int64 array, made when first asked for. A null key or value has a negative
-    size, and a position that means nothing.
+    Each column is an int64 array, made on first use. A null key or value has a negative size and a
+    meaningless position.
     """
 
     __slots__ = ("_arrays", "_batch", "_cache", "_data", "buffer", "count", "runs")
@@ -47,14 +47,13 @@ class RecordColumns:
         self.count = batch.record_count
         self._batch = batch
         self.runs = runs or []
-        """How the records are laid out, if they are so in runs."""
+        """The runs of the records, empty if they are not laid out in runs."""
         self._arrays = arrays
-        self._data = data  # the buffer, in the form that is read fastest
+        self._data = data  # the buffer, in the form that is fastest to read
         self._cache: dict[str, Int64s] = {}
 
     @property
     def offsets(self) -> Int64s:
-        """The offset of each record."""
         column = self._cache.get("offsets")
         if column is None:
             column = self._cache["offsets"] = self._make_offsets()
@@ -62,27 +61,23 @@ class RecordColumns:
 
     @property
     def timestamps(self) -> Int64s:
-        """The timestamp of each record, ms; the batch's own if the log appended by its time."""
+        """The timestamp of each record, ms; with LogAppendTime the batch's timestamp."""
         return self._column("timestamps", self._make_timestamps)
 
     @property
     def key_positions(self) -> Int64s:
-        """Where each key begins."""
         return self._place("key_positions")
 
     @property
     def key_sizes(self) -> Int64s:
-        """The size of each key, negative for null."""
         return self._place("key_sizes")
 
     @property
     def value_positions(self) -> Int64s:
-        """Where each value begins."""
         return self._place("value_positions")
 
     @property
     def value_sizes(self) -> Int64s:
-        """The size of each value, negative for null."""
         return self._place("value_sizes")
 
     def keys(self) -> list[bytes | None]:
@@ -138,7 +133,7 @@ class RecordColumns:
 
 
 def per_run(runs: list[Run], count: int, column_of: Callable[[Run], Int64s | int]) -> Int64s:
-    """The columns of all runs of `count` records, one after the other."""
+    """Return the column of all runs, which hold `count` records together."""
     import numpy as np
 
     column = np.empty(count, np.int64)

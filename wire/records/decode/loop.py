@@ -1,7 +1,7 @@
-"""The plain loop over the records of a batch: the definition of what is valid.
+"""The plain loop over the records of a batch, which defines validity.
 
-Every faster form in this package accepts only what it can prove to be read here in the same way,
-and hands everything else to this loop, which is also the only place that finds errors.
+Every faster form in this package accepts only records that it can prove to read in the same way,
+and leaves all others to this loop. So only this loop finds errors.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 RECORD_SIZE_MIN = 7
 
 NO_HEADER_LIMIT = 1 << 31
-"""More than any number that fits into a record."""
+"""More headers than fit into a batch."""
 
 
 def parse_records(
     data: bytes | memoryview, count: int, header_count_max: int = NO_HEADER_LIMIT
 ) -> list[Fields]:
-    """Return the fields of the `count` records which fill `data` exactly.
+    """Return the fields of the `count` records that fill `data` exactly.
 
-    As Kafka does, this tolerates record attributes, any order of offset deltas, lengths below -1
-    (they are null too), and header keys that are not UTF-8.
+    Like Kafka, this accepts record attributes, any order of offset deltas, lengths below -1 (which
+    mean null), and header keys that are not UTF-8.
 
     Raises:
-        InvalidRecord: a record is malformed, or `data` holds fewer or more than `count`.
-        TooManyHeaders: they have more than `header_count_max` headers together.
+        InvalidRecord: a record is malformed, or `data` does not hold exactly `count` records.
+        TooManyHeaders: all records together have more than `header_count_max` headers.
     """
-    # Not as one part: the generator takes 0.5 us, a third of what a batch of one record takes.
+    # Without `parse_in_parts`: a generator takes 0.5 us, a third of the time of a single record.
     if count < 0:
         raise _negative(count)
     records: list[Fields] = []
@@ -63,10 +63,10 @@ def parse_in_parts(
     part_count: int,
     header_count_max: int = NO_HEADER_LIMIT,
 ) -> Iterator[list[Fields]]:
-    """Yield what `parse_records` returns, `part_count` records at a time and one list at least.
+    """Yield the result of `parse_records` in lists of `part_count` records, at least one list.
 
-    For those that keep none of it: the fields of a record take 250 bytes. Raises as
-    `parse_records` does, when it comes to the record.
+    For callers that do not keep the fields, which take 250 bytes a record. Raises as
+    `parse_records` does, on reaching the bad record.
     """
     if count < 0:
         raise _negative(count)
@@ -104,8 +104,8 @@ def _not_filled(count: int, size: int) -> InvalidRecord:
 def _parse(
     data: bytes | memoryview, end: int, count: int, records: list[Fields], header_count_max: int
 ) -> tuple[int, int]:
-    """Append the fields of `count` records from `end` on; return the end and the headers left."""
-    # Numbers are read in place when they are as short as usual: a call costs 0.2 us.
+    """Append the fields of `count` records from `end` on; return the new end and header limit."""
+    # Usual, short numbers are read in place: a call costs 0.2 us.
     for _ in range(count):
         number = data[end]
         position = end + 1
@@ -119,7 +119,7 @@ def _parse(
         if number & 1 or end > len(data):
             raise Malformed(f"{number >> 1} bytes long, {len(data) - position} remain")
 
-        position += 2  # the attributes, too
+        position += 2  # skips the attributes
         delta = data[position - 1]
         if delta > 0x7F:
             delta, position = read_unsigned(data, position - 1, MAX_VARLONG_SIZE)
@@ -163,7 +163,7 @@ def _parse(
 
 
 def _skip_headers(data: bytes | memoryview, position: int, count_max: int) -> tuple[int, int, int]:
-    """Return the header count at `position`, and where the headers begin and end."""
+    """Return the header count at `position`, and the start and end of the headers."""
     count, start = read_varint(data, position, MAX_VARINT_SIZE)
     if count < 0:
         raise Malformed(f"{count} headers")
@@ -183,9 +183,9 @@ def _skip_headers(data: bytes | memoryview, position: int, count_max: int) -> tu
 
 
 def read_headers(data: bytes | memoryview, position: int, count: int) -> Headers:
-    """Return the `count` headers at `position`, which `parse_records` has checked.
+    """Return the `count` headers at `position`. Requires: `parse_records` has checked them.
 
-    A key that is not UTF-8 is shown with replacement characters, as Java's String does.
+    A key that is not UTF-8 gets replacement characters, as in Java's String.
     """
     headers: list[Header] = []
     for _ in range(count):

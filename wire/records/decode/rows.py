@@ -1,11 +1,11 @@
-"""Records as Python values, field by field: the form from which tuples are made last."""
+"""Records as columns of Python values, which become tuples only during iteration."""
 
 from __future__ import annotations
 
 from itertools import islice, repeat
 
-from wire.records.decode.fast.runs import field_of, keys_and_values
 from wire.records.decode.loop import parse_records, read_headers
+from wire.records.decode.runs import field_of, keys_and_values
 from wire.records.format import TimestampType
 from wire.records.varint import int64, timestamps_of, timestamps_with
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeVar
 
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.known import Known
     from wire.records.record import Buffer, Headers, RecordTuple
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """The fields of consecutive records. `offsets` has one for each record; any other field is a
-    sequence as long, or an endless `repeat` of what all records have in common.
+    """The fields of consecutive records.
 
-    Iterating makes the tuples, (offset, timestamp, key, value, headers), each time anew.
+    `offsets` has one item per record. Any other field is a sequence of the same length, or an
+    endless `repeat` of the common value. Each iteration makes new tuples, (offset, timestamp, key,
+    value, headers).
 
     >>> rows = Rows(range(5, 8), repeat(1700000000000), repeat(None), [b"a", b"b", b"c"])
     >>> list(rows.part(1, 2))
@@ -42,7 +43,7 @@ class Rows:
         timestamps: Iterable[int],
         keys: Iterable[bytes | None],
         values: Iterable[bytes | None],
-        headers: Iterable[Headers] = repeat(()),  # noqa: B008  endless, and without state
+        headers: Iterable[Headers] = repeat(()),  # noqa: B008  endless and stateless
     ) -> None:
         self.offsets = offsets
         self.timestamps = timestamps
@@ -54,17 +55,17 @@ class Rows:
         return len(self.offsets)
 
     def __iter__(self) -> Iterator[RecordTuple]:
-        # The offsets come first: zip ends with them.
+        # The offsets come first: they end the zip.
         return zip(  # noqa: B905
             self.offsets, self.timestamps, self.keys, self.values, self.headers
         )
 
     def value_list(self) -> list[bytes | None]:
-        """The values of all records, in a new list."""
+        """Return the values of all records in a new list."""
         return [value for _, value in zip(self.offsets, self.values)]  # noqa: B905
 
     def part(self, start: int, stop: int) -> Rows:
-        """Records start..stop-1, by number, or those of them that there are."""
+        """Return the records at indexes start..stop-1, as far as they exist."""
         return Rows(
             self.offsets[start:stop],
             _part(self.timestamps, start, stop),
@@ -75,12 +76,12 @@ class Rows:
 
 
 def rows_of(records: Sequence[RecordTuple]) -> Rows:
-    """The fields of records that are tuples already."""
+    """Return the fields of records given as tuples."""
     return Rows(*zip(*records, strict=True)) if records else NO_ROWS
 
 
 def joined(parts: list[Rows]) -> Rows:
-    """The records of all parts, in their order.
+    """Return the records of all parts, in order.
 
     >>> first = Rows(range(5, 7), repeat(1), repeat(None), [b"a", b"b"])
     >>> later = Rows(range(9, 10), repeat(2), [b"k"], [b"c"])
@@ -124,7 +125,7 @@ NO_ROWS = Rows((), (), (), (), ())
 
 
 def run_rows(batch: Batch, data: bytes | memoryview, runs: list[Run], known: Known) -> Rows:
-    """The records of a batch that is laid out in these runs."""
+    """Return the records of a batch that consists of these runs."""
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
         timestamps = repeat(batch.max_timestamp)
@@ -157,14 +158,14 @@ def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
 
 
 def field_rows(batch: Batch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
-    """The records of a batch whose fields are at these places."""
-    from wire.records.decode.fast.fields import cut
+    """Return the records of a batch whose fields have these places."""
+    from wire.records.decode.fields import cut
 
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
         timestamps = repeat(batch.max_timestamp)
     else:
-        # Sums of 64-bit integers wrap around, as they should.
+        # Sums of 64-bit integers wrap around, as in Java.
         timestamps = (fields.deltas + batch.base_timestamp).tolist()
     keys: Iterable[bytes | None] = repeat(None)
     if int(fields.key_sizes.max()) >= 0:
@@ -174,10 +175,10 @@ def field_rows(batch: Batch, data: bytes | memoryview, fields: FieldArrays) -> R
 
 
 def plain_tuples(batch: Batch, data: Buffer) -> list[RecordTuple]:
-    """The records of a batch as the plain loop reads them.
+    """Return the records of a batch, read by the plain loop.
 
     Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
+        InvalidRecord: a record is malformed, or the number of records is not the declared one.
     """
     if type(data) is not bytes:
         data = bytes(data)

@@ -1,4 +1,4 @@
-"""What a broker must know of a client's batch before it appends it."""
+"""Checks a client's batch before an append, and returns the facts that the broker needs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from wire.records.varint import INT64_MAX, INT64_MIN, distinct, int64, timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.decode.fast.fields import FieldArrays
-    from wire.records.decode.fast.runs import Run
+    from wire.records.decode.fields import FieldArrays
+    from wire.records.decode.runs import Run
 
 
 _PART_COUNT = 8_192
 
 
 class ScanResult:
-    """The facts of a valid batch; timestamps are base timestamp plus delta, whatever their type.
+    """The facts of a valid batch; timestamps are base timestamp plus delta, even for LogAppendTime.
 
     max_timestamp         the greatest timestamp of a record, -1 for an empty batch
     min_timestamp         the least timestamp of a record, -1 for an empty batch
-    first_null_key_index  the first record without a key, -1 when all have one
+    first_null_key_index  index of the first record without a key, -1 if all have keys
     consecutive           whether the offset deltas are 0, 1, 2, ...
     """
 
@@ -58,7 +58,7 @@ class ScanResult:
 
 
 def scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -> ScanResult:
-    """The facts of a batch that has a shape, from what that says of its timestamps."""
+    """Return the facts of a batch with a shape, from its `Shape.deltas`."""
     if not deltas:
         return ScanResult(base_timestamp, base_timestamp, first_null_key_index, True)
     found = [(raw >> 1) ^ -(raw & 1) for raw in distinct(deltas)]
@@ -68,13 +68,13 @@ def scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -
 
 
 def scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
-    """The facts of records that are laid out in these runs."""
+    """Return the facts of records that consist of these runs."""
     latest = earliest = int64(base_timestamp + runs[0].delta)
     for run in runs:
         deltas = run.distinct_deltas()
         stamps = [base_timestamp + min(deltas), base_timestamp + max(deltas)]
         if stamps[0] < INT64_MIN or stamps[1] > INT64_MAX:
-            stamps = timestamps_of(base_timestamp, deltas)  # those between wrap around, too
+            stamps = timestamps_of(base_timestamp, deltas)  # any of them may wrap around
         latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
         latest,
@@ -85,7 +85,7 @@ def scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
 
 
 def scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanResult:
-    """The facts of records whose fields are at these places."""
+    """Return the facts of records with these fields."""
     import numpy as np
 
     stamps = fields.deltas + np.int64(base_timestamp)
@@ -105,11 +105,11 @@ def scan_plainly(
     base_timestamp: int,
     header_count_max: int = NO_HEADER_LIMIT,
 ) -> ScanResult:
-    """The facts as the plain loop finds them.
+    """Return the facts, read by the plain loop.
 
     Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
-        TooManyHeaders: they have more than `header_count_max` headers together.
+        InvalidRecord: a record is malformed, or the number of records is not the declared one.
+        TooManyHeaders: all records together have more than `header_count_max` headers.
     """
     if count > _PART_COUNT:
         return _scan_in_parts(data, count, base_timestamp, header_count_max)
@@ -131,7 +131,7 @@ def scan_plainly(
 def _scan_in_parts(
     data: bytes | memoryview, count: int, base_timestamp: int, header_count_max: int
 ) -> ScanResult:
-    """As `scan_plainly`: 100,000 records at a time took 50 MB."""
+    """Scan in parts to save memory: 100,000 records at once took 50 MB."""
     latest: list[int] = []
     earliest: list[int] = []
     first_null, first, consecutive = -1, 0, True

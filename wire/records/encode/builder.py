@@ -1,4 +1,4 @@
-"""Building record batches of magic 2 from columns."""
+"""Builds record batches of magic 2 from columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer, Headers
 
-# From here patching the checksum into the joined bytes is cheaper than joining them once more.
+# From this size on, patching the checksum into the joined bytes is cheaper than a second join.
 PATCHED_SIZE_MIN = 8 << 10
 
 _BLANK_FRAME = bytes(FRAME_HEAD.size)
@@ -49,11 +49,11 @@ def build_batch(
 ) -> bytes:
     """Return one batch of magic 2 holding `values`, at least one, with offsets from `base_offset`.
 
-    `keys`, `timestamps` (ms) and `headers` have one item per value, or are one timestamp for all,
-    or None.
+    `keys`, `timestamps` (ms) and `headers` have one item per value. A single timestamp applies to
+    all records; None means no keys or headers.
 
     Raises:
-        TypeError: a key or value is neither bytes, a bytearray, None nor a memoryview of bytes.
+        TypeError: a key or value is not bytes, a bytearray, a memoryview of bytes or None.
 
     >>> from wire.records import Batch
     >>> [r.value for r in RecordBatch(build_batch([b"a", None], timestamps=5)).records()]
@@ -93,7 +93,7 @@ def build_batch(
 
 
 def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer]) -> bytes:
-    """Return the batch of a header from its attributes on, `checked`, and pieces of records."""
+    """Return the batch with the header from the attributes on, `checked`, and pieces of records."""
     parts[0] = _BLANK_FRAME + checked + parts[0]
     batch = b"".join(parts)
     if len(batch) < PATCHED_SIZE_MIN:
@@ -101,7 +101,7 @@ def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer
         return _pack_frame(base_offset, leader_epoch, rest) + rest
     with memoryview(batch) as view:
         frame = _pack_frame(base_offset, leader_epoch, view[ATTRIBUTES_POSITION:])
-    # BytesIO owns `batch` once nobody else refers to it, and then writes into it without a copy.
+    # Once BytesIO holds the only reference to `batch`, it writes into it without a copy.
     patched = BytesIO(batch)
     del batch
     patched.write(frame)
@@ -109,9 +109,9 @@ def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer
 
 
 def renumbered(batch: bytes, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
-    """Return the batch with these in place of its producer's numbers.
+    """Return a copy of the batch with another producer id, epoch and base sequence.
 
-    A quarter of what building it takes: the bytes are copied, and their checksum is made again.
+    This takes a quarter of the time of `build_batch`: a copy and a new checksum.
     """
     patched = BytesIO(batch)
     patched.seek(PRODUCER_POSITION)
@@ -122,7 +122,7 @@ def renumbered(batch: bytes, producer_id: int, producer_epoch: int, base_sequenc
 
 
 def _require_bytes(column: Sequence[Buffer | None], what: str) -> None:
-    """Raise TypeError if a length in the column is not in bytes, or is none."""
+    """Raise TypeError if an item is not bytes or None, or its `len` is not its size in bytes."""
     kinds = list(map(type, column))
     if kinds.count(bytes) == len(kinds):
         return
@@ -138,12 +138,12 @@ def _require_bytes(column: Sequence[Buffer | None], what: str) -> None:
 def _split_timestamps(
     timestamps: int | Sequence[int], count: int
 ) -> tuple[int, int, list[int] | None]:
-    """Return the base timestamp, the greatest one, and the deltas unless all are 0."""
+    """Return the base timestamp, the greatest timestamp, and the deltas, or None if all are 0."""
     if isinstance(timestamps, int):
         return timestamps, timestamps, None
     assert len(timestamps) == count, (len(timestamps), count)
     base_timestamp = timestamps[0]
-    # Counting takes a quarter of finding the least and the greatest.
+    # Counting takes a quarter of the time of min and max.
     if type(timestamps) is list and timestamps.count(base_timestamp) == count:
         return base_timestamp, base_timestamp, None
     max_timestamp = max(timestamps)
@@ -154,6 +154,6 @@ def _split_timestamps(
 
 
 def _pack_frame(base_offset: int, leader_epoch: int, rest: Buffer) -> bytes:
-    """Return the header up to its checksum, which is of the `rest`."""
+    """Return the header up to and with the checksum of `rest`, the bytes that follow it."""
     length = ATTRIBUTES_POSITION - LOG_OVERHEAD + len(rest)
     return FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc32c(rest))

@@ -1,9 +1,9 @@
-"""A batch that this process has built itself, and what is therefore known of it without a look.
+"""A batch that this process has built, so that a broker need not check it.
 
-A broker must check the bytes of a stranger: checksum, structure, every record. Of a `BuiltBatch` it
-need not, as there is no way to make one of bytes: its constructor takes records, and encodes them.
-It travels in place of bytes inside a process, and becomes bytes where it leaves it. For a log it is
-what `storage.validation` makes of a stranger's bytes: a batch to be written as it is.
+A broker must check bytes from outside: checksum, structure, every record. It can trust a
+`BuiltBatch`, because the constructor encodes records: no batch can be made from foreign bytes.
+Inside the process it takes the place of bytes; `bytes(batch)` encodes it for the network. A log
+writes it as it is, like the result of `storage.validation`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _NO_PRODUCER = (-1, -1, -1)
 
 
 class NotPlain(TypeError):
-    """A column holds something else than `bytes` and None (or a timestamp that is no `int`).
+    """A column holds a value that is not `bytes` or None, or a timestamp that is not an `int`.
 
-    Other buffers may be shorter or longer than their length says, or change while they are read.
+    The `len` of other buffers may not be their size, and they may change during the encoding.
     """
 
 
 class BuiltBatch:
-    """One batch of magic 2: not compressed, no control batch, without record headers.
+    """A batch of magic 2, uncompressed and without record headers; immutable.
 
-    Offsets begin at 0 and have no gaps, and each record's timestamp is its creator's. Immutable:
-    a log writes a head of its own. `bytes(batch)` equals what `build_batch` makes of the same.
+    Offsets begin at 0 without gaps, and timestamps have type CreateTime. A log writes its own head
+    before `checked`. `bytes(batch)` equals the result of `build_batch` for the same records.
 
     >>> batch = BuiltBatch([b"a", None], timestamps=5)
     >>> (batch.count, batch.size, batch.max_timestamp, batch.first_null_key_index)
@@ -54,8 +54,9 @@ class BuiltBatch:
 
     attributes = 0
     is_transactional = False
+    is_control = False
     log_append_time_ms = -1
-    """Its creators stamped the records."""
+    """No append time: the producer set the timestamps."""
 
     def __init__(
         self,
@@ -69,10 +70,10 @@ class BuiltBatch:
         """Encode at least one record; columns are as `build_batch` takes them.
 
         `producer` is (id, epoch, sequence of the first record). `sizes` are the lengths of the
-        values, if the caller knows them already.
+        values, if the caller knows them.
 
         Raises:
-            NotPlain: see there; `build_batch` may take these columns.
+            NotPlain: a column holds other types; `build_batch` may accept them.
         """
         count = len(values)
         self.first_null_key_index = 0
@@ -103,12 +104,12 @@ class BuiltBatch:
                     assert len(keys) == count, (len(keys), count)
                     self.first_null_key_index = keys.index(None) if None in keys else -1
                 body = b"".join(encode_records(values, keys, deltas, None))
-        head = CHECKED_HEAD.pack(0, count - 1, base, latest, *producer, count)
+        head = CHECKED_HEAD.pack(self.attributes, count - 1, base, latest, *producer, count)
         self.producer_id, self.producer_epoch, self.base_sequence = producer
         self.size = HEADER_SIZE + len(body)
         self.crc = crc32c(body, crc32c(head, 0))
         self.checked = head, body
-        """What the checksum covers."""
+        """The bytes that the checksum covers."""
         self.count = count
         self.last_offset_delta = count - 1
         self.max_timestamp = latest
@@ -126,21 +127,22 @@ class BuiltBatch:
 
 
 def _encode_uniform(values: Sequence[Any], sizes: Sequence[int]) -> bytes | None:
-    """The records section of values of one length, which the length of the whole proves; or None.
+    """Return the records section if all values have one length, else None.
 
-    A buffer that says less than it holds makes the whole longer, and one that says more does not
-    exist among the types of Python: so no type needs to be asked, which would be a fifth of all.
+    The length of the result proves the types of the values: a buffer whose `len` is below its size
+    makes it too long, and no Python type has a `len` above its size. Checking the types would take
+    a fifth of the time.
     """
     try:
         sizes = sizes or list(map(len, values))
         size = sizes[0]
         return encode_uniform(values, size) if sizes.count(size) == len(values) else None
-    except (TypeError, ValueError):  # something else than bytes, or another number of them by now
+    except (TypeError, ValueError):  # a value is not bytes, or the number of values has changed
         return None
 
 
 def _plain(column: Sequence[Any], *allowed: type) -> list[Any]:
-    """A copy of the column, once nothing in it is of another type; the first is the usual one."""
+    """Return a copy of the column, whose items all have an `allowed` type, mostly the first one."""
     items = list(column)
     types = list(map(type, items))
     if types.count(allowed[0]) != len(types) and not set(allowed).issuperset(types):

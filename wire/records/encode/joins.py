@@ -1,10 +1,10 @@
 """The records section of a batch: the pieces of all records, for one `bytes.join`.
 
-What stands before a value depends on few small numbers (the lengths, the size of the offset delta),
-so it comes out of tables, and every step over the records is a loop in C. The byte that ends a
-record (no headers) is written as the first byte of what precedes the next one. Batches of 1000
-values of 100 B take 4 times a bare join of the values when all have one length, 10 times when they
-vary, 20 times with keys, and 80 times in the plain loop.
+The bytes before a value depend on few small numbers (the lengths, the size of the offset delta), so
+tables hold them, and every step over the records is a loop in C. The last byte of a record (no
+headers) is written as the first byte before the next record. 1,000 values of 100 B take 4 times as
+long as a bare join of the values if all have one length, 10 times if the lengths vary, 20 times
+with keys, and 80 times in the plain loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from _operator import add
 from itertools import repeat
 
 from wire.records.known import KNOWN, Known
-from wire.records.varint import TABLE_SIZE_MAX, VARINTS, encode_varint, varint_size
+from wire.records.varint import TABLE_SIZE_MAX, VARINTS, Table, encode_varint, varint_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def encode_records(
 ) -> list[Buffer]:
     """Return the pieces whose join is the records section, for offset deltas 0, 1, 2, ...
 
-    `deltas` are those of the timestamps; None in place of a column is none, none, ..., or zeros.
+    `deltas` are the timestamp deltas, None if all are 0. `keys` and `headers` may be None.
     """
     if headers is not None and any(headers):
         return _encode_plainly(values, keys, deltas, headers)
@@ -78,9 +78,9 @@ def encode_records(
 
 
 def encode_uniform(values: Sequence[bytes], size: int, known: Known = KNOWN) -> bytes | None:
-    """Return the records section of values that all say to be `size` long, without keys.
+    """Return the records section of values whose `len` is `size`, without keys.
 
-    None when one of them has another length than it says: what was joined is no record then.
+    Returns None if the `len` of a value is not its size: the joined bytes are then no records.
     """
     parts, whole_size = _uniform_parts(size, len(values), known)
     parts[1::2] = values
@@ -98,7 +98,7 @@ def encode_lone_value(value: bytes | None) -> bytes:
 def _sizes(
     fields: Sequence[Buffer | None],
 ) -> tuple[list[int], Sequence[Buffer]]:
-    """Return the wire lengths (-1 for null), and the fields with null as nothing."""
+    """Return the encoded lengths (-1 for null), and the fields with null as empty bytes."""
     try:
         return list(map(len, fields)), fields  # type: ignore[arg-type, return-value]
     except TypeError:
@@ -123,7 +123,7 @@ def _join_uniform(
     deltas: list[int] | None,
     known: Known,
 ) -> list[Buffer]:
-    """Join records whose keys are of one size, and whose values are; without keys that is -1."""
+    """Join records with keys of one size and values of one size; a key size of -1 means no keys."""
     key_size, value_size = sizes
     count = len(values)
     if keys is None and deltas is None:
@@ -148,7 +148,7 @@ def _join_uniform(
 
 
 def _uniform_parts(value_size: int, count: int, known: Known) -> tuple[list[Any], int]:
-    """What is joined around `count` values of one size, a gap before each; the size of it all."""
+    """Return parts with gaps for `count` values of one size, and the total size with the values."""
     ready = known.ready_parts.get(value_size)
     if ready is not None and len(ready[0]) == 2 * count + 1:
         return ready[0][:], ready[1]
@@ -162,10 +162,10 @@ def _uniform_parts(value_size: int, count: int, known: Known) -> tuple[list[Any]
 
 
 def _heads_before_deltas(deltas: list[int], fields_size: int) -> list[bytes]:
-    """What stands before the offsets of equally long fields.
+    """Return the bytes before the offset delta of each record, for fields of one size.
 
-    Clocks repeat, so a head is made once for each delta: 1,000 x 100 B take 90 us, by columns 185.
-    Where most deltas differ, a step over all records for each piece is shorter: 165 us, not 330.
+    Timestamps repeat, so a head is made once per distinct delta: 1,000 x 100 B take 90 us, by
+    columns 185. If most deltas differ, columns are faster: 165 us, not 330.
     """
     distinct = set(deltas)
     is_repeating = 4 * len(distinct) <= len(deltas)
@@ -189,7 +189,7 @@ def _heads_before_deltas(deltas: list[int], fields_size: int) -> list[bytes]:
 def _join_columns(
     tables: tuple[dict[int, bytes], ...], sizes: list[int], columns: Sequence[Iterable[Buffer]]
 ) -> list[Buffer]:
-    """Join heads, found by the sizes of the fields that follow them, with those fields."""
+    """Join the fields with their heads, found by the sizes of the fields."""
     count = len(sizes)
     width = len(columns) + 1
     parts: list[Buffer] = [b""] * (width * count + 1)
@@ -202,7 +202,7 @@ def _join_columns(
 
 
 def _without_first_byte(parts: list[Buffer]) -> list[Buffer]:
-    """Move the end of the record before the first one, of which there is none, to the end."""
+    """Move the first byte, the end of a record that does not exist, behind the last record."""
     parts[0] = parts[0][1:]
     parts[-1] = b"\0"
     return parts
@@ -239,7 +239,7 @@ def _encode_plainly(
                 repeat(None) if keys is None else keys,
                 repeat(0) if deltas is None else deltas,
                 headers,
-                strict=False,  # of the endless ones
+                strict=False,  # `repeat` is endless
             )
         )
     ]
@@ -253,7 +253,7 @@ def encode_record(
     value: Buffer | None,
     headers: Headers | None = None,
 ) -> bytes:
-    """Return the bytes of one record: the definition, which the joins below must equal."""
+    """Return the bytes of one record: the definition that the joins must equal."""
     body = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     for field in (key, value):
         if field is None:
@@ -266,7 +266,7 @@ def encode_record(
 
 
 def encode_headers(headers: Headers | None) -> bytes:
-    """Return the header count and the headers as they end a record."""
+    """Return the header count and the headers, which end a record."""
     if not headers:
         return b"\0"
     parts = [encode_varint(len(headers))]
@@ -280,24 +280,8 @@ def encode_headers(headers: Headers | None) -> bytes:
     return b"".join(parts)
 
 
-class _Table(dict[int, bytes]):
-    """size -> bytes, made when first asked for, so that `map(table.__getitem__, sizes)` works."""
-
-    __slots__ = ("make",)
-
-    def __init__(self, make: Callable[[int], bytes]) -> None:
-        super().__init__()
-        self.make = make
-
-    def __missing__(self, size: int) -> bytes:
-        made = self.make(size)
-        if len(self) < TABLE_SIZE_MAX:
-            self[size] = made
-        return made
-
-
 class _FieldSizes(dict[int, int]):
-    """Length of a key or value (-1: null) -> bytes it takes, its length included."""
+    """Length of a key or value (-1: null) -> its encoded size, with the length field."""
 
     __slots__ = ()
 
@@ -309,46 +293,46 @@ class _FieldSizes(dict[int, int]):
 
 
 def _head(size: int) -> bytes:
-    """The end of the record before, the length of a record, its attributes."""
+    """Return the end of the previous record, then the length and attributes of a record."""
     return b"\0" + encode_varint(size) + b"\0"
 
 
-def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[_Table, ...]:
-    """Return a table of heads for each size of an offset delta, 1 to 5 (and an idle one for 0).
+def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[Table, ...]:
+    """Return a table of heads for each size of an offset delta, 1 to 5 (and an unused one for 0).
 
-    `fixed` is the size of a record without its offset delta and what `to_size` tells.
+    `fixed` is the size of a record without its offset delta and the part that `to_size` computes.
     """
 
-    def table(rest: int) -> _Table:
-        return _Table(lambda size: _head(rest + to_size(size)) + after)
+    def table(rest: int) -> Table:
+        return Table(lambda size: _head(rest + to_size(size)) + after)
 
     return tuple(table(fixed + offset_size) for offset_size in range(6))
 
 
 FIELD_SIZES = _FieldSizes()
 
-# Keyed by the sizes of key and value, their lengths included: timestamp delta 0.
+# Keyed by the encoded size of key and value: timestamp delta 0.
 HEADS = _tables(3, b"\0", lambda size: size)
-# Keyed by the sizes of timestamp delta, key and value.
+# Keyed by the encoded size of timestamp delta, key and value.
 HEADS_BEFORE_DELTA = _tables(2, b"", lambda size: size)
-# Keyed by the length of the value: timestamp delta 0, no key; then what stands after the offset.
+# Keyed by the length of the value: timestamp delta 0, no key. NO_KEY_TAILS follow the offset delta.
 NO_KEY_HEADS = _tables(4, b"\0", FIELD_SIZES.__getitem__)
-NO_KEY_TAILS = _Table(lambda size: b"\x01" + encode_varint(size))
-# Keyed by the length of the value: all that stands before it in the one record of a batch.
-_LONE_HEADS = _Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
+NO_KEY_TAILS = Table(lambda size: b"\x01" + encode_varint(size))
+# Keyed by the length of the value: all bytes before it in the only record of a batch.
+_LONE_HEADS = Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
 
 
 def template(
     key_size: int, value_size: int, count: int, known: Known, *, has_heads: bool = True
 ) -> list[bytes]:
-    """Return all that stands before the keys of `count` records, or, without keys, the values.
+    """Return the bytes before the key of each of `count` records, or before the value without keys.
 
-    Without heads it begins with the offset deltas.
+    Without heads they begin with the offset delta.
     """
     kept = known.templates.get((key_size, value_size, has_heads))
     if kept is not None and len(kept) >= count:
         return kept if len(kept) == count else kept[:count]
-    # A power of two, so that it grows seldom.
+    # A power of two, so that the template rarely grows.
     wanted = max(1 << (count - 1).bit_length(), 64) if count <= TEMPLATE_COUNT_MAX else count
     after = VARINTS[key_size] + (VARINTS[value_size] if key_size < 0 else b"")
     made = [offset + after for offset in _offset_deltas(wanted, known)]
@@ -365,7 +349,7 @@ def template(
 
 
 def uniform_size(key_size: int, value_size: int, count: int) -> int:
-    """Return how long `count` such records are together, their timestamp deltas a byte each."""
+    """Return the size of `count` such records together, with timestamp deltas of one byte."""
     fields = FIELD_SIZES[key_size] + FIELD_SIZES[value_size]
     size = 0
     for start, stop, offset_size in offset_sizes(count):

@@ -1,1 +1,1 @@
-"""A consumer and its group: membership by either protocol, and the offsets stored there."""
+"""A consumer's group: membership by both protocols, and committed offsets."""

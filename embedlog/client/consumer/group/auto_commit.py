@@ -1,7 +1,7 @@
-"""enable.auto.commit: every auto.commit.interval.ms the positions are committed.
+"""enable.auto.commit: commit the positions every auto.commit.interval.ms.
 
-A position is what earlier polls handed out. It is committed by a later poll, before a rebalance
-and on close, never in between: what the user still works on does not count as read.
+Positions are committed inside a poll, before a rebalance and on close, never in between. So the
+records that the user is still working on do not count as read.
 """
 
 from __future__ import annotations
@@ -18,17 +18,7 @@ if TYPE_CHECKING:
 
 
 class AutoCommit:
-    """The clock of it; at most one commit is under way."""
-
-    __slots__ = (
-        "_backoff_ms",
-        "_commit",
-        "_commits",
-        "_interval_ms",
-        "_next_ms",
-        "_parts",
-        "is_on",
-    )
+    """Times the automatic commits of one consumer; at most one is open."""
 
     def __init__(self, parts: ConsumerParts, commits: OffsetCommits) -> None:
         settings = parts.settings
@@ -41,11 +31,10 @@ class AutoCommit:
         self._commit: Commit | None = None
 
     def restart(self, now_ms: int) -> None:
-        """Count the interval from now on."""
         self._next_ms = now_ms + self._interval_ms
 
     def advance(self, now_ms: int) -> int | None:
-        """Begin a commit if it is time; milliseconds until the next."""
+        """Begin a commit if it is due; milliseconds until the next, None if auto commit is off."""
         if not self.is_on:
             return None
         if self._next_ms is None:
@@ -63,7 +52,7 @@ class AutoCommit:
         return max(self._next_ms - now_ms, 0)
 
     def begin(self, *, retries: bool) -> Commit:
-        """Commit what was consumed, of topics that still exist: nobody takes that of others."""
+        """Begin a commit of the positions in existing topics; a broker refuses deleted topics."""
         offsets = consumed_offsets(self._parts.subscription)
         kept = {key: each for key, each in offsets.items() if not self._is_gone(key.topic)}
         return self._commits.begin(kept, retries=retries)
@@ -79,7 +68,7 @@ class AutoCommit:
 def consumed_offsets(
     subscription: SubscriptionState,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The positions, as offsets to commit."""
+    """Return the positions as offsets to commit."""
     return {
         key: OffsetAndMetadata(state.offset, "", state.offset_epoch)
         for key, state in subscription.positions().items()

@@ -1,4 +1,4 @@
-"""Who a member of a classic group is to its coordinator."""
+"""`ClassicIdentity`: the ids and the generation of a member of a classic group."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ NO_GENERATION = -1
 
 
 class ClassicIdentity:
-    """The names that the coordinator has given, and the generation that they hold in.
-
-    The user names the group and, for a static member, the instance.
-    """
-
-    __slots__ = ("generation_id", "group_id", "group_instance_id", "member_id", "protocol")
+    """The member id and generation from the coordinator, with the user's group and instance ids."""
 
     def __init__(self, group_id: str, group_instance_id: str | None) -> None:
         self.group_id = group_id
@@ -25,32 +20,30 @@ class ClassicIdentity:
         self.generation_id = NO_GENERATION
         self.member_id = ""
         self.protocol: str | None = None
-        """The assignor that the members have agreed on."""
+        """Name of the assignor that the members agreed on."""
 
     @property
     def is_member(self) -> bool:
-        """Has it been one, and was not told that it is one no more?"""
+        """Whether the coordinator accepted this member and has not removed it, as far as known."""
         return self.generation_id != NO_GENERATION and bool(self.member_id)
 
     def accept(self, answer: JoinGroupResponse) -> None:
-        """The coordinator has let it in."""
+        """Take the ids and the generation from the coordinator's answer."""
         self.generation_id = answer.generation_id
         self.member_id = answer.member_id
         self.protocol = answer.protocol_name
 
     def forget(self, *, keep_id: bool) -> None:
-        """It is a member no more; with `keep_id` it comes back under its name."""
+        """Forget the generation; unless `keep_id`, also the member id."""
         self.generation_id = NO_GENERATION
         self.protocol = None
         if not keep_id:
             self.member_id = ""
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """What it shows with its commits."""
         return ConsumerGroupMetadata(
             self.group_id, self.generation_id, self.member_id, self.group_instance_id
         )
 
     def has_sent(self, sent_by: ConsumerGroupMetadata) -> bool:
-        """Was it this member, in this generation?"""
         return (sent_by.generation_id, sent_by.member_id) == (self.generation_id, self.member_id)

@@ -1,7 +1,7 @@
-"""Membership of a classic group: rounds, heartbeats, leaving, and whose commits count.
+"""`ClassicMembership`: rounds, heartbeats, leaving, and refused commits in a classic group.
 
-`advance` is called by the user's thread inside poll; `keep_alive` by whoever is at hand, while the
-user's thread is not: see `membership_duty`. Requests go to the coordinator's own connection.
+The user's thread calls `advance` inside poll; the membership duty calls `keep_alive` between the
+user's calls. Requests use the coordinator's own connection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = Logger("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.consumer.group.classic_round import Rounds
+    from embedlog.client.consumer.group.classic_rebalance import ClassicRebalance
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.consumer.parts import ConsumerParts
@@ -40,61 +40,58 @@ _MEMBERS_SINCE = 3
 
 
 class ClassicMembership:
-    """One member. Its thread is the one that holds the consumer."""
-
-    __slots__ = ("_lookup", "_me", "_parts", "_round", "_rounds", "error", "heartbeats")
+    """One member of a classic group. Used by the thread that holds the consumer."""
 
     def __init__(
-        self, parts: ConsumerParts, lookup: CoordinatorLookup, group_id: str, rounds: Rounds
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        group_id: str,
+        rebalance: ClassicRebalance,
     ) -> None:
         self._parts = parts
         self._lookup = lookup
-        self._rounds = rounds
+        self._rebalance = rebalance
         self._me = ClassicIdentity(group_id, parts.settings["group.instance.id"])
         self.heartbeats = Heartbeats(parts, lookup, self._me, self._heartbeat_refused)
-        self._round = ClassicRound(parts, lookup, self._me, rounds, self.heartbeats)
+        self._round = ClassicRound(parts, lookup, self._me, rebalance, self.heartbeats)
         self.error: KafkaError | None = None
-        """What the next poll raises; the member is no longer one, or may not be."""
+        """The error that the next poll raises: the coordinator removed or refused this member."""
 
     @property
     def is_joined(self) -> bool:
-        """Does the coordinator count this member in, as far as known?"""
         return self._round.state != MemberState.UNJOINED
 
     @property
     def is_waiting(self) -> bool:
-        """Is the answer to a heartbeat on its way?"""
         return self.heartbeats.is_waiting
 
     @property
     def heartbeat_sent_ms(self) -> int | None:
-        """When the last heartbeat was sent; None before the first."""
         return self.heartbeats.sent_ms
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again; `reason` is for whoever reads the broker's log."""
         self._round.want(reason)
 
     def subscription_changed(self) -> None:
-        """Nothing to note: each pass compares with what was joined for."""
+        """Do nothing: each pass compares the subscription with the last JoinGroup's."""
 
     # In the user's thread
 
     def polled(self, now_ms: int) -> None:
-        """The user polls."""
         self.heartbeats.polled(now_ms)
 
     def advance(self, now_ms: int) -> int | None:
-        """Go on with a round, or begin one; milliseconds until time makes more possible.
+        """Begin or continue a round; milliseconds until the next pass is useful, if known.
 
         Raises:
-            KafkaError: the coordinator refuses this member for good.
-            Exception: a rebalance listener's; the round is over.
+            KafkaError: the coordinator refused this member, and a retry cannot help.
+            Exception: a rebalance listener raised it; the round is over.
         """
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        reason = self._rounds.rejoin_reason()
+        reason = self._rebalance.rejoin_reason()
         if reason:
             self.request_rejoin(reason)
         if not self._round.is_wanted and not self._round.is_under_way:
@@ -108,9 +105,9 @@ class ClassicMembership:
     # At any time
 
     def keep_alive(self, now_ms: int) -> int | None:
-        """Send the heartbeat that is due; leave when the user did not poll for too long.
+        """Send a heartbeat if it is due; leave if the user has not polled for too long.
 
-        Milliseconds until it must be called again; never raises.
+        Milliseconds until the next call is due, None if this is no member. Never raises.
         """
         if self._round.state == MemberState.UNJOINED:
             return None
@@ -128,7 +125,7 @@ class ClassicMembership:
         return min(delay, self.heartbeats.poll_left_ms(now_ms))
 
     def _heartbeat_refused(self, error: KafkaError, generation_id: int) -> None:
-        """The coordinator answered a heartbeat, sent in `generation_id`, with an error."""
+        """Handle the error of a heartbeat that was sent in `generation_id`."""
         code = error.code
         if generation_id != self._me.generation_id:
             return
@@ -142,7 +139,7 @@ class ClassicMembership:
             self.error = error
 
     def expelled(self, *, keep_id: bool) -> None:
-        """The group went on without this member: its partitions are lost, it joins again."""
+        """Lose all partitions and join again, after the group removed this member."""
         _log.warning("member %s was removed from group %s", self._me.member_id, self._me.group_id)
         self._round.abandon()
         self._me.forget(keep_id=keep_id)
@@ -151,7 +148,7 @@ class ClassicMembership:
     def leave(
         self, reason: str, *, even_static: bool = False
     ) -> Pending[LeaveGroupResponse] | None:
-        """Leave the group; the answer, if the coordinator is told. Static members just go."""
+        """Leave the group and return the answer. Static members send no request by default."""
         pending: Pending[LeaveGroupResponse] | None = None
         is_told = self._me.group_instance_id is None or even_static
         node_id = self._lookup.node_id
@@ -175,8 +172,8 @@ class ClassicMembership:
         return pending
 
     def depart(self, reason: str, operation: int) -> Pending[LeaveGroupResponse] | None:
-        """The user leaves: give everything up, and tell the coordinator; its answer, then."""
-        self._rounds.give_up_all(is_member=self._me.generation_id != NO_GENERATION)
+        """Give up all partitions and leave the group; return the coordinator's answer, if any."""
+        self._rebalance.give_up_all(is_member=self._me.generation_id != NO_GENERATION)
         if operation != CloseOptions.REMAIN_IN_GROUP:
             return self.leave(reason, even_static=operation == CloseOptions.LEAVE_GROUP)
         self._round.abandon()
@@ -187,15 +184,14 @@ class ClassicMembership:
     # For commits
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """Who this is to the group."""
         return self._me.metadata()
 
     def identity(self) -> ConsumerGroupMetadata:
-        """As `metadata`, if the coordinator takes its commits now.
+        """Return the member's identity for a commit.
 
         Raises:
-            RebalanceInProgress: a round is under way; poll until it is over.
-            CommitFailed: this is no member.
+            RebalanceInProgress: a round is running; poll until it is over.
+            CommitFailed: the consumer is no member.
         """
         if self._round.state == MemberState.STABLE:
             return self.metadata()
@@ -206,7 +202,6 @@ class ClassicMembership:
         raise CommitFailed("the consumer is not a member of the group: the next poll joins")
 
     def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-        """What a refused commit means to this member."""
         is_current = self._me.has_sent(sent_by)
         if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
             if is_current:
@@ -219,6 +214,6 @@ class ClassicMembership:
         if is_current and error.code in EXPELLED:
             self.expelled(keep_id=error.code == ErrorCode.ILLEGAL_GENERATION)
         return CommitFailed(
-            "the group has gone on without this member, and its partitions are others' now: poll "
-            "more often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
+            "the group has gone on without this member and reassigned its partitions: poll more "
+            "often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
         )

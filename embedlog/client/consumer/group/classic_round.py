@@ -1,10 +1,10 @@
-"""A rebalance of a classic group, as one member goes through it: join, then sync.
+"""`ClassicRound`: one member's requests in a rebalance of a classic group, JoinGroup and SyncGroup.
 
     UNJOINED -> JOINING -> SYNCING -> STABLE, and from each back to UNJOINED or JOINING
 
-A round begins when the member is new or somebody wants a rebalance. Before it joins, the consumer
-prepares (commits, gives partitions up); the broker answers when all members have joined; the one
-it calls leader decides who reads what; SyncGroup tells each its part.
+A round begins when the member is new or a member wants a rebalance. The consumer first prepares: it
+commits and gives up partitions. The broker answers JoinGroup when all members have joined, and
+names a leader. The leader assigns the partitions; SyncGroup brings each member its own.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _log = Logger("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any
 
     from embedlog.client.consumer.group.classic_identity import ClassicIdentity
+    from embedlog.client.consumer.group.classic_rebalance import ClassicRebalance
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.heartbeats import Heartbeats
     from embedlog.client.consumer.parts import ConsumerParts
@@ -34,50 +35,25 @@ if TYPE_CHECKING:
     from wire.schemas.join_group import JoinGroupResponse
     from wire.schemas.sync_group import SyncGroupResponse
 
-    class Rounds(Protocol):
-        """What a member does in a rebalance besides talking to the coordinator."""
-
-        def rejoin_reason(self) -> str:
-            """Why the group should rebalance; empty for no reason."""
-
-        def prepare(self, now_ms: int, *, is_member: bool) -> int | None:
-            """Give up what must be given up before joining. Milliseconds until it can go on;
-            None when it is done.
-            """
-
-        def protocols(self, generation_id: int) -> list[tuple[str, bytes]]:
-            """The assignors, each with this member's subscription."""
-
-        def elect(self, answer: JoinGroupResponse) -> dict[str, bytes] | None:
-            """This member is the leader: who reads what; None while metadata is missing."""
-
-        def complete(self, generation_id: int, protocol: str, assignment: bytes) -> None:
-            """This is our part of it. May ask for another round."""
-
-        def give_up_all(self, *, is_member: bool) -> None:
-            """The user leaves the group: tell the listener."""
-
 
 JOIN_EXTRA_MS = 5_000
-"""How much longer than the rebalance may take its answer is waited for."""
+"""Added to the rebalance timeout, this is the timeout of JoinGroup and SyncGroup."""
 REASON_SIZE_MAX = 255
 
 
 class MemberState:
-    """How far a member is."""
+    """The states of a classic member."""
 
     UNJOINED = 0
     JOINING = 1
-    """JoinGroup is sent. The broker answers when every member has joined."""
+    """JoinGroup was sent. The broker answers when every member has joined."""
     SYNCING = 2
-    """The round has its members; the assignment is being made or waited for."""
+    """All members have joined; the leader computes the assignment, the others wait for it."""
     STABLE = 3
 
 
 VALID_PREVIOUS = {
-    MemberState.UNJOINED: frozenset(
-        (MemberState.UNJOINED, MemberState.JOINING, MemberState.SYNCING, MemberState.STABLE)
-    ),
+    MemberState.UNJOINED: frozenset(range(4)),
     MemberState.JOINING: frozenset((MemberState.UNJOINED, MemberState.STABLE)),
     MemberState.SYNCING: frozenset((MemberState.JOINING,)),
     MemberState.STABLE: frozenset((MemberState.SYNCING,)),
@@ -92,42 +68,25 @@ _RETRY_AT_ONCE = frozenset(
     )
 )
 EXPELLED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION))
-"""The group goes on without this member."""
+"""Errors which say that the group removed this member."""
 
 
 class ClassicRound:
-    """How far the member `me` is. Used by the thread that holds the consumer."""
-
-    __slots__ = (
-        "_election",
-        "_heartbeats",
-        "_is_prepared",
-        "_lookup",
-        "_me",
-        "_parts",
-        "_pending",
-        "_reason",
-        "_rebalance_timeout_ms",
-        "_retry",
-        "_rounds",
-        "_session_timeout_ms",
-        "is_wanted",
-        "state",
-    )
+    """The state of the member `me`. Used by the thread that holds the consumer."""
 
     def __init__(
         self,
         parts: ConsumerParts,
         lookup: CoordinatorLookup,
         me: ClassicIdentity,
-        rounds: Rounds,
+        rebalance: ClassicRebalance,
         heartbeats: Heartbeats,
     ) -> None:
         settings = parts.settings
         self._parts = parts
         self._lookup = lookup
         self._me = me
-        self._rounds = rounds
+        self._rebalance = rebalance
         self._heartbeats = heartbeats
         self._session_timeout_ms: int = settings["session.timeout.ms"]
         self._rebalance_timeout_ms: int = settings["max.poll.interval.ms"]
@@ -138,39 +97,38 @@ class ClassicRound:
         self._is_prepared = False
         self._pending: Pending[Any] | None = None
         self._election: JoinGroupResponse | None = None
-        """The members of the round, while this one decides and metadata is missing."""
+        """The answer of JoinGroup while this leader waits for metadata of the topics."""
 
     @property
     def is_under_way(self) -> bool:
-        """Has it begun, and is not over?"""
         return self.state in (MemberState.JOINING, MemberState.SYNCING)
 
     def want(self, reason: str) -> None:
-        """Begin one; `reason` is for whoever reads the broker's log."""
+        """Request a round; the broker logs the reason."""
         self.is_wanted = True
         self._reason = reason
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. Nothing else assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     def abandon(self) -> None:
-        """Whatever is still answered to it is not for the member we will be."""
+        """End the round and ignore open answers: they are for a member that has gone."""
         self._pending = self._election = None
         self.transition_to(MemberState.UNJOINED)
         self._is_prepared = False
 
     def advance(self, node_id: int, now_ms: int) -> int | None:
-        """Go on with it, or begin it; milliseconds until time makes more possible.
+        """Begin or continue the round; milliseconds until the next pass is useful, if known.
 
         Raises:
-            KafkaError: the coordinator refuses this member for good.
-            Exception: a rebalance listener's; the round is over.
+            KafkaError: the coordinator refused this member, and a retry cannot help.
+            Exception: a rebalance listener raised it; the round is over.
         """
         if not self.is_under_way:
             if not self._is_prepared:
-                delay = self._rounds.prepare(now_ms, is_member=self._me.is_member)
+                delay = self._rebalance.prepare(now_ms, is_member=self._me.is_member)
                 if delay is not None:
                     return delay
                 self._is_prepared = True
@@ -190,7 +148,7 @@ class ClassicRound:
 
     def _join(self, node_id: int) -> None:
         self.transition_to(MemberState.JOINING)
-        self._parts.count("join-total")
+        self._parts.counts["join-total"] += 1
         me = self._me
         request = JoinGroupRequest(
             group_id=me.group_id,
@@ -201,7 +159,7 @@ class ClassicRound:
             protocol_type=PROTOCOL_TYPE,
             protocols=[
                 JoinGroupRequestProtocol(name=name, metadata=metadata)
-                for name, metadata in self._rounds.protocols(me.generation_id)
+                for name, metadata in self._rebalance.protocols(me.generation_id)
             ],
             reason=self._reason[:REASON_SIZE_MAX],
         )
@@ -231,7 +189,7 @@ class ClassicRound:
 
     def _elect(self, node_id: int, now_ms: int) -> int | None:
         assert self._election is not None, self
-        assignments = self._rounds.elect(self._election)
+        assignments = self._rebalance.elect(self._election)
         if assignments is None:
             return None
         self._election = None
@@ -239,7 +197,7 @@ class ClassicRound:
         return self.advance(node_id, now_ms)
 
     def _sync(self, node_id: int, assignments: dict[str, bytes]) -> None:
-        self._parts.count("sync-total")
+        self._parts.counts["sync-total"] += 1
         me = self._me
         request = SyncGroupRequest(
             group_id=me.group_id,
@@ -273,15 +231,15 @@ class ClassicRound:
         self._heartbeats.restart(now_ms)
         self.is_wanted = self._is_prepared = False
         self._reason = ""
-        self._parts.count("rebalance-total")
+        self._parts.counts["rebalance-total"] += 1
         assert me.protocol is not None, self
         _log.info(
             "member %s is in generation %d of group %s", me.member_id, me.generation_id, me.group_id
         )
-        self._rounds.complete(me.generation_id, me.protocol, answer.assignment)
+        self._rebalance.complete(me.generation_id, me.protocol, answer.assignment, self.want)
 
     def _failed(self, error: KafkaError, now_ms: int) -> None:
-        """Back to the start; at once, after a pause, or never."""
+        """Return to UNJOINED, and retry at once or after a pause; raise if a retry cannot help."""
         code = error.code
         self._election = None
         was_joined = self.state == MemberState.SYNCING
@@ -292,7 +250,7 @@ class ClassicRound:
         elif code in LOST_COORDINATOR:
             self._lookup.lost()
         if was_joined or code != ErrorCode.MEMBER_ID_REQUIRED:
-            self._parts.count("failed-rebalance-total")
+            self._parts.counts["failed-rebalance-total"] += 1
         if code in _RETRY_AT_ONCE:
             return
         self._retry.failed(now_ms)

@@ -1,4 +1,4 @@
-"""OffsetFetch: what the group has stored for some partitions. A state machine, like a look-up."""
+"""OffsetFetch: the committed offsets of a group, as a state machine."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 _GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _MEMBER_NEWS = frozenset((ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID))
-"""The member's epoch moved on while it asked: it asks again with the new one."""
+"""Errors of an outdated member epoch: ask again with the new epoch."""
 
 
 class CommittedLookup:
-    """One question. `found` holds None for a partition without a committed offset."""
+    """One look-up. `found` holds None for a partition without a committed offset."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class CommittedLookup:
         asker: Callable[[], ConsumerGroupMetadata],
         partitions: Iterable[TopicPartition],
     ) -> None:
-        """`asker` tells a member of the consumer protocol, or a name of the group alone."""
+        """`asker` returns the identity of a consumer-protocol member, or only the group id."""
         self._parts = parts
         self._lookup = lookup
         self._asker = asker
@@ -58,11 +58,11 @@ class CommittedLookup:
         self.found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         self.error: KafkaError | None = None
         self.last_refusal: KafkaError | None = None
-        """Why it was asked again."""
+        """The error that caused the last retry."""
         self.is_done = not self.partitions
 
     def advance(self, now_ms: int) -> int | None:
-        """Ask, or take the answer; milliseconds until time makes more possible."""
+        """Send the request or take the answer; milliseconds until the next retry, if any."""
         if self.is_done:
             return None
         if self._pending is None:
@@ -86,7 +86,6 @@ class CommittedLookup:
         return self._refused(refusal, now_ms)
 
     def fail(self, error: KafkaError) -> None:
-        """The group's coordinator will not be known."""
         self.error = error
         self.is_done = True
 
@@ -110,7 +109,7 @@ class CommittedLookup:
             member_epoch=asker.generation_id,
             topics=topics,
         )
-        # An offset of an open transaction may still be taken back: wait for its end (KIP-447).
+        # Offsets in an open transaction may still be aborted: wait for its end (KIP-447).
         return OffsetFetchRequest(groups=[group], require_stable=True), version
 
     def _topics(self) -> Topics:
@@ -124,7 +123,7 @@ class CommittedLookup:
         return list(topics.values())
 
     def _take(self, response: OffsetFetchResponse) -> KafkaError | None:
-        """Take the offsets; the error that stands in the way of some."""
+        """Take the offsets; return the first error instead, if there is one."""
         answer = response.groups[0] if response.groups else response
         if answer.error_code:
             return error_for(answer.error_code, f"offsets of group {self._group_id!r}")

@@ -1,12 +1,13 @@
-"""Membership of a group of the consumer protocol (KIP-848): the heartbeat does it all.
+"""`ConsumerMembership`: a member of the consumer protocol (KIP-848), which has heartbeats only.
 
     LEFT -> JOINING -> MEMBER <-> RECONCILING        any -> FENCED -> JOINING, any -> LEFT
 
-The broker assigns. An answer that carries an assignment sets the target; the user's thread goes
-there inside poll (commits, gives up, takes over, calls the listener), and the next heartbeat says
-what is owned. Only what has changed since the last answered heartbeat is sent.
+The broker assigns the partitions. An answer with an assignment sets the target. The user's thread
+reconciles inside poll: it commits, gives up and takes over partitions, and calls the listener. The
+next heartbeat reports the owned partitions. A heartbeat has only the fields that changed since the
+last answered one.
 
-`advance` is called by the user's thread, `keep_alive` by whoever is at hand meanwhile.
+The user's thread calls `advance`; the membership duty calls `keep_alive` between the user's calls.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from embedlog.client.backoff import Backoff, Retry
 from embedlog.client.consumer.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.consumer.group.group_offsets import CloseOptions, ConsumerGroupMetadata
 from embedlog.client.consumer.group.heartbeat_news import HeartbeatNews
-from embedlog.client.consumer.group.reconciliation import Reconciliation
 from embedlog.client.errors import CommitFailed
 from embedlog.client.metadata import as_kafka_error
 from embedlog.common import uuid_to_text
@@ -28,7 +28,12 @@ _log = Logger("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.consumer.group.member import Group
+    from typing import Any
+
+    from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
+    from embedlog.client.consumer.group.membership_duty import MembershipDuty
+    from embedlog.client.consumer.group.reconciliation import Reconciliation
+    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -36,22 +41,25 @@ if TYPE_CHECKING:
 _JOIN_EPOCH = 0
 _LEAVE_EPOCH = -1
 _STATIC_LEAVE_EPOCH = -2
-"""A static member goes and will be back: its partitions wait for it."""
+"""A static member leaves for a while: its partitions stay reserved."""
 
 
 class ConsumerMemberState:
-    """How far a member is."""
+    """The states of a member of the consumer protocol."""
 
     LEFT = 0
     JOINING = 1
-    """The next heartbeat, or the one under way, is the first."""
+    """The first heartbeat was not answered yet."""
     MEMBER = 2
     RECONCILING = 3
-    """The target differs from what is read."""
+    """The assigned partitions differ from the target."""
     FENCED = 4
-    """The group went on without this member: everything is lost, and it joins anew."""
+    """The group removed this member: it loses all partitions and joins again."""
 
 
+_ACTIVE = frozenset(
+    (ConsumerMemberState.JOINING, ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
+)
 VALID_PREVIOUS = {
     ConsumerMemberState.LEFT: frozenset(range(5)),
     ConsumerMemberState.JOINING: frozenset((ConsumerMemberState.LEFT, ConsumerMemberState.FENCED)),
@@ -61,89 +69,78 @@ VALID_PREVIOUS = {
     ConsumerMemberState.RECONCILING: frozenset(
         (ConsumerMemberState.JOINING, ConsumerMemberState.MEMBER)
     ),
-    ConsumerMemberState.FENCED: frozenset(
-        (
-            ConsumerMemberState.JOINING,
-            ConsumerMemberState.MEMBER,
-            ConsumerMemberState.RECONCILING,
-        )
-    ),
+    ConsumerMemberState.FENCED: _ACTIVE,
 }
 
 _FENCED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
-_ACTIVE = frozenset(
-    (
-        ConsumerMemberState.JOINING,
-        ConsumerMemberState.MEMBER,
-        ConsumerMemberState.RECONCILING,
-    )
-)
 
 
 class ConsumerMembership:
-    """One member. Its thread is the one that holds the consumer."""
+    """One member of the consumer protocol. Used by the thread that holds the consumer."""
 
-    def __init__(self, group: Group) -> None:
-        parts = group.parts
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        reconciliation: Reconciliation,
+        duty: MembershipDuty,
+    ) -> None:
         settings = parts.settings
-        self._group = group
-        self._instance_id: str | None = settings["group.instance.id"]
-        self._poll_interval_ms: int = settings["max.poll.interval.ms"]
+        self._parts = parts
+        self._lookup = lookup
+        self._duty = duty
         self._retry = Retry(Backoff.of_retries(settings, parts.transport.runtime.random))
         self.state = ConsumerMemberState.LEFT
         self.member_id = uuid_to_text(parts.transport.runtime.random.uuid())
         self.member_epoch = _JOIN_EPOCH
         self.error: KafkaError | None = None
-        """What the next poll raises."""
+        """The error that the next poll raises."""
         self.heartbeat_sent_ms: int | None = None
         self._interval_ms: int = parts.heartbeat_interval_ms
         self._next_ms = 0
         self._polled_ms = 0
         self._pending: Pending[ConsumerGroupHeartbeatResponse] | None = None
         self._news = HeartbeatNews(parts)
-        self._reconciliation = Reconciliation(group)
+        self._reconciliation = reconciliation
 
     @property
     def is_joined(self) -> bool:
-        """Is it, or is it becoming, a member?"""
         return self.state in _ACTIVE
 
     @property
     def is_waiting(self) -> bool:
-        """Is the answer to a heartbeat on its way?"""
         return self._pending is not None
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. Nothing else assigns it."""
         if state == self.state:
             return
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     def subscription_changed(self) -> None:
-        """Tell the coordinator soon."""
+        """Report the new subscription in a heartbeat now."""
         self._news.is_urgent = True
 
     def request_rejoin(self, reason: str) -> None:
-        """In this protocol the broker alone decides when to rebalance."""
+        """Do nothing: in this protocol only the broker decides when to rebalance."""
 
     # In the user's thread
 
     def polled(self, now_ms: int) -> None:
-        """The user polls."""
         self._polled_ms = now_ms
 
     def advance(self, now_ms: int) -> int | None:
-        """Join if need be, go to the target; milliseconds until time makes more possible.
+        """Join if necessary and reconcile; milliseconds until the next pass is useful, if known.
 
         Raises:
-            KafkaError: the coordinator refuses this member for good.
+            KafkaError: the coordinator refused this member, and a retry cannot help.
         """
         if self.error is not None:
             error, self.error = self.error, None
             raise error
         if self.state == ConsumerMemberState.FENCED:
-            self._give_up_lost()
+            self._reconciliation.give_up_all(is_member=False)
         if self.state in (ConsumerMemberState.LEFT, ConsumerMemberState.FENCED):
             self._begin()
         delay = self._beat(now_ms)
@@ -164,38 +161,34 @@ class ConsumerMembership:
         self._reconciliation.abandon()
         self._news.doubt()
 
-    def _give_up_lost(self) -> None:
-        self._reconciliation.abandon()
-        self._group.calls.lost(self._group.parts.subscription.partitions)
-        self._group.parts.subscription.assign_from_group([])
-
     # Heartbeats
 
     def keep_alive(self, now_ms: int) -> int | None:
-        """Send the heartbeat that is due; leave when the user did not poll for too long.
+        """Send a heartbeat if it is due; leave if the user has not polled for too long.
 
-        Milliseconds until it must be called again, None when this is no member; never raises.
+        Milliseconds until the next call is due, None if this is no member. Never raises.
         """
         if not self.is_joined:
             return None
-        overdue_ms = now_ms - self._polled_ms - self._poll_interval_ms
+        settings = self._parts.settings
+        overdue_ms: int = now_ms - self._polled_ms - settings["max.poll.interval.ms"]
         if overdue_ms > 0:
-            self._send_leave(is_final=self._instance_id is None)
+            self._send_leave(is_final=settings["group.instance.id"] is None)
             self.transition_to(ConsumerMemberState.FENCED)
             return None
         return min(self._beat(now_ms), 1 - overdue_ms)
 
     def _beat(self, now_ms: int) -> int:
-        """Take the answer, send what is due; milliseconds to the next step."""
+        """Take the answer and send a heartbeat if it is due; milliseconds to the next step."""
         self._take_arrived(now_ms)
         if not self.is_joined:
             return 0
         left = self._retry.left_ms(now_ms)
         is_due = self._news.is_urgent or now_ms >= self._next_ms
         if self._pending is None and is_due and not left:
-            node_id = self._group.lookup.node_id
+            node_id = self._lookup.node_id
             if node_id is None:
-                self._group.lookup.need()
+                self._lookup.need()
                 return self._interval_ms
             self._send(node_id, now_ms)
             self._take_arrived(now_ms)
@@ -206,15 +199,10 @@ class ConsumerMembership:
     def _send(self, node_id: int, now_ms: int) -> None:
         self.heartbeat_sent_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
-        self._group.parts.count("heartbeat-total")
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self._group.group_id,
-            member_id=self.member_id,
-            member_epoch=self.member_epoch,
-            instance_id=self._instance_id,
-            **self._news.take(owns=self.member_epoch != _JOIN_EPOCH),
-        )
-        self._pending = self._group.parts.send(node_id, request)
+        self._parts.counts["heartbeat-total"] += 1
+        news = self._news.take(owns=self.member_epoch != _JOIN_EPOCH)
+        request = self._request(self.member_epoch, news)
+        self._pending = self._parts.send(node_id, request)
 
     def _take_arrived(self, now_ms: int) -> None:
         if self._pending is None or not self._pending.done():
@@ -232,7 +220,7 @@ class ConsumerMembership:
         self._news.answered()
         self.member_epoch = answer.member_epoch
         self._interval_ms = answer.heartbeat_interval_ms
-        self._group.duty.beat_every(self._interval_ms)
+        self._duty.beat_every(self._interval_ms)
         self._next_ms = now_ms + self._interval_ms
         if answer.assignment is not None:
             self._reconciliation.begin(answer.assignment)
@@ -243,13 +231,13 @@ class ConsumerMembership:
     def _refused(self, error: KafkaError, now_ms: int) -> None:
         self._news.doubt()
         if error.code in _FENCED:
-            group_id = self._group.group_id
+            group_id = self._parts.settings["group.id"]
             _log.warning("member %s was removed from group %s", self.member_id, group_id)
             self.transition_to(ConsumerMemberState.FENCED)
         elif error.retriable or error.code in LOST_COORDINATOR:
             self._retry.failed(now_ms)
             if error.code in LOST_COORDINATOR:
-                self._group.lookup.lost()
+                self._lookup.lost()
         else:
             self.transition_to(ConsumerMemberState.FENCED)
             self.error = error
@@ -257,15 +245,10 @@ class ConsumerMembership:
     # Leaving
 
     def depart(self, reason: str, operation: int) -> Pending[ConsumerGroupHeartbeatResponse] | None:
-        """The user leaves: give everything up, and tell the coordinator; its answer, then."""
-        if self.state == ConsumerMemberState.FENCED or self.member_epoch == _JOIN_EPOCH:
-            self._give_up_lost()
-        else:
-            owned = list(self._group.parts.subscription.partitions)
-            if owned:
-                self._group.calls.revoked(owned)
-            self._group.parts.subscription.assign_from_group([])
-        is_static = self._instance_id is not None
+        """Give up all partitions and leave the group; return the coordinator's answer, if any."""
+        is_member = self.state != ConsumerMemberState.FENCED and self.member_epoch != _JOIN_EPOCH
+        self._reconciliation.give_up_all(is_member=is_member)
+        is_static = self._parts.settings["group.instance.id"] is not None
         answer = None
         if self.is_joined and (is_static or operation != CloseOptions.REMAIN_IN_GROUP):
             is_final = not is_static or operation == CloseOptions.LEAVE_GROUP
@@ -274,45 +257,49 @@ class ConsumerMembership:
         return answer
 
     def _send_leave(self, *, is_final: bool) -> Pending[ConsumerGroupHeartbeatResponse] | None:
-        node_id = self._group.lookup.node_id
+        node_id = self._lookup.node_id
         self._pending = None
         self._reconciliation.abandon()
         if node_id is None or (self.member_epoch == _JOIN_EPOCH and not self._news.telling):
             return None
-        return self._group.parts.send(
-            node_id,
-            ConsumerGroupHeartbeatRequest(
-                group_id=self._group.group_id,
-                member_id=self.member_id,
-                member_epoch=_LEAVE_EPOCH if is_final else _STATIC_LEAVE_EPOCH,
-                instance_id=self._instance_id,
-            ),
+        request = self._request(_LEAVE_EPOCH if is_final else _STATIC_LEAVE_EPOCH, {})
+        return self._parts.send(node_id, request)
+
+    def _request(self, member_epoch: int, news: dict[str, Any]) -> ConsumerGroupHeartbeatRequest:
+        settings = self._parts.settings
+        return ConsumerGroupHeartbeatRequest(
+            group_id=settings["group.id"],
+            member_id=self.member_id,
+            member_epoch=member_epoch,
+            instance_id=settings["group.instance.id"],
+            **news,
         )
 
     # For commits
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """Who this is to the group; outside it, -1 in place of the epoch."""
+        """Return the member's identity; outside the group the epoch is -1."""
         is_member = self.state in (ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
+        settings = self._parts.settings
         return ConsumerGroupMetadata(
-            self._group.group_id,
+            settings["group.id"],
             self.member_epoch if is_member else -1,
             self.member_id if is_member else "",
-            self._instance_id,
+            settings["group.instance.id"],
         )
 
     def identity(self) -> ConsumerGroupMetadata:
-        """As `metadata`; raises CommitFailed outside the group."""
+        """Return the identity for a commit; raise CommitFailed outside the group."""
         found = self.metadata()
         if found.generation_id < 0:
             raise CommitFailed("the consumer is not a member of the group: the next polls join")
         return found
 
     def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-        """What a refused commit means; the next heartbeat will tell what became of the member."""
+        """Return the exception for a refused commit. The next heartbeat updates the membership."""
         if error.code == ErrorCode.FENCED_INSTANCE_ID:
             return error
         return CommitFailed(
-            "the group has gone on without this member, and its partitions are others' now: poll "
-            "more often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
+            "the group has gone on without this member and reassigned its partitions: poll more "
+            "often, or set a longer max.poll.interval.ms or a smaller max.poll.records"
         )

@@ -1,4 +1,4 @@
-"""Which node coordinates the group: asked once, and again when it turned out to be another."""
+"""FindCoordinator: the node that coordinates the group, looked up again when it has moved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOST_COORDINATOR = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     )
 )
-"""Errors of a request to the coordinator after which it is looked for again."""
+"""Errors after which the coordinator must be looked up again."""
 
 
 class CoordinatorLookup:
@@ -43,29 +43,29 @@ class CoordinatorLookup:
         self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
         self._is_needed = False
         self.node_id: int | None = None
-        """Where to send what is for the coordinator; None while it is unknown."""
+        """Node id for requests to the coordinator; None while it is unknown."""
         self.failure_count = 0
-        """Counts answers that named none."""
+        """Number of failed look-ups."""
         self._error: KafkaError | None = None
         self.last_error: KafkaError | None = None
-        """Why it was not found when it was last looked for; None when it was."""
+        """The error of the last look-up; None if it succeeded."""
 
     def need(self) -> None:
-        """Find it, if it is unknown."""
+        """Request a look-up if the coordinator is unknown."""
         self._is_needed = True
 
     def lost(self) -> None:
-        """It does not answer, or is no longer the coordinator: find out who is."""
+        """Look the coordinator up again: it does not answer, or is another node now."""
         self.node_id = None
         self._is_needed = True
 
     def take_error(self) -> KafkaError | None:
-        """Why the group's coordinator may not be known, once: asking again would not help."""
+        """Return and forget an error that a retry cannot cure; None if there is none."""
         error, self._error = self._error, None
         return error
 
     def newest(self, api_key: int) -> int:
-        """The newest version of an API that the coordinator, or any node heard so far, serves."""
+        """Return the newest version of an API at the coordinator, or else at any known node."""
         versions = None
         if self.node_id is not None:
             versions = self._transport.versions(self.node_id)
@@ -73,7 +73,7 @@ class CoordinatorLookup:
         return versions.get(api_key, (0, _NEWEST))[1]
 
     def advance(self, now_ms: int) -> int | None:
-        """Ask, or take the answer; milliseconds until time makes more possible."""
+        """Send the request or take the answer; milliseconds until the next retry, if any."""
         if self.node_id is not None or not self._is_needed:
             return None
         if self._pending is None:
@@ -113,7 +113,7 @@ class CoordinatorLookup:
         self.failure_count += 1
         self.last_error = error
         self._retry.failed(now_ms)
-        # A broker too old for the first question has said so by now, and is asked as it likes.
+        # After UNSUPPORTED_VERSION the versions of an old broker are known: retry with its own.
         if not error.retriable and error.code != ErrorCode.UNSUPPORTED_VERSION:
             self._error = error
             self._is_needed = False

@@ -1,8 +1,8 @@
-"""Subscriptions and assignments as the members of a classic group exchange them.
+"""Encoding of the subscriptions and assignments that members of a classic group exchange.
 
     int16 version, then the message of that version
 
-A reader takes a version it does not know for the newest that it knows: later fields only follow.
+Newer versions only append fields: a reader decodes an unknown version as the newest it knows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEWEST = 3
 
 
 def encode_subscription(subscription: MemberSubscription) -> bytes:
-    """The metadata of a member in JoinGroup, for one of its assignors."""
+    """Encode a member's metadata in JoinGroup for one assignor."""
     message = schema.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
@@ -39,7 +39,7 @@ def encode_subscription(subscription: MemberSubscription) -> bytes:
 
 
 def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> MemberSubscription:
-    """What a member asks for.
+    """Decode the subscription of a member.
 
     Raises:
         MalformedMessage: `data` is no subscription.
@@ -57,7 +57,7 @@ def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> M
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """The assignment of a member in SyncGroup."""
+    """Encode the assignment of a member in SyncGroup."""
     message = schema.ConsumerProtocolAssignment(
         assigned_partitions=_grouped(assignment.partitions), user_data=assignment.user_data
     )
@@ -65,7 +65,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_assignment(data: Buffer) -> Assignment:
-    """What a member was given; empty bytes mean nothing.
+    """Decode the assignment of a member; empty bytes mean no partitions.
 
     Raises:
         MalformedMessage: `data` is no assignment.
@@ -83,7 +83,7 @@ def _split(data: Buffer) -> tuple[int, memoryview]:
     from wire.errors import MalformedMessage
 
     if len(data) < _VERSION.size:
-        raise MalformedMessage(f"{len(data)} bytes are no version")
+        raise MalformedMessage(f"{len(data)} bytes are too few for a version")
     (version,) = _VERSION.unpack_from(data)
     if version < 0:
         raise MalformedMessage(f"version {version}")

@@ -1,4 +1,4 @@
-"""What a consumer group stores for a partition, who a consumer is to it, and how one leaves it."""
+"""Public values of groups: committed offsets, a member's identity, and how to leave."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from embedlog.client import arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from embedlog.common import TopicPartition
 
+    GivenOffsets = (
+        Mapping[TopicPartition, "OffsetAndMetadata | int"]
+        | Mapping[tuple[str, int], "OffsetAndMetadata | int"]
+    )
     _OffsetBase = tuple[int, str, int]
     _GroupBase = tuple[str, int, str, str | None]
 else:
@@ -19,9 +24,9 @@ else:
 
 
 class OffsetAndMetadata(_OffsetBase):
-    """The next offset to read, a text of the user's, and the leader epoch of the last record read.
+    """The next offset to read, the user's text, and the leader epoch of the last record read.
 
-    The epoch is -1 when unknown. With it a consumer notices that the log was cut below the offset.
+    With the epoch (-1 if unknown) a consumer detects that the log was truncated below the offset.
 
     >>> embedlog.OffsetAndMetadata(7, "batch 3")
     OffsetAndMetadata(7, 'batch 3')
@@ -57,7 +62,7 @@ class OffsetAndMetadata(_OffsetBase):
     else:
         offset = property(itemgetter(0), doc="The next offset to read.")
         metadata = property(itemgetter(1), doc="The user's text.")
-        leader_epoch = property(itemgetter(2), doc="Of the last record read; -1 if unknown.")
+        leader_epoch = property(itemgetter(2), doc="Epoch of the last record read; -1 if unknown.")
 
     def __repr__(self) -> str:
         epoch = f", leader_epoch={self[2]}" if self[2] >= 0 else ""
@@ -65,10 +70,10 @@ class OffsetAndMetadata(_OffsetBase):
 
 
 def offsets_of(given: Any, call: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a user gave `call` as the offsets of partitions: numbers, or `OffsetAndMetadata`.
+    """Check the offsets (numbers or `OffsetAndMetadata`) that a user passed to `call`.
 
     Raises:
-        TypeError, ValueError: it is something else, or an offset is negative.
+        TypeError, ValueError: a value is of another type, or an offset is negative.
     """
     what = "offset or OffsetAndMetadata"
     return {
@@ -80,7 +85,7 @@ def offsets_of(given: Any, call: str) -> dict[TopicPartition, OffsetAndMetadata]
 
 
 class ConsumerGroupMetadata(_GroupBase):
-    """Who a consumer is to its group: what a transactional producer needs to commit for it.
+    """A consumer's identity in its group; a transactional producer commits offsets with it.
 
     (group id, generation or member epoch, member id, group instance id)
 
@@ -130,7 +135,7 @@ class ConsumerGroupMetadata(_GroupBase):
 
 
 class CloseOptions:
-    """What a consumer that is closed does about its membership.
+    """What happens to the membership of a consumer when it is closed.
 
     >>> embedlog.CloseOptions.REMAIN_IN_GROUP
     2
@@ -140,4 +145,4 @@ class CloseOptions:
     """Leave; a static member stays until its session ends."""
     LEAVE_GROUP = 1
     REMAIN_IN_GROUP = 2
-    """Say nothing: the partitions stay reserved until the session ends."""
+    """Send nothing: the partitions stay reserved until the session ends."""

@@ -1,4 +1,4 @@
-"""What a member of the consumer protocol has to tell its coordinator, and what it has told."""
+"""`HeartbeatNews`: the fields of a consumer-protocol heartbeat that changed since the last."""
 
 from __future__ import annotations
 
@@ -13,37 +13,33 @@ if TYPE_CHECKING:
 
 
 class HeartbeatNews:
-    """Only what has changed since the last answered heartbeat is sent."""
-
-    __slots__ = ("_parts", "_subscription", "_told", "is_urgent", "telling")
+    """Tracks the fields that the coordinator knows from answered heartbeats."""
 
     def __init__(self, parts: ConsumerParts) -> None:
         self._parts = parts
         self._subscription = parts.subscription
         self._told: dict[str, object] = {}
-        """What the coordinator knows, by field; empty when that is in doubt."""
+        """Field values that the coordinator knows; empty if that is uncertain."""
         self.telling: dict[str, object] = {}
-        """What it knows once the last heartbeat is answered; empty when none was sent."""
+        """Field values it will know once it answers the last heartbeat; empty before the first."""
         self.is_urgent = False
-        """The coordinator is to hear something before the interval is over."""
+        """True if a heartbeat must be sent before the interval is over."""
 
     def take(self, *, owns: bool) -> dict[str, Any]:
-        """The fields of the next heartbeat; one who joins `owns` nothing yet."""
+        """Return the fields of the next heartbeat; a joining member `owns` no partitions."""
         self.is_urgent = False
         self.telling = self._facts(self._owned() if owns else [])
         return {key: fact for key, fact in self.telling.items() if self._told.get(key) != fact}
 
     def answered(self) -> None:
-        """The coordinator knows what the last heartbeat said."""
         self._told = self.telling
 
     def doubt(self) -> None:
-        """Nobody knows what the coordinator knows: tell it everything, soon."""
+        """Send all fields in the next heartbeat, now: the coordinator may know none of them."""
         self._told = {}
         self.is_urgent = True
 
     def _facts(self, owned: list[TopicPartitions]) -> dict[str, object]:
-        """What the coordinator has to know, by field."""
         subscription = self._subscription
         settings = self._parts.settings
         facts: dict[str, object] = {

@@ -1,8 +1,8 @@
-"""The heartbeats of a classic member, and the three clocks that go with them.
+"""The heartbeats of a classic member and the three limits of time around them.
 
-heartbeat.interval.ms   how often the coordinator hears of the member
-session.timeout.ms      how long it may not: after that the coordinator is looked for again
-max.poll.interval.ms    how long the user may not poll: after that the member leaves
+heartbeat.interval.ms   time between two heartbeats
+session.timeout.ms      without an answer for this long, the coordinator is looked up again
+max.poll.interval.ms    without a poll for this long, the member leaves
 """
 
 from __future__ import annotations
@@ -25,24 +25,7 @@ if TYPE_CHECKING:
 
 
 class Heartbeats:
-    """At most one is under way. Times are monotonic milliseconds."""
-
-    __slots__ = (
-        "_backoff_ms",
-        "_generation_id",
-        "_heard_ms",
-        "_interval_ms",
-        "_lookup",
-        "_me",
-        "_next_ms",
-        "_parts",
-        "_pending",
-        "_poll_interval_ms",
-        "_polled_ms",
-        "_refused",
-        "_session_timeout_ms",
-        "sent_ms",
-    )
+    """Sends the heartbeats; at most one is open. Times are monotonic milliseconds."""
 
     def __init__(
         self,
@@ -51,7 +34,7 @@ class Heartbeats:
         me: ClassicIdentity,
         refused: Callable[[KafkaError, int], None],
     ) -> None:
-        """`refused` is told of answers that are errors, and of the generation that they are for."""
+        """`refused(error, generation_id)` is called for each failed heartbeat."""
         settings = parts.settings
         self._parts = parts
         self._lookup = lookup
@@ -69,39 +52,30 @@ class Heartbeats:
         self.sent_ms: int | None = None
 
     @property
-    def polled_ms(self) -> int:
-        """When the user polled last."""
-        return self._polled_ms
-
-    @property
     def is_waiting(self) -> bool:
-        """Is an answer on its way?"""
         return self._pending is not None
 
     def polled(self, now_ms: int) -> None:
-        """The user polls."""
         self._polled_ms = now_ms
 
     def restart(self, now_ms: int) -> None:
-        """A new generation: the coordinator has just heard of the member."""
+        """Start a new interval: the coordinator has just answered another request."""
         self._pending = None
         self._heard_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
 
     def is_poll_overdue(self, now_ms: int) -> bool:
-        """Has the user not polled for max.poll.interval.ms?"""
         return now_ms - self._polled_ms > self._poll_interval_ms
 
     def poll_left_ms(self, now_ms: int) -> int:
-        """Milliseconds until `is_poll_overdue`."""
         return max(self._polled_ms + self._poll_interval_ms + 1 - now_ms, 0)
 
     def advance(self, now_ms: int) -> int:
-        """Send the heartbeat that is due, take the answer; milliseconds until the next step."""
+        """Send a heartbeat if it is due, take the answer; milliseconds until the next step."""
         self._take_arrived(now_ms)
         node_id = self._lookup.node_id
         if node_id is not None and now_ms - self._heard_ms > self._session_timeout_ms:
-            # The coordinator is silent, and has maybe given its duty to another node.
+            # The coordinator does not answer; perhaps it is another node by now.
             self._lookup.lost()
             self._pending = node_id = None
             self._heard_ms = now_ms
@@ -120,7 +94,7 @@ class Heartbeats:
         self._next_ms = now_ms + self._interval_ms
         self._generation_id = me.generation_id
         self.sent_ms = now_ms
-        self._parts.count("heartbeat-total")
+        self._parts.counts["heartbeat-total"] += 1
         self._pending = self._parts.send(
             node_id,
             HeartbeatRequest(

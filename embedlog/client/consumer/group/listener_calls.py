@@ -1,4 +1,4 @@
-"""How a user's rebalance listener is called."""
+"""`ListenerCalls`: calls of the user's rebalance listener."""
 
 from __future__ import annotations
 
@@ -15,30 +15,26 @@ if TYPE_CHECKING:
 class ListenerCalls:
     """Calls the listener of the present subscription, and keeps its first exception."""
 
-    __slots__ = ("_first_error", "_subscription", "is_calling")
-
     def __init__(self, subscription: SubscriptionState) -> None:
         self._subscription = subscription
         self._first_error: Exception | None = None
         self.is_calling = False
-        """Is the user's code running? Then no rebalance may go on below it."""
+        """True while the user's code runs: no rebalance may continue meanwhile."""
 
     def revoked(self, partitions: Iterable[TopicPartition]) -> None:
-        """Tell that these are given up."""
         self._call("on_partitions_revoked", partitions)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Tell that these were added."""
         self._call("on_partitions_assigned", partitions)
 
     def lost(self, partitions: Iterable[TopicPartition]) -> None:
-        """Tell that these belong to others by now; nothing when there are none."""
+        """Call `on_partitions_lost` unless there are no partitions."""
         chosen = list(partitions)
         if chosen:
             self._call("on_partitions_lost", chosen)
 
     def raise_first(self) -> None:
-        """Raise the first exception since this was called last."""
+        """Raise the first exception since the last call of this method."""
         error, self._first_error = self._first_error, None
         if error is not None:
             raise error

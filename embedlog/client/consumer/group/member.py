@@ -1,4 +1,4 @@
-"""A member of either protocol and the group around it, as they see each other: types alone."""
+"""`GroupMember`: the interface of a member, for both group protocols."""
 
 from __future__ import annotations
 
@@ -6,59 +6,52 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from embedlog.client.consumer.group.auto_commit import AutoCommit
-    from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
-    from embedlog.client.consumer.group.listener_calls import ListenerCalls
-    from embedlog.client.consumer.group.membership_duty import MembershipDuty
-    from embedlog.client.consumer.group.offset_commits import Membership, OffsetCommits
-    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
 
-    class GroupMember(Membership, Protocol):
-        """A member of either protocol."""
+    class GroupMember(Protocol):
+        """`ClassicMembership` or `ConsumerMembership`."""
 
         @property
-        def is_joined(self) -> bool: ...
+        def is_joined(self) -> bool:
+            """Whether this consumer is a member or is joining."""
 
         @property
-        def is_waiting(self) -> bool: ...
+        def is_waiting(self) -> bool:
+            """Whether the answer to a heartbeat is open."""
 
         @property
-        def heartbeat_sent_ms(self) -> int | None: ...
+        def heartbeat_sent_ms(self) -> int | None:
+            """Time of the last heartbeat; None before the first."""
 
         def polled(self, now_ms: int) -> None:
-            """The user polls."""
+            """Note that the user polls."""
 
         def advance(self, now_ms: int) -> int | None:
-            """Go on with whatever rebalances; in the user's thread."""
+            """Join and rebalance as needed. Requires: the user's thread."""
 
         def keep_alive(self, now_ms: int) -> int | None:
-            """Do what keeps it a member; None when it is none."""
+            """Send heartbeats; None if this is no member."""
 
         def metadata(self) -> ConsumerGroupMetadata:
-            """Who it is to the group."""
+            """Return the member's identity."""
+
+        def identity(self) -> ConsumerGroupMetadata:
+            """Return the identity for a commit.
+
+            Raises:
+                CommitFailed, RebalanceInProgress: the member must not commit now.
+            """
+
+        def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
+            """Return the exception for a refused commit that a retry cannot cure."""
 
         def subscription_changed(self) -> None:
-            """Other topics are asked for."""
+            """Note that the user subscribed to other topics."""
 
         def request_rejoin(self, reason: str) -> None:
-            """Have the group rebalance."""
+            """Make the group rebalance."""
 
         def depart(self, reason: str, operation: int) -> Pending[Any] | None:
-            """Leave; the answer, if the coordinator is told: `CloseOptions`."""
-
-    class Group(Protocol):
-        """`ConsumerCoordinator`, as far as its member needs it."""
-
-        group_id: str
-        calls: ListenerCalls
-        lookup: CoordinatorLookup
-        commits: OffsetCommits
-        auto_commit: AutoCommit
-        duty: MembershipDuty
-        member: GroupMember
-
-        @property
-        def parts(self) -> ConsumerParts:
-            """What the consumer's parts share."""
+            """Leave as `CloseOptions` says; return the coordinator's answer if there is one."""

@@ -1,14 +1,14 @@
-"""Who keeps a member alive while its user does not call the consumer.
+"""`MembershipDuty`: keeps a member alive between the user's calls of the consumer.
 
-    in process   the cluster's scheduler: whichever thread waits for something, or the listener's.
-                 Where nobody does, time does not pass for the group either: a session ends only
-                 when somebody runs the timers, and the next poll of the member comes before that.
-    TCP          one small thread, started when a group is joined, ended when it is left.
+    in process   The cluster's scheduler runs the duty, in any thread that waits or in a listener's.
+                 If no thread runs the scheduler, no session can end either: the member's next poll
+                 comes first.
+    TCP          One thread runs it, from joining a group until leaving it.
 
-It sends the heartbeats that are due, looks for a lost coordinator, takes answers to commits, and
-leaves the group when the user has not polled for max.poll.interval.ms. It never commits by itself
-and never calls the user's code. While the user's thread is inside the consumer it stands back:
-that thread does all this in its own passes.
+The duty sends heartbeats, looks up a lost coordinator and takes answers to commits. It leaves the
+group if the user has not polled for max.poll.interval.ms. It never begins a commit and never calls
+the user's code. While the user's thread is inside the consumer, that thread does this work in its
+own passes and the duty does nothing.
 """
 
 from __future__ import annotations
@@ -27,15 +27,12 @@ _JOIN_MAX_MS = 5_000
 
 
 class MembershipDuty:
-    """A duty of the transport's scheduler. `turn` belongs to whoever uses the consumer's state."""
+    """A duty of the transport's scheduler. Using the consumer's state requires `turn`, a lock."""
 
     def __init__(
         self, transport: Transport, keep_alive: Callable[[int], int | None], interval_ms: int
     ) -> None:
-        """`keep_alive` returns milliseconds to its next call; None when there is no membership.
-
-        `interval_ms`: between two heartbeats.
-        """
+        """`keep_alive` returns the milliseconds until its next call; None if there is no member."""
         self._transport = transport
         self._scheduler = transport.runtime.scheduler
         self._keep_alive = keep_alive
@@ -46,7 +43,7 @@ class MembershipDuty:
         self.is_running = False
 
     def start(self) -> None:
-        """Watch over the membership. Requires: the turn."""
+        """Begin to run. Requires: the turn."""
         self.is_running = True
         self._scheduler.add(self)
         if not self._transport.is_driven:
@@ -58,16 +55,16 @@ class MembershipDuty:
             self._thread = self._scheduler.start_thread(drive, "embedlog-heartbeat")
 
     def stop(self) -> None:
-        """There is nothing to watch over. Requires: the turn."""
+        """End running. Requires: the turn."""
         self.is_running = False
         self._scheduler.remove(self)
         self._stopped.complete(None)
 
     def beat_every(self, interval_ms: int) -> None:
-        """The coordinator wants to hear of the member so often. Requires: the turn."""
+        """Set the time between two heartbeats. Requires: the turn."""
         if interval_ms != self._interval_ms:
             self._interval_ms = interval_ms
-            self._scheduler.notify(self)  # it may have put itself off for the former one
+            self._scheduler.notify(self)  # it may be asleep for the longer interval
 
     def join(self) -> None:
         """Wait for the thread to end. Requires: stopped, and not the turn."""
@@ -76,7 +73,7 @@ class MembershipDuty:
             self._thread = None
 
     def run_once(self, now_ms: int) -> int | None:
-        """Keep the membership alive, unless the user's thread is at it."""
+        """Keep the member alive unless the user's thread is inside the consumer."""
         if not self.turn.acquire(blocking=False):
             return self._interval_ms
         try:

@@ -1,8 +1,8 @@
-"""Commits on their way to the coordinator: sent in order, answered once, retried or not.
+"""`OffsetCommits`: the open commits of a consumer, sent in order.
 
-A commit of the user's that waits is retried until its time is over; one that does not wait is not
-retried, as a later one may have been stored meanwhile. What became of a commit is told in the
-user's thread, by `settle`: interceptors first, then the callback.
+A commit that the user waits for is retried until its time is over. An asynchronous commit is not
+retried, because a later commit may have been stored meanwhile. `settle` reports outcomes in the
+user's thread: to the interceptors first, then to the callback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from wire.schemas.offset_commit import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Protocol
 
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
@@ -37,15 +36,6 @@ if TYPE_CHECKING:
 
     Offsets = Mapping[TopicPartition, OffsetAndMetadata]
     Callback = Callable[[dict[TopicPartition, OffsetAndMetadata], Exception | None], object]
-
-    class Membership(Protocol):
-        """Who commits, and what a refusal means to it."""
-
-        def identity(self) -> ConsumerGroupMetadata:
-            """Raises CommitFailed or RebalanceInProgress when it may not commit now."""
-
-        def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
-            """What a refusal means that trying again would not change."""
 
 
 _TOPIC_IDS_SINCE = 10
@@ -61,7 +51,7 @@ _CONCERNS_THE_MEMBER = frozenset(
 
 
 class Commit:
-    """One commit. `error` tells, once `is_done`, why it was not stored."""
+    """One commit. Once `is_done`, `error` is the reason why it was not stored, or None."""
 
     __slots__ = (
         "callback",
@@ -83,23 +73,32 @@ class Commit:
         self.pending: Pending[OffsetCommitResponse] | None = None
         self.sent_by: ConsumerGroupMetadata | None = None
         self.seen_failures = 0
-        """How often the coordinator had not been found when this one began to wait for it."""
+        """Number of failed coordinator look-ups when the commit began."""
         self.not_before_ms = 0
         self.is_done = False
         self.error: Exception | None = None
         self.last_refusal: KafkaError | None = None
-        """Why it was sent again."""
+        """The error that caused the last retry."""
 
 
 class OffsetCommits:
     """The commits of one consumer."""
 
     def __init__(
-        self, parts: ConsumerParts, lookup: CoordinatorLookup, membership: Membership
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        identity: Callable[[], ConsumerGroupMetadata],
+        refused: Callable[[KafkaError, ConsumerGroupMetadata], Exception],
     ) -> None:
+        """`identity()` returns the committing member, or raises if it must not commit now.
+
+        `refused(error, sent_by)` returns the exception for a refusal that concerns the member.
+        """
         self._parts = parts
         self._lookup = lookup
-        self._membership = membership
+        self._identity = identity
+        self._refused = refused
         self._backoff_ms: int = parts.settings["retry.backoff.ms"]
         self._open: list[Commit] = []
         self._to_tell: deque[Commit] = deque()
@@ -109,7 +108,7 @@ class OffsetCommits:
         return list(self._open)
 
     def begin(self, offsets: Offsets, *, retries: bool, callback: Callback | None = None) -> Commit:
-        """A commit that `advance` sends; nothing to send makes it done at once."""
+        """Begin a commit for `advance` to send; without offsets it is done at once."""
         commit = Commit(offsets, retries=retries, callback=callback)
         commit.seen_failures = self._lookup.failure_count
         if commit.offsets:
@@ -119,17 +118,17 @@ class OffsetCommits:
         return commit
 
     def give_up(self, commit: Commit) -> None:
-        """Its time is over; an answer that still comes is not taken."""
+        """Forget a commit whose time is over, and a late answer to it."""
         if commit in self._open:
             self._open.remove(commit)
 
     def fail_all(self, error: KafkaError) -> None:
-        """The group's coordinator will not be known: none of them can be stored."""
+        """End all open commits with an error: there is no coordinator to store them."""
         for commit in list(self._open):
             self._finish(commit, error)
 
     def advance(self, now_ms: int) -> int | None:
-        """Send what may be sent, take what arrived; milliseconds until time makes more possible."""
+        """Send commits and take answers; milliseconds until the next retry, if any."""
         delay: int | None = None
         for commit in list(self._open):
             if commit.pending is None:
@@ -142,7 +141,7 @@ class OffsetCommits:
         return delay
 
     def settle(self) -> None:
-        """Tell what became of commits, in their order; in the user's thread."""
+        """Report the outcomes of commits in order. Requires: the user's thread."""
         while self._to_tell:
             commit = self._to_tell.popleft()
             interceptors = self._parts.interceptors
@@ -164,12 +163,12 @@ class OffsetCommits:
         if now_ms < commit.not_before_ms:
             return
         try:
-            commit.sent_by = self._membership.identity()
+            commit.sent_by = self._identity()
         except EmbedlogError as error:
             self._finish(commit, error)
             return
         request, version = self._request(commit, commit.sent_by)
-        self._parts.count("commit-total")
+        self._parts.counts["commit-total"] += 1
         commit.pending = self._parts.send(node_id, request, version=version)
 
     def _request(
@@ -216,11 +215,11 @@ class OffsetCommits:
             self._lookup.lost()
         if refusal.code in _CONCERNS_THE_MEMBER:
             assert commit.sent_by is not None, commit
-            meaning: Exception = self._membership.commit_refused(refusal, commit.sent_by)
+            meaning: Exception = self._refused(refusal, commit.sent_by)
             is_retriable = False
         else:
             meaning = refusal
-            # A stale epoch: the next heartbeat brings the new one.
+            # The next heartbeat replaces a stale epoch.
             is_retriable = refusal.retriable or refusal.code == ErrorCode.STALE_MEMBER_EPOCH
         if refusal.code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             self._parts.metadata.request_update()
@@ -233,7 +232,7 @@ class OffsetCommits:
             self._finish(commit, RetriableCommitFailed(str(meaning)))
 
     def _refusal(self, response: OffsetCommitResponse) -> KafkaError | None:
-        """The first error of a partition; one that stays before one that passes."""
+        """Return the first error of a partition, preferring errors that a retry cannot cure."""
         refusal: KafkaError | None = None
         for topic in response.topics:
             name = topic.name or self._parts.metadata.names_by_id.get(topic.topic_id, "")

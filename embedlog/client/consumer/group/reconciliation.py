@@ -1,4 +1,4 @@
-"""From what a member of the consumer protocol reads to what the broker has assigned to it."""
+"""`Reconciliation`: from a member's present partitions to the broker's target (KIP-848)."""
 
 from __future__ import annotations
 
@@ -6,45 +6,60 @@ from embedlog.common import TopicPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.consumer.group.member import Group
-    from embedlog.client.consumer.group.offset_commits import Commit
+    from embedlog.client.consumer.group.auto_commit import AutoCommit
+    from embedlog.client.consumer.group.listener_calls import ListenerCalls
+    from embedlog.client.consumer.group.offset_commits import Commit, OffsetCommits
+    from embedlog.client.consumer.parts import ConsumerParts
     from wire.schemas.consumer_group_heartbeat import Assignment
 
 
 class Reconciliation:
-    """The way to the newest target. Used by the user's thread: it calls the listener."""
+    """Reaches the newest target. Used by the user's thread, because it calls the listener."""
 
-    __slots__ = ("_commit", "_commit_deadline", "_group", "_parts", "_subscription", "_target")
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-        self._parts = group.parts
-        self._subscription = group.parts.subscription
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        calls: ListenerCalls,
+        commits: OffsetCommits,
+        auto_commit: AutoCommit,
+    ) -> None:
+        self._parts = parts
+        self._subscription = parts.subscription
+        self._calls = calls
+        self._commits = commits
+        self._auto_commit = auto_commit
         self._target: dict[bytes, list[int]] | None = None
-        """The assignment to go to; None when it is reached."""
+        """The assignment to reach; None if it is reached."""
         self._commit: Commit | None = None
         self._commit_deadline = 0
 
     @property
     def is_over(self) -> bool:
-        """Is the target reached?"""
         return self._target is None
 
     def begin(self, assignment: Assignment) -> None:
-        """There is a new target."""
         self._target = {
             each.topic_id: list(each.partitions) for each in assignment.topic_partitions
         }
 
     def abandon(self) -> None:
-        """There is no target any more."""
         self._target = None
         self._abandon_commit()
 
-    def advance(self, now_ms: int) -> int | None:
-        """Go to the target, or as far as its topics are known; then what is owned is to be told.
+    def give_up_all(self, *, is_member: bool) -> None:
+        """Give up all partitions as revoked; outside the group as lost, with the target."""
+        owned = list(self._subscription.partitions)
+        if not is_member:
+            self.abandon()
+            self._calls.lost(owned)
+        elif owned:
+            self._calls.revoked(owned)
+        self._subscription.assign_from_group([])
 
-        None when it went there; milliseconds that the commit before may still take.
+    def advance(self, now_ms: int) -> int | None:
+        """Take over the target, as far as its topics are known; the next heartbeat reports it.
+
+        None if that is done; else the milliseconds that the preceding commit may still take.
         """
         assert self._target is not None, self
         metadata = self._parts.metadata
@@ -65,28 +80,27 @@ class Reconciliation:
             return left
         added = [each for each in target if each not in set(owned)]
         if revoked:
-            self._group.calls.revoked(revoked)
+            self._calls.revoked(revoked)
         self._subscription.assign_from_group(target)
         if added or revoked:
-            self._parts.count("rebalance-total")
-            self._group.calls.assigned(added)
+            self._parts.counts["rebalance-total"] += 1
+            self._calls.assigned(added)
         if not unknown:
             self._target = None
         return None
 
     def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
-        """Auto commit what is about to go; milliseconds it may still take, None when done."""
+        """Commit revoked partitions if auto commit is on; milliseconds left, None when done."""
         if not revoked:
             self._abandon_commit()
             return None
-        commits = self._group.commits
         if self._commit is None:
             self._subscription.mark_revoking(revoked)
-            if not self._group.auto_commit.is_on:
+            if not self._auto_commit.is_on:
                 return None
-            self._commit = self._group.auto_commit.begin(retries=True)
+            self._commit = self._auto_commit.begin(retries=True)
             self._commit_deadline = now_ms + self._parts.settings["max.poll.interval.ms"]
-            commits.advance(now_ms)
+            self._commits.advance(now_ms)
         if not self._commit.is_done and now_ms < self._commit_deadline:
             return self._commit_deadline - now_ms
         self._abandon_commit()
@@ -95,4 +109,4 @@ class Reconciliation:
     def _abandon_commit(self) -> None:
         commit, self._commit = self._commit, None
         if commit is not None:
-            self._group.commits.give_up(commit)
+            self._commits.give_up(commit)

@@ -1,11 +1,11 @@
-"""Server-side assignors (KIP-848): which member gets which partitions. Pure functions.
+"""Server-side assignors (KIP-848): pure functions that give members their partitions.
 
     assign(members, partition_counts) -> {member id: {topic id: partitions}}
 
 `members` maps member ids to `MemberSpec`, `partition_counts` topic ids to numbers of partitions;
-the order of both is the order in which partitions are dealt. Every member has an entry in the
-answer, and every partition of a subscribed topic has exactly one owner. Topics that are not in
-`partition_counts` do not exist, and are left out.
+partitions are dealt in the order of both. The answer has an entry for every member, and exactly one
+owner for every partition of a subscribed topic. A topic that is missing in `partition_counts` does
+not exist and is left out.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _CLASSES = {f"{_PACKAGE}UniformAssignor": "uniform", f"{_PACKAGE}RangeAssignor":
 
 
 def configured(names: Sequence[str]) -> tuple[str, ...]:
-    """The assignors that `group.consumer.assignors` lists, by name or Kafka's class, in order.
+    """Return the assignors of `group.consumer.assignors`, given by name or Kafka's class, in order.
 
     Raises:
-        ConfigError: one of them is not known here, or there is none.
+        ConfigError: an assignor is unknown, or there is none.
     """
     found = tuple(_CLASSES.get(name, name) for name in names)
     for name in found:
@@ -42,7 +42,7 @@ def configured(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def assignor(name: str) -> Assignor:
-    """The function of that name. Requires: `name` in `NAMES`."""
+    """Return the assignor's function. Requires: `name` in `NAMES`."""
     if name == "range":
         from embedlog.coordinator.group.assignors import range as range_assignor
 

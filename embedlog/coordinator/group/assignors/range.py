@@ -1,9 +1,8 @@
-"""The range assignor: of each topic, every subscriber gets one contiguous range, in member order.
+"""The range assignor: every subscriber gets one contiguous range of each topic, in member order.
 
-Members come in the order of their instance ids, then those without one in the order of their
-member ids. With equal subscriptions and partition counts, a member gets the same numbers of each
-topic (co-partitioning). As in Kafka it is sticky through that order alone: it does not look at
-what members had.
+Members are ordered by instance id, then members without one by member id. With equal subscriptions
+and partition counts, a member gets the same numbers of each topic (co-partitioning). As in Kafka
+only that order makes it sticky: it ignores the members' last assignment.
 
     t0, t1 with 3 partitions, members a, b:    a: t0-0 t0-1 t1-0 t1-1    b: t0-2 t1-2
 """
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 def assign(
     members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
 ) -> dict[str, Partitions]:
-    """Deal ranges. O(members * log(members) + subscriptions + partitions)."""
+    """Assign ranges. O(members * log(members) + subscriptions + partitions)."""
     target: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in members}
     subscribers: dict[bytes, list[str]] = {}
     for member_id in sorted(members, key=lambda member_id: _rank(member_id, members[member_id])):

@@ -1,4 +1,4 @@
-"""What an assignor is told about one member of a consumer group."""
+"""An assignor's input for one member of a consumer group."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping, Set
 from embedlog.value import Value
 
 Partitions = Mapping[bytes, Set[int]]
-"""Topic id -> partition numbers; topics without any are absent."""
+"""Topic id -> partition numbers; topics without partitions are absent."""
 
 
 class MemberSpec(Value):
-    """One member, as an assignor sees it."""
+    """One member of a group."""
 
     topics: frozenset[bytes]
-    """Ids of the topics it subscribes to. Equal sets are best shared: they are compared."""
+    """Ids of the member's topics. Share equal sets: they are compared."""
     assigned: Partitions
-    """What the last assignment gave it; it may name topics and partitions that are gone."""
+    """The last assignment; it may name topics and partitions that are gone."""
     instance_id: str | None = None
-    """Set for static members: the name that outlives its member id."""
+    """A static member's instance id, which outlives its member id."""
 
 
 def is_homogeneous(members: Mapping[str, MemberSpec]) -> bool:

@@ -1,10 +1,10 @@
-"""The uniform assignor: equal numbers of partitions, and as few as possible change hands.
+"""The uniform assignor: equal numbers of partitions, and as few moves as possible.
 
-With equal subscriptions, numbers differ by at most one. Else the result is balanced in the sense
-that no partition could move to a subscriber that has at least two partitions less.
+With equal subscriptions, numbers differ by at most one. Otherwise the result is balanced in this
+sense: no partition could move to a subscriber that has at least two partitions less.
 
-    1. everybody keeps what it had, as far as it still subscribes to it
-    2. members with more than their share give the rest up    (equal subscriptions)
+    1. every member keeps its partitions of topics that it still subscribes to
+    2. members above their share give the rest up             (equal subscriptions)
     3. free partitions go to the members with the fewest
     4. partitions move from the most to the least loaded      (different subscriptions)
 """
@@ -14,23 +14,21 @@ from __future__ import annotations
 from heapq import heapify, heapreplace
 from itertools import islice
 
-from embedlog.coordinator.group.assignors.spec import is_homogeneous
+from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions, is_homogeneous
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
-
     TopicIdPartition = tuple[bytes, int]
     Holdings = dict[str, list[TopicIdPartition]]
-    """What each member has, oldest first: the newest partitions are given up first."""
+    """Member id -> its partitions, oldest first: the newest are given up first."""
 
 
 def assign(
     members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
 ) -> dict[str, Partitions]:
-    """Deal partitions evenly; see the module."""
+    """Assign partitions evenly; see the module."""
     if not members:
         return {}
     holdings = _kept(members, partition_counts)
@@ -42,7 +40,7 @@ def assign(
 
 
 def _kept(members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> Holdings:
-    """What members had and may keep. Of two that claim one partition the first has it."""
+    """Return the partitions that members keep; of two claimants the first keeps a partition."""
     order = {topic_id: index for index, topic_id in enumerate(partition_counts)}
     taken: set[TopicIdPartition] = set()
     holdings: Holdings = {}
@@ -73,7 +71,7 @@ def _deal_equal_shares(
         for partition in range(count)
     ]
     share, larger_count = divmod(len(everything), len(members))
-    # Members with more than the smaller share get the larger one first: they lose one less.
+    # Members above the smaller share get the larger one first: they lose one partition less.
     by_size = sorted(holdings.values(), key=lambda held: len(held) <= share)
     shares = [share + (index < larger_count) for index in range(len(by_size))]
     for held, quota in zip(by_size, shares, strict=True):
@@ -102,7 +100,7 @@ def _deal_to_subscribers(
         everything = [(topic_id, partition) for partition in range(partition_counts[topic_id])]
         free = [partition for partition in everything if partition not in taken]
         _give_to_least_loaded(free, readers[topic_id], holdings)
-    # Each move lowers the sum of the squared loads by at least 2, so this comes to an end.
+    # Each move lowers the sum of the squared loads by at least 2, so this loop ends.
     moved = True
     while moved:
         moved = False
@@ -124,7 +122,7 @@ def _give_to_least_loaded(
 
 
 def _level(topic_id: bytes, readers: Sequence[str], holdings: Holdings) -> bool:
-    """Move partitions of one topic down the slope of loads; say whether any moved."""
+    """Move partitions of one topic from more to less loaded members; return True if any moved."""
     least = min(readers, key=lambda name: len(holdings[name]))
     if all(len(holdings[name]) <= len(holdings[least]) + 1 for name in readers):
         return False

@@ -6,7 +6,7 @@
                                       |                                           v
                                       +------------ join, leave, time-out ---- Stable
 
-The members, their leader and what protocols they know are in `Members`.
+`Members` holds the members, their leader and their protocols.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from embedlog.coordinator.result import CoordinatorRecord
 from embedlog.errors import error_for
 from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.group_metadata import GroupMetadataKey
-from wire.schemas.join_group import JoinGroupResponse
+from wire.schemas.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from embedlog.coordinator.group.classic.classic_member import ClassicMember, Protocols
     from embedlog.coordinator.group.classic.group_operation import GroupOperation
-    from embedlog.coordinator.group.group import CommittedOffset, ExpiryBase
-    from wire.schemas.join_group import JoinGroupResponseMember
+    from embedlog.coordinator.group.group import ExpiryBase
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -65,20 +64,6 @@ VALID_PREVIOUS: dict[str, frozenset[str]] = {
 class ClassicGroup(Group):
     """One classic group. Requires for every method: the shard's lock."""
 
-    __slots__ = (
-        "_protocol_type",
-        "_subscriptions",
-        "delayed_join",
-        "delayed_sync",
-        "generation_id",
-        "member_was_added",
-        "members",
-        "previous_state",
-        "protocol_name",
-        "state",
-        "state_timestamp_ms",
-    )
-
     GROUP_TYPE = "classic"
 
     def __init__(
@@ -96,31 +81,30 @@ class ClassicGroup(Group):
         self.state = state
         self.previous_state = state
         self.state_timestamp_ms = state_timestamp_ms
-        """Wall time of the last transition; -1: unknown, as value versions 0 and 1 had none."""
+        """Wall time of the last transition; -1 if unknown: value versions 0 and 1 have none."""
         self.generation_id = generation_id
         self._protocol_type = protocol_type
         self.protocol_name = protocol_name
-        """The protocol that the present generation has chosen."""
+        """The protocol of the present generation."""
         self.members = Members(leader_id)
         self.member_was_added = False
-        """Did anyone join during the present step of the initial delay?"""
+        """Did a member join during the present step of the initial delay?"""
         self.delayed_join: GroupOperation | None = None
-        """The wait for members to join, while there is one."""
+        """The wait for joins, or None."""
         self.delayed_sync: GroupOperation | None = None
-        """The wait for members to ask for their assignment, while there is one."""
+        """The wait for SyncGroups, or None."""
         self._subscriptions = Subscriptions(None)
 
     # States
 
     def transition_to(self, state: str, wall_ms: int) -> None:
-        """Enter `state`; nothing else assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.group_id, self.state, state)
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = wall_ms
 
     def next_generation(self, wall_ms: int) -> None:
-        """Close the join phase: choose a protocol for the members there are, if there are any."""
+        """End the join phase: choose the members' protocol, or become empty without members."""
         self.generation_id += 1
         self.members.pending_sync.clear()
         if self.members.by_id:
@@ -133,25 +117,23 @@ class ClassicGroup(Group):
 
     @property
     def can_rebalance(self) -> bool:
-        """May a rebalance begin?"""
         return self.state in VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
 
     # Members
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """Add a member; the first one gives the group its type."""
         if not self.members.by_id:
             self._protocol_type = protocol_type
         self.members.add(member)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Can a member join that knows those? One protocol must be known to all; O(protocols)."""
+        """May a member with these protocols join? One must be known to all; O(protocols)."""
         if self.state == GroupState.EMPTY:
             return bool(protocol_type and protocols)
         return protocol_type == self._protocol_type and self.members.support_one_of(protocols)
 
     def note_subscriptions(self) -> None:
-        """Remember what this generation's consumers asked for, to be read when it matters."""
+        """Keep this generation's subscriptions, to be decoded when they are needed."""
         members, name = self.members.by_id.values(), self.protocol_name
         if not members:
             self._subscriptions = Subscriptions(())
@@ -160,7 +142,7 @@ class ClassicGroup(Group):
         else:
             self._subscriptions = Subscriptions(None)
 
-    # What members are told
+    # Responses
 
     def joined(
         self,
@@ -170,9 +152,9 @@ class ClassicGroup(Group):
         leader_id: str | None = None,
         skip_assignment: bool = False,
     ) -> JoinGroupResponse:
-        """The present generation, as that member is told; only the leader is to get the members.
+        """Return the JoinGroup response; only the leader gets the members.
 
-        `leader_id` is named in place of the present leader.
+        `leader_id` replaces the present leader.
         """
         members: list[JoinGroupResponseMember] = []
         if lists_members:
@@ -189,7 +171,6 @@ class ClassicGroup(Group):
         )
 
     def described(self) -> DescribedGroup:
-        """For DescribeGroups."""
         name = self.protocol_name if self.state == GroupState.STABLE else None
         return DescribedGroup(
             group_id=self.group_id,
@@ -199,19 +180,17 @@ class ClassicGroup(Group):
             members=[member.described(name) for member in self.members.by_id.values()],
         )
 
-    # What the coordinator asks of any group
+    # As any group
 
     @property
     def protocol_type(self) -> str:
-        """What the members use the group for; "" for a group that only stores offsets."""
         return self._protocol_type
 
     def state_name(self) -> str:
-        """The state."""
         return self.state
 
     def is_empty(self) -> bool:
-        """Has it no members? One that is about to lose its last member has some, as in Kafka."""
+        """Is the group empty? Not yet while its last member is being removed, as in Kafka."""
         return self.state == GroupState.EMPTY
 
     def validate_offset_commit(
@@ -224,7 +203,7 @@ class ClassicGroup(Group):
         api_version: int,
         partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """May that member commit now? Without members, anyone may that claims no generation."""
+        """See `Group`. Without members, any client may commit that names no generation."""
         del api_version, partitions  # the rules are the same for all
         if self.state == GroupState.DEAD:
             raise errors.CoordinatorNotAvailable()
@@ -242,56 +221,52 @@ class ClassicGroup(Group):
             raise errors.RebalanceInProgress()
 
     def offset_commit_accepted(self, member_id: str) -> None:
-        """A commit keeps the session alive."""
         member = self.members.by_id.get(member_id)
         if member is not None and self.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             member.keep_alive()
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anyone may ask while the group lives."""
         if self.state == GroupState.DEAD:
             raise errors.GroupIdNotFound()
 
     def validate_offset_delete(self) -> None:
-        """Consumers say what they read; what other members use offsets for nobody knows."""
+        """See `Group`. Consumers' subscriptions are known; other members' use of offsets is not."""
         if self.state == GroupState.DEAD:
             raise errors.GroupIdNotFound()
         if self.state != GroupState.EMPTY and self._protocol_type != CONSUMER_PROTOCOL_TYPE:
             raise errors.NonEmptyGroup()
 
     def validate_delete(self) -> None:
-        """Only an empty group may be deleted."""
         if self.state == GroupState.DEAD:
             raise errors.GroupIdNotFound()
         if self.state != GroupState.EMPTY:
             raise errors.NonEmptyGroup()
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Consumers whose subscriptions nobody can read may be subscribed to anything."""
+        """See `Group`. Consumers with unreadable subscriptions may read any topic."""
         topics = self._subscriptions.topics()
         if topics is None:
             return self._protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in topics
 
     def offset_expiry_base(self) -> ExpiryBase | None:
-        """Offsets age from their commit; those of an empty group from when it became empty."""
+        """See `Group`. Offsets age from their commit, or from when the group became empty."""
         if not self._protocol_type:
-            return _commit_timestamp_ms
+            return _same
         if self.state == GroupState.EMPTY:
             emptied_ms = self.state_timestamp_ms
-            return _commit_timestamp_ms if emptied_ms < 0 else lambda offset: emptied_ms
+            return _same if emptied_ms < 0 else lambda _commit_timestamp_ms: emptied_ms
         if (
             self.state == GroupState.STABLE
             and self._protocol_type == CONSUMER_PROTOCOL_TYPE
             and self._subscriptions.topics() is not None
         ):
-            return _commit_timestamp_ms
+            return _same
         return None
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The one record that deletes the stored group."""
         return [CoordinatorRecord(GroupMetadataKey(group=self.group_id))]
 
 
-def _commit_timestamp_ms(offset: CommittedOffset) -> int:
-    return offset.commit_timestamp_ms
+def _same(commit_timestamp_ms: int) -> int:
+    return commit_timestamp_ms

@@ -1,4 +1,4 @@
-"""`ClassicGroups`: the classic groups of one shard, as the shard calls them."""
+"""`ClassicGroups`: the classic groups of one shard, the shard's entry point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from embedlog.coordinator.group.classic.leave import Leaves
 from embedlog.coordinator.group.classic.rebalances import Rebalances
 from embedlog.coordinator.group.classic.records import group_from
 from embedlog.coordinator.group.classic.sync import Syncs
-from embedlog.coordinator.group.group import is_in_process
+from embedlog.coordinator.group.group import Group, is_in_process
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
@@ -25,13 +24,11 @@ if TYPE_CHECKING:
 
 
 class ClassicGroups:
-    """Requires for every method: the shard's lock.
+    """The classic part of a shard. Requires for every method: the shard's lock.
 
-    `groups` is the shard's dictionary of groups of every type; a request for one of another type
-    is answered as if the group did not exist, but a join, to which an empty one gives way.
+    `groups` is the shard's dictionary of groups of every type. Requests treat a group of another
+    type as absent; only a join may replace it, if it is empty.
     """
-
-    __slots__ = ("_context", "_groups", "joins", "leaves", "rebalances", "syncs")
 
     def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
         self._context = context
@@ -42,10 +39,10 @@ class ClassicGroups:
         self.leaves = Leaves(groups, self.rebalances)
 
     def get_or_make(self, group_id: str) -> ClassicGroup:
-        """The group; when there is none a simple one, which only stores offsets.
+        """Return the group, or create a simple one, which only stores offsets.
 
         Raises:
-            GroupIdNotFound: there is a group of another type.
+            GroupIdNotFound: the group is of another type.
         """
         group = self._groups.get(group_id)
         if group is None:
@@ -59,14 +56,11 @@ class ClassicGroups:
     # Groups that change their type (KIP-848)
 
     def adopt(self, group: ClassicGroup) -> None:
-        """A group that was made elsewhere takes its place; its members' sessions begin."""
         self._groups[group.group_id] = group
         self._open_sessions(group)
 
     def release(self, group: ClassicGroup, code: int) -> None:
-        """The group ends here or goes on as another type: stop its timers, and answer its parked
-        requests with `code`.
-        """
+        """End a group here: stop its timers and answer its parked requests with `code`."""
         self.rebalances.dissolve(group, code)
         if self._groups.get(group.group_id) is group:
             del self._groups[group.group_id]
@@ -74,7 +68,6 @@ class ClassicGroups:
     # The shard's life
 
     def replay_metadata(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Take over a record of type 2, from the log or just appended."""
         former = self._groups.get(key.group)
         if isinstance(former, ClassicGroup):
             self.release(former, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -82,8 +75,9 @@ class ClassicGroups:
             self._groups[key.group] = group_from(key.group, value)
 
     def loaded(self) -> None:
-        """The log was replayed: sessions begin; groups that have become too large, or that ended
-        between a member's leaving and the rebalance that follows, rebalance.
+        """Start the sessions; rebalance groups that are too large or have lost their leader.
+
+        A group without its leader ended between a member's leave and the rebalance that follows.
         """
         size_max: int = self._context.config.group_max_size
         for group in self._groups.values():
@@ -97,7 +91,7 @@ class ClassicGroups:
                 assert not result.records, (group.group_id, result)
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that were threads of the process that had the log open before."""
+        """Remove members that were threads of the process that had the log open before."""
         for group in list(self._groups.values()):
             if not isinstance(group, ClassicGroup):
                 continue
@@ -110,7 +104,6 @@ class ClassicGroups:
                 yield self.rebalances.prepare_or_complete(group, reason)
 
     def unloaded(self, error: KafkaError) -> None:
-        """The shard is unloaded: answer the parked requests with `error`."""
         for group in self._groups.values():
             if isinstance(group, ClassicGroup) and group.state != GroupState.DEAD:
                 self.rebalances.dissolve(group, error.code)

@@ -1,17 +1,16 @@
-"""A member of a classic group, and the two requests it may have parked."""
+"""A member of a classic group, and the two requests that it may have parked."""
 
 from __future__ import annotations
 
 from embedlog.runtime.pending import Pending
 from wire.schemas.describe_groups import DescribedGroupMember
-from wire.schemas.join_group import JoinGroupResponse
+from wire.schemas.join_group import JoinGroupRequestProtocol, JoinGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
-    from wire.schemas.join_group import JoinGroupRequestProtocol
+    from embedlog.coordinator.group.classic.group_operation import DelayedHeartbeat
     from wire.schemas.sync_group import SyncGroupResponse
 
     Protocols = tuple[tuple[str, bytes], ...]
@@ -19,19 +18,22 @@ if TYPE_CHECKING:
     ParkedSync = Pending[SyncGroupResponse]
 
 
+_FIRST_WITH_NULL_PROTOCOL = 7
+
+
 class ParkedJoin(Pending[JoinGroupResponse]):
-    """A JoinGroup that waits for the generation to be complete."""
+    """A JoinGroup that waits until the generation is complete."""
 
     __slots__ = ("version",)
 
     def __init__(self, version: int) -> None:
         super().__init__()
         self.version = version
-        """Of the request; refusals look different before version 7."""
+        """The request's version; refusals differ before version 7."""
 
 
 class ClassicMember:
-    """One member. Changed by its group only, but for `session`. Requires: the shard's lock."""
+    """One member. Only its group changes it, except `session`. Requires: the shard's lock."""
 
     __slots__ = (
         "assignment",
@@ -62,7 +64,7 @@ class ClassicMember:
     ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
-        """The id of a static member (KIP-345), None for a dynamic one."""
+        """A static member's instance id (KIP-345), None for a dynamic member."""
         self.client_id = client_id
         self.client_host = client_host
         self.rebalance_timeout_ms = rebalance_timeout_ms
@@ -71,38 +73,34 @@ class ClassicMember:
         """(name, metadata) in the member's order of preference."""
         self.assignment = assignment
         self.is_new = False
-        """Has it not been in any generation? Then its session ends though its join is parked."""
+        """A new member was in no generation yet: its session may end while its join is parked."""
         self.parked_join: ParkedJoin | None = None
         self.parked_sync: ParkedSync | None = None
         self.session: DelayedHeartbeat | None = None
 
     @property
     def is_parked(self) -> bool:
-        """Does it wait for an answer? Then it cannot send heartbeats, and need not."""
+        """Has the member a parked request? Then it cannot send heartbeats, and need not."""
         return self.parked_join is not None or self.parked_sync is not None
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What the member says under that protocol's name.
-
-        Raises:
-            KeyError: it does not know the protocol.
-        """
+        """Return the member's metadata for a protocol, which the member must know."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
         raise KeyError(f"member {self.member_id!r} does not know protocol {protocol_name!r}")
 
     def vote(self, candidates: Container[str]) -> str:
-        """The first of its protocols that is a candidate."""
+        """Return the first of the member's protocols that is a candidate."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def keep_alive(self) -> None:
-        """It showed itself: its session counts from now."""
+        """Restart the session time-out: the member was heard."""
         if self.session is not None:
             self.session.keep_alive(self.session_timeout_ms)
 
     def described(self, protocol_name: str | None) -> DescribedGroupMember:
-        """For DescribeGroups; the metadata is that for a stable group's protocol, else empty."""
+        """Describe the member; the metadata is empty unless the group is stable."""
         return DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
@@ -116,6 +114,15 @@ class ClassicMember:
         return f"ClassicMember({self.member_id!r}, instance_id={self.instance_id!r})"
 
 
+def join_refused(version: int, code: int, member_id: str = "") -> JoinGroupResponse:
+    """Return a JoinGroup error; `member_id` repeats the request's, or is "" as Kafka answers."""
+    return JoinGroupResponse(
+        error_code=code,
+        protocol_name=None if version >= _FIRST_WITH_NULL_PROTOCOL else "",
+        member_id=member_id,
+    )
+
+
 def protocols_of(requested: list[JoinGroupRequestProtocol]) -> Protocols:
-    """A request's protocols as a member keeps them: comparable, and its own."""
+    """Return a request's protocols in comparable form, with their bytes copied."""
     return tuple([(protocol.name, bytes(protocol.metadata)) for protocol in requested])

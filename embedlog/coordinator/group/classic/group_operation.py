@@ -1,10 +1,10 @@
-"""`GroupOperation`: something that a classic group waits for, until it is over or its time is up.
+"""`GroupOperation`: a classic group's wait for an event, with a time limit.
 
-    join         the members are to join           until all have, or the rebalance time-out
-    sync         they are to send SyncGroup        until all have, or the rebalance time-out
-    heartbeat    a member is to show itself        `DelayedHeartbeat`: the session time-out
+    join         all members have joined           or the rebalance time-out is over
+    sync         all members have sent SyncGroup   or the rebalance time-out is over
+    heartbeat    the member was heard              `DelayedHeartbeat`: or its session is over
 
-`Rebalances` begins them and says what happens when the time is up.
+`Rebalances` begins these waits and acts when their time is up.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class GroupOperation(DelayedOperation):
     """Waits in `purgatory` for at most `delay_ms`.
 
-    That it is over and that its time is up are both decided under the shard's lock. Code that
-    finds that the wait is over calls `end`; when the time is up first, `time_is_up` runs as a write
-    of the shard. A purgatory is touched only after the lock is released, so another thread may come
-    between the decision and the purgatory; that is why `end` marks the operation first.
+    The shard's lock guards both ends of the wait. Code that finds that the wait is over calls
+    `end`; if the time is up first, `time_is_up` runs as a write of the shard. A purgatory is
+    touched only after the lock is released, so another thread may run between the decision and the
+    purgatory; therefore `end` marks the operation first.
 
     Requires for `begin` and `end`: the shard's lock.
     """
@@ -42,7 +42,6 @@ class GroupOperation(DelayedOperation):
         delay_ms: int,
         time_is_up: Callable[[], Result[Any]],
     ) -> None:
-        """`time_is_up` is called under the shard's lock."""
         super().__init__(delay_ms)
         self.context = context
         self.purgatory = purgatory
@@ -51,28 +50,29 @@ class GroupOperation(DelayedOperation):
         self._time_is_up = time_is_up
 
     def begin(self) -> None:
-        """Wait from now on."""
+        """Start to wait."""
         self.context.defer(self.watch)
 
     def end(self) -> None:
-        """The wait is over: nothing more happens, and nothing of it is kept."""
+        """End the wait: `time_is_up` is not called any more."""
         if not self.is_over:
             self.is_over = True
             self.context.defer(self._forget)
 
     def watch(self) -> None:
-        """Enter the purgatory, unless it is over by now. Requires: no shard's lock."""
+        """Enter the purgatory, unless the wait is over already. Requires: no shard's lock."""
         self.purgatory.try_complete_else_watch(self, (self.key,))
 
     def try_complete(self) -> bool:
-        """Complete when it is over."""
         return self.is_over and self.complete_held()
 
     def on_complete(self) -> None:
-        """Nothing: the code that ended it has done what was to be done."""
+        """Do nothing: the code that called `end` has already acted."""
 
     def run(self) -> None:
-        """The timer's call. An operation that is not over after this has entered the timer anew."""
+        """Let the shard decide, unless the wait is over. A wait that goes on enters the timer
+        again.
+        """
         if not self.is_over:
             self.context.write(self._decide)
 
@@ -81,3 +81,60 @@ class GroupOperation(DelayedOperation):
 
     def _forget(self) -> None:
         self.purgatory.check_and_complete(self.key)
+
+
+class DelayedHeartbeat(GroupOperation):
+    """One session of a member, or of an id that has not joined yet (KIP-394).
+
+    A heartbeat only moves `deadline_ms`: one store, where a new operation for each heartbeat would
+    enter and leave two lists and a timer. If the deadline has moved when the timer runs, the
+    session enters the timer again for the rest: once per session time-out, not per heartbeat.
+    """
+
+    __slots__ = ("_is_watched", "_wakes_at_ms", "deadline_ms")
+
+    def __init__(
+        self,
+        context: ShardContext,
+        key: tuple[str, str],
+        timeout_ms: int,
+        time_is_up: Callable[[], Result[Any]],
+    ) -> None:
+        """`key` is (group id, member id).
+
+        `time_is_up` may find that the session goes on, because the member was heard at the last
+        moment or waits for an answer. Then it defers `watch` again.
+        """
+        super().__init__(context, context.heartbeat_purgatory, key, timeout_ms, time_is_up)
+        self.deadline_ms = self._wakes_at_ms = context.monotonic_ms() + timeout_ms
+        """The end of the session, on the monotonic clock."""
+        self._is_watched = False
+
+    def keep_alive(self, timeout_ms: int) -> None:
+        """Let the session end in `timeout_ms`. Requires: the shard's lock."""
+        # Store the deadline, then read the wake-up; `watch` uses the opposite order.
+        self.deadline_ms = deadline_ms = self.context.monotonic_ms() + timeout_ms
+        if deadline_ms < self._wakes_at_ms:
+            self.context.defer(self.watch)
+
+    def watch(self) -> None:
+        """Enter the purgatory, or the timer again, so that the timer wakes at the deadline."""
+        with self._lock:
+            while not self.is_completed:
+                self._wakes_at_ms = deadline_ms = self.deadline_ms
+                # At least 1 ms: a task without delay would run in this call.
+                self.delay_ms = max(1, deadline_ms - self.context.monotonic_ms())
+                if self._is_watched:
+                    self.purgatory.timer.add(self)
+                else:
+                    self._is_watched = True
+                    super().watch()
+                if self.deadline_ms >= deadline_ms:
+                    return
+
+    def run(self) -> None:
+        """Check the deadline first: a session that was kept alive costs no look at the shard."""
+        if self.deadline_ms > self.context.monotonic_ms():
+            self.watch()
+        else:
+            super().run()

@@ -1,11 +1,11 @@
-"""JoinGroup: become a member, or say again that one is one.
+"""JoinGroup: become a member, or join the next generation.
 
-    no member id    dynamic   an id is given out to come back with (KIP-394, from version 4)
-                    static    a member, or the one that its instance id was before (KIP-345)
-    an id given out           a member
-    a member's id             by state: parked, a rebalance, or the present generation at once
+    no member id    dynamic   answer with a new id, to join with it (KIP-394, from version 4)
+                    static    a new member, or the successor of its instance id (KIP-345)
+    a given-out id            a new member
+    a member's id             by state: park, rebalance, or answer the present generation
 
-Errors are found in this order; the group id and the session time-out were checked before:
+Errors are checked in this order, after the group id and the session time-out:
     unknown group and a member id                       UNKNOWN_MEMBER_ID
     full group                                          GROUP_MAX_SIZE_REACHED
     dead group                                          COORDINATOR_NOT_AVAILABLE
@@ -16,11 +16,11 @@ Errors are found in this order; the group id and the session time-out were check
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.answers import join_refused
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.group.classic.classic_member import (
     ClassicMember,
     ParkedJoin,
+    join_refused,
     protocols_of,
 )
 from embedlog.coordinator.group.classic.records import group_record, new_group_record
@@ -32,10 +32,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.classic.classic_member import Protocols
     from embedlog.coordinator.group.classic.rebalances import Rebalances
-    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
     from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
@@ -45,8 +44,8 @@ if TYPE_CHECKING:
 _log = Logger("group")
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""How long a member may be in its first join. It cannot send heartbeats yet, and a client that gave
-up and asked again would leave a member behind each time."""
+"""Time limit of a first join, in which a member cannot send heartbeats: a client that gave up and
+tried again would leave a member behind each time."""
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_MEMBER_ID_REQUIRED = 4
@@ -56,8 +55,6 @@ _FIRST_WITH_SKIP_ASSIGNMENT = 9
 class Joins:
     """Answers JoinGroup for the classic groups of one shard. Requires: the shard's lock."""
 
-    __slots__ = ("_context", "_groups", "_rebalances")
-
     def __init__(
         self, context: ShardContext, groups: dict[str, Group], rebalances: Rebalances
     ) -> None:
@@ -66,10 +63,10 @@ class Joins:
         self._rebalances = rebalances
 
     def join(
-        self, request_context: RequestContext, request: JoinGroupRequest, *, version: int
+        self, client: ClientIdentity, request: JoinGroupRequest, *, version: int
     ) -> JoinResult:
         """Answer at once, or park the request until the generation is complete."""
-        joining = _Joining(request_context, request, version)
+        joining = _Joining(client, request, version)
         former = self._groups.get(request.group_id)
         if isinstance(former, ClassicGroup):
             return self._join(former, joining)
@@ -80,8 +77,8 @@ class Joins:
         )
         result = self._join(group, joining)
         assert not result.records, (group.group_id, result)
-        # The group is stored although it is empty: a commit of offsets must find it.
-        # An empty group of the other protocol gives way.
+        # Store the group although it is empty: a commit of offsets must find it. It replaces an
+        # empty group of the other protocol.
         result.records = [
             *(former.tombstones() if former is not None else ()),
             new_group_record(group),
@@ -116,7 +113,7 @@ class Joins:
             instance_id = joining.request.group_instance_id
             if code == ErrorCode.FENCED_INSTANCE_ID:
                 _log.warning(
-                    "group %s fences member %s: static member %s is another by now",
+                    "group %s fences member %s: static member %s has another member id",
                     group.group_id,
                     member_id,
                     instance_id,
@@ -136,7 +133,7 @@ class Joins:
         return True
 
     def _turn_away(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
-        """There is no room. A member that comes back too late for its place has lost it.
+        """Refuse for lack of room. A member that joins again too late loses its place.
 
         As in Kafka, the others go on when another member joins or the time is up.
         """
@@ -151,7 +148,7 @@ class Joins:
 
     def _join_new(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
         instance_id = joining.request.group_instance_id
-        prefix = joining.client_id if instance_id is None else instance_id
+        prefix = joining.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix}-{_uuid_text(self._context.random.uuid())}"
         if instance_id is not None:
             known_id = group.members.static_ids.get(instance_id)
@@ -160,7 +157,7 @@ class Joins:
                     group, group.members.by_id[known_id], member_id, joining
                 )
         elif joining.version >= _FIRST_WITH_MEMBER_ID_REQUIRED:
-            # One is kept for a session time-out, whether its client comes back with it or not.
+            # The id is kept for a session time-out, even if its client never uses it.
             pending_max: int = self._context.config.embedlog_group_max_pending_members
             if len(group.members.pending) >= pending_max:
                 return joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -172,7 +169,7 @@ class Joins:
 
     def _join_pending(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
         if joining.request.group_instance_id is not None:
-            # Ids are not given out to static members: the client mixes up two of them.
+            # Static members get no id in advance: the client mixes up two ids.
             return joining.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._add(group, joining.request.member_id, joining)
 
@@ -181,8 +178,8 @@ class Joins:
         member = ClassicMember(
             member_id,
             instance_id=request.group_instance_id,
-            client_id=joining.client_id,
-            client_host=joining.client_host,
+            client_id=joining.client.client_id,
+            client_host=joining.client.client_host,
             rebalance_timeout_ms=joining.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocols=joining.protocols,
@@ -200,7 +197,7 @@ class Joins:
             member.session = pending
             pending.keep_alive(NEW_MEMBER_TIMEOUT_MS)
         _log.info("member %s joins group %s", member_id, group.group_id)
-        reason = f"adding new member {member_id}{_said(request)}"
+        reason = f"adding new member {member_id}{_reason(request)}"
         return self._answered_by(parked, self._rebalances.prepare_or_complete(group, reason))
 
     # Members that join again
@@ -211,7 +208,7 @@ class Joins:
         is_leader = group.members.leader_id == member.member_id
         is_same = member.protocols == joining.protocols
         if group.state == GroupState.COMPLETING_REBALANCE and is_same:
-            # It has missed the answer.
+            # The member has missed the answer.
             member.keep_alive()
             return Result((), group.joined(member.member_id, lists_members=is_leader))
         if group.state == GroupState.STABLE and is_same and not is_leader:
@@ -220,11 +217,10 @@ class Joins:
         if group.state == GroupState.EMPTY:
             return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
         parked = self._park(group, member, joining)
-        reason = f"updating metadata of member {member.member_id}{_said(joining.request)}"
+        reason = f"updating metadata of member {member.member_id}{_reason(joining.request)}"
         return self._answered_by(parked, self._rebalances.prepare_or_complete(group, reason))
 
     def _park(self, group: ClassicGroup, member: ClassicMember, joining: _Joining) -> ParkedJoin:
-        """Take over what the member says now, and let it wait."""
         group.members.update(
             member,
             joining.protocols,
@@ -234,7 +230,7 @@ class Joins:
         parked = ParkedJoin(joining.version)
         former = group.members.park_join(member, parked)
         if former is not None:
-            # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
+            # Its client has gone, or two clients share the id. Kafka never answers it.
             self._rebalances.parked.refuse_join(
                 former, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id
             )
@@ -243,7 +239,7 @@ class Joins:
     def _join_static_again(
         self, group: ClassicGroup, member: ClassicMember, member_id: str, joining: _Joining
     ) -> JoinResult:
-        """A static member has restarted: it keeps its place under a new id."""
+        """Give a restarted static member its place back under a new id."""
         undo = self._undo_of(group, member)
         former_leader_id = group.members.leader_id
         self._take_id(group, member, member_id)
@@ -257,7 +253,7 @@ class Joins:
 
         def stored(error: KafkaError | None) -> None:
             if member.parked_join is not parked:
-                return  # it has restarted again, or the group has gone on
+                return  # the member has restarted again, or the group has gone on
             group.members.park_join(member, None)
             if error is None:
                 place = self._place(group, member, former_leader_id, joining.version)
@@ -269,7 +265,7 @@ class Joins:
         return Result([group_record(group)], parked, is_replayed=False, on_append=stored)
 
     def _take_id(self, group: ClassicGroup, member: ClassicMember, member_id: str) -> None:
-        """Fence the client with the former id, and open a session for the new id."""
+        """Fence the client with the former id, and open a session for the new one."""
         _log.info(
             "static member %s of group %s is %s from here on; %s is fenced",
             member.instance_id,
@@ -286,7 +282,7 @@ class Joins:
         member.session = self._rebalances.open_session(group, member_id, member.session_timeout_ms)
 
     def _undo_of(self, group: ClassicGroup, member: ClassicMember) -> Callable[[], None]:
-        """What makes `member` again what it is now."""
+        """Return a function that restores `member`."""
         former_id = member.member_id
         protocols = member.protocols
         rebalance_timeout_ms = member.rebalance_timeout_ms
@@ -310,8 +306,10 @@ class Joins:
         former_leader_id: str | None,
         version: int,
     ) -> JoinGroupResponse:
-        """The generation goes on. A leader that has restarted must not assign again: it is told to
-        skip that or, before version 9, that the id it had before leads.
+        """Answer with the present generation. A restarted leader must not assign again.
+
+        So the answer tells it to skip the assignment or, before version 9, names its former id as
+        the leader.
         """
         if version < _FIRST_WITH_SKIP_ASSIGNMENT:
             return group.joined(member.member_id, leader_id=former_leader_id)
@@ -328,24 +326,20 @@ class Joins:
 
 
 class _Joining:
-    """One JoinGroup: the request, and what it means."""
+    """One JoinGroup request with derived values."""
 
     __slots__ = (
-        "client_host",
-        "client_id",
+        "client",
         "protocols",
         "rebalance_timeout_ms",
         "request",
         "version",
     )
 
-    def __init__(
-        self, request_context: RequestContext, request: JoinGroupRequest, version: int
-    ) -> None:
+    def __init__(self, client: ClientIdentity, request: JoinGroupRequest, version: int) -> None:
         self.request = request
         self.version = version
-        self.client_id = request_context.client_id or ""
-        self.client_host = f"/{request_context.client_host}"
+        self.client = client
         self.protocols: Protocols = protocols_of(request.protocols)
         self.rebalance_timeout_ms = (
             request.rebalance_timeout_ms
@@ -357,11 +351,11 @@ class _Joining:
         return Result((), join_refused(self.version, code, member_id))
 
 
-def _said(request: JoinGroupRequest) -> str:
+def _reason(request: JoinGroupRequest) -> str:
     return f"; client reason: {request.reason!r}" if request.reason else ""
 
 
 def _uuid_text(uuid: bytes) -> str:
-    """As Java writes a uuid: 36 characters."""
+    """Format a uuid as Java does: 36 characters."""
     text = uuid.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,7 +1,7 @@
-"""LeaveGroup: members go, by themselves or by an administrator's hand.
+"""LeaveGroup: members leave, or an administrator removes them.
 
-    member id                        that member, or an id that was given out
-    member id and instance id        that static member, if both are its own
+    member id                        that member, or an id that has not joined yet
+    member id and instance id        that static member, if both match
     instance id, member id ""        that static member, removed by an administrator
 
 Up to version 2 a request names one member, whose error is the response's.
@@ -13,13 +13,17 @@ from embedlog.coordinator.group.classic.classic_group import ClassicGroup, Group
 from embedlog.coordinator.result import Result
 from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
-from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from wire.schemas.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.group.classic.rebalances import Rebalances
     from embedlog.coordinator.group.group import Group
-    from wire.schemas.leave_group import LeaveGroupRequest
 
     LeaveResult = Result[LeaveGroupResponse]
 
@@ -29,14 +33,14 @@ _FIRST_WITH_MEMBERS = 3
 
 
 def leaving_members(request: LeaveGroupRequest, version: int) -> list[MemberIdentity]:
-    """The members that the request names."""
+    """Return the members that the request names."""
     if version >= _FIRST_WITH_MEMBERS:
         return request.members
     return [MemberIdentity(member_id=request.member_id)]
 
 
 def leave_response(answers: list[MemberResponse], version: int) -> LeaveGroupResponse:
-    """The response with one answer for each of `leaving_members`."""
+    """Return the response, with one answer for each of `leaving_members`."""
     if version >= _FIRST_WITH_MEMBERS:
         return LeaveGroupResponse(members=answers)
     return LeaveGroupResponse(error_code=answers[0].error_code)
@@ -44,8 +48,6 @@ def leave_response(answers: list[MemberResponse], version: int) -> LeaveGroupRes
 
 class Leaves:
     """Answers LeaveGroup for the classic groups of one shard. Requires: the shard's lock."""
-
-    __slots__ = ("_groups", "_rebalances")
 
     def __init__(self, groups: dict[str, Group], rebalances: Rebalances) -> None:
         self._groups = groups
@@ -72,7 +74,7 @@ class Leaves:
         result: LeaveResult = Result()
         has_changed = any(answer.error_code == 0 for answer in answers)
         if has_changed and isinstance(group, ClassicGroup) and group.state != GroupState.EMPTY:
-            # Also when only an id left that was given out: Kafka does not tell them apart here.
+            # Also if only an id left that had not joined: Kafka does not tell the cases apart here.
             left = ", ".join(each.member_id or str(each.group_instance_id) for each in answers)
             _log.info("members left group %s: %s", group.group_id, left)
             result = self._rebalances.prepare_or_complete(group, f"members left: {left}")
@@ -80,7 +82,7 @@ class Leaves:
         return result
 
     def _remove(self, group: ClassicGroup, leaving: MemberIdentity) -> int:
-        """The error code of one member, 0 when it was removed."""
+        """Remove one member; return its error code, 0 for success."""
         member_id, instance_id = leaving.member_id, leaving.group_instance_id
         if not member_id:
             known_id = None if instance_id is None else group.members.static_ids.get(instance_id)

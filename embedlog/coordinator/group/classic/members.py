@@ -1,7 +1,7 @@
 """`Members`: the members of a classic group, its leader, and the members it waits for.
 
-Questions that come with every request (has everyone joined, has anyone not synced, which protocols
-do all know) are answered from counts, so that a member costs the same in a group of any size.
+Counts answer the questions of every request (has everyone joined or synced, which protocols do all
+know), so that a member costs the same in a group of any size.
 """
 
 from __future__ import annotations
@@ -19,49 +19,39 @@ if TYPE_CHECKING:
         ParkedJoin,
         Protocols,
     )
-    from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
+    from embedlog.coordinator.group.classic.group_operation import DelayedHeartbeat
 
 
 class Members:
     """The members of one classic group. Requires for every method: the shard's lock."""
 
-    __slots__ = (
-        "_protocols",
-        "awaiting_join_count",
-        "by_id",
-        "leader_id",
-        "pending",
-        "pending_sync",
-        "static_ids",
-    )
-
     def __init__(self, leader_id: str | None) -> None:
-        """`leader_id` is the stored leader of a loaded group; it may not be a member any more."""
+        """`leader_id` is the stored leader of a loaded group, which may no longer be a member."""
         self.by_id: dict[str, ClassicMember] = {}
-        """In the order of joining. Changed by the methods of this class only."""
+        """In the order of joining. Only methods of this class change it."""
         self.leader_id = leader_id
         self.static_ids: dict[str, str] = {}
         """Instance id -> member id."""
         self.pending: dict[str, DelayedHeartbeat] = {}
-        """The sessions of member ids that were given out, and nobody has joined with (KIP-394)."""
+        """Sessions of member ids that were given out, but have not joined yet (KIP-394)."""
         self.pending_sync: set[str] = set()
-        """Ids of members of this generation that have not sent SyncGroup."""
+        """Members of this generation that have not sent SyncGroup."""
         self.awaiting_join_count = 0
-        """How many members have a parked JoinGroup."""
+        """Number of members with a parked JoinGroup."""
         self._protocols = SupportedProtocols()
 
     @property
     def have_all_joined(self) -> bool:
-        """Has every member a parked join, and has every id that was given out come back?"""
+        """Have all members a parked join, and all given-out ids come back?"""
         return self.awaiting_join_count == len(self.by_id) and not self.pending
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member wants. O(members)."""
+        """The largest rebalance time-out of any member. O(members)."""
         return max((member.rebalance_timeout_ms for member in self.by_id.values()), default=0)
 
     def refusal(self, member_id: str, instance_id: str | None) -> int:
-        """The error code for a client that claims to be that member; 0 when it is."""
+        """Return the error code for a client that names that member; 0 if the names match."""
         if instance_id is not None:
             known_id = self.static_ids.get(instance_id)
             if known_id is None:
@@ -73,7 +63,7 @@ class Members:
     # Changes
 
     def add(self, member: ClassicMember) -> None:
-        """A member joins; it leads while nobody does."""
+        """Add a member; it leads if no other does."""
         assert member.member_id not in self.by_id, member
         if self.leader_id is None:
             self.leader_id = member.member_id
@@ -85,7 +75,7 @@ class Members:
         self.awaiting_join_count += member.parked_join is not None
 
     def remove(self, member: ClassicMember) -> None:
-        """A member goes. When it led, the next one in the order of joining does."""
+        """Remove a member. If it led, the next one in the order of joining leads."""
         del self.by_id[member.member_id]
         self.pending_sync.discard(member.member_id)
         if member.instance_id is not None:
@@ -103,7 +93,6 @@ class Members:
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        """Take over what a member says in a later JoinGroup."""
         self._protocols.remove(_names(member.protocols))
         member.protocols = protocols
         self._protocols.add(_names(protocols))
@@ -111,14 +100,14 @@ class Members:
         member.session_timeout_ms = session_timeout_ms
 
     def park_join(self, member: ClassicMember, parked: ParkedJoin | None) -> ParkedJoin | None:
-        """Park `parked` for the member, None to park nothing; return what was parked before."""
+        """Park `parked` for the member, or nothing for None; return the former parked join."""
         former = member.parked_join
         member.parked_join = parked
         self.awaiting_join_count += (parked is not None) - (former is not None)
         return former
 
     def replace_id(self, member: ClassicMember, member_id: str) -> None:
-        """A static member has come back: it goes on under a new id, leading if it led."""
+        """Give a returned static member its new id; it still leads if it led."""
         assert member.instance_id is not None, member
         former_id = member.member_id
         del self.by_id[former_id]
@@ -133,7 +122,7 @@ class Members:
             self.pending_sync.add(member_id)
 
     def elect_joined_leader(self) -> bool:
-        """Make a member with a parked join the leader; False when there is none."""
+        """Make a member with a parked join the leader; return False if there is none."""
         leader = None if self.leader_id is None else self.by_id.get(self.leader_id)
         if leader is not None and leader.parked_join is not None:
             return True
@@ -146,13 +135,13 @@ class Members:
     # Protocols
 
     def support_one_of(self, protocols: Protocols) -> bool:
-        """Do all members know one of these? O(protocols)."""
+        """Do all members know one of these protocols? O(protocols)."""
         return self._protocols.has_common(_names(protocols))
 
     def select_protocol(self) -> str:
-        """Each member votes for the first of its protocols that all know; most votes win.
+        """Return the protocol with most votes: each member votes for its first that all know.
 
-        Of several with as many votes the one that was voted for first wins.
+        Among equals the protocol that got the first vote wins.
         """
         candidates = self._protocols.common()
         assert candidates, list(self.by_id)
@@ -163,7 +152,7 @@ class Members:
         return max(votes, key=votes.__getitem__)
 
     def for_leader(self, protocol_name: str) -> list[JoinGroupResponseMember]:
-        """The members that the leader assigns to, each with its metadata for the protocol."""
+        """Return the members for the leader, with their metadata for the protocol."""
         return [
             JoinGroupResponseMember(
                 member_id=member.member_id,

@@ -1,8 +1,12 @@
-"""Answers to the requests that members of classic groups have parked."""
+"""Answers to the parked requests of classic members."""
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic import answers
+from embedlog.coordinator.group.classic.classic_member import (
+    ClassicMember,
+    ParkedJoin,
+    join_refused,
+)
 from wire.schemas.sync_group import SyncGroupResponse
 
 TYPE_CHECKING = False
@@ -10,7 +14,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from embedlog.coordinator.group.classic.classic_group import ClassicGroup
-    from embedlog.coordinator.group.classic.classic_member import ClassicMember, ParkedJoin
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.runtime.pending import Pending
 
@@ -18,15 +21,13 @@ if TYPE_CHECKING:
 
 
 class ParkedRequests:
-    """Of one shard's members. Requires for every method: the shard's lock."""
-
-    __slots__ = ("_context",)
+    """The parked requests of one shard. Requires for every method: the shard's lock."""
 
     def __init__(self, context: ShardContext) -> None:
         self._context = context
 
     def answer(self, parked: Pending[R], response: R) -> None:
-        """Answer a parked request, once the lock is released."""
+        """Answer a parked request once the lock is released."""
 
         def complete() -> None:
             parked.complete(response)
@@ -36,24 +37,22 @@ class ParkedRequests:
     def fence(
         self, group: ClassicGroup, member: ClassicMember, code: int, *, member_id: str
     ) -> None:
-        """Answer with an error what the member has parked."""
         parked = group.members.park_join(member, None)
         if parked is not None:
             self.refuse_join(parked, code, member_id)
-        self._answer_sync(member, answers.sync_refused(code))
+        self._answer_sync(member, SyncGroupResponse(error_code=code))
 
     def refuse_join(self, parked: ParkedJoin, code: int, member_id: str) -> None:
-        """Answer a parked JoinGroup with an error."""
-        self.answer(parked, answers.join_refused(parked.version, code, member_id))
+        self.answer(parked, join_refused(parked.version, code, member_id))
 
     def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """Answer the members that wait with the leader's assignment; keep it for the others."""
+        """Store the leader's assignment for all members; answer the waiting ones."""
         for member in group.members.by_id.values():
             member.assignment = assignments.get(member.member_id, b"")
             self._answer_sync(member, self.assigned(group, member))
 
     def assigned(self, group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-        """What a member of a stable group is told."""
+        """Return the SyncGroup response of a stable group's member."""
         return SyncGroupResponse(
             protocol_type=group.protocol_type,
             protocol_name=group.protocol_name,
@@ -61,14 +60,14 @@ class ParkedRequests:
         )
 
     def withdraw_assignments(self, group: ClassicGroup, code: int) -> None:
-        """This generation has no assignment: answer the members that wait for one."""
+        """Drop this generation's assignment; answer the waiting members with an error."""
         for member in group.members.by_id.values():
             member.assignment = b""
-            self._answer_sync(member, answers.sync_refused(code))
+            self._answer_sync(member, SyncGroupResponse(error_code=code))
 
     def _answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
         parked, member.parked_sync = member.parked_sync, None
         if parked is not None:
             self.answer(parked, response)
-            # Its session did not end while it waited; from here on it counts again.
+            # The session was suspended while the request was parked.
             member.keep_alive()

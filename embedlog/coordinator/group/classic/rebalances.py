@@ -1,17 +1,16 @@
-"""From one generation of a group to the next, and what runs by the clock on the way.
+"""Rebalances: from one generation of a group to the next, and the time limits on the way.
 
-    prepare          a rebalance begins: members that wait for an assignment join again
-    (join)           everyone is there, or the time is over: the next generation
-    (sync)           the leader's assignment makes it stable
+    prepare          begin: members that wait for an assignment join again
+    (join)           when all have joined, or the time is over: the next generation
+    (sync)           the leader's assignment makes the group stable
 
-A member that is removed on the way gets an error for the request it has parked.
+A member that is removed on the way gets an error for its parked request.
 """
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.classic_group import GroupState
-from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
-from embedlog.coordinator.group.classic.group_operation import GroupOperation
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.group.classic.group_operation import DelayedHeartbeat, GroupOperation
 from embedlog.coordinator.group.classic.parked_requests import ParkedRequests
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
@@ -25,34 +24,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from embedlog.coordinator.group.classic.classic_group import ClassicGroup
     from embedlog.coordinator.group.classic.classic_member import ClassicMember
     from embedlog.coordinator.shard_context import ShardContext
 
 
 class Rebalances:
-    """Moves the classic groups of one shard on. Requires for every method: the shard's lock.
+    """Rebalances the classic groups of one shard. Requires for every method: the shard's lock.
 
-    A `Result` that is returned has records at most: the caller adds the response.
+    A returned `Result` has no response: the caller adds it.
     """
-
-    __slots__ = ("_context", "parked")
 
     def __init__(self, context: ShardContext) -> None:
         self._context = context
         self.parked = ParkedRequests(context)
-        """What members wait for."""
 
     # The join phase
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> Result[Any]:
-        """The members have changed: begin a rebalance, or go on with the one there is."""
+        """Begin a rebalance after a change of members, or go on with the present one."""
         if group.can_rebalance:
             return self.prepare(group, reason)
         return self.maybe_complete_join(group)
 
     def prepare(self, group: ClassicGroup, reason: str) -> Result[Any]:
-        """Begin a rebalance, and complete it at once when everyone is there already."""
+        """Begin a rebalance; complete it at once if everyone has joined already."""
         _log.info(
             "preparing to rebalance group %s in state %s with old generation %d (reason: %s)",
             group.group_id,
@@ -76,9 +71,11 @@ class Rebalances:
         return Result()
 
     def _await_more_members(self, group: ClassicGroup, delay_ms: int, rest_ms: int) -> None:
-        """A step of the initial delay: the first rebalance of an empty group waits a while, however
-        many have joined, and again when a member came meanwhile, until `rest_ms` is used up. So
-        members that start together make one generation, not one each.
+        """Begin a step of the initial delay (KIP-134).
+
+        The first rebalance of an empty group waits even if all members have joined, and again
+        whenever a member joined meanwhile, until `rest_ms` is used up. So members that start
+        together make one generation, not one each.
         """
         group.member_was_added = False
 
@@ -92,7 +89,7 @@ class Rebalances:
         self._begin_delayed_join(group, delay_ms, step_is_over)
 
     def maybe_complete_join(self, group: ClassicGroup) -> Result[Any]:
-        """Complete the join phase if everyone is there; the first one of a group takes its time."""
+        """Complete the join phase if all have joined, unless the initial delay is running."""
         if (
             group.state == GroupState.PREPARING_REBALANCE
             and group.previous_state != GroupState.EMPTY
@@ -102,9 +99,9 @@ class Rebalances:
         return Result()
 
     def _complete_join(self, group: ClassicGroup) -> Result[Any]:
-        """The next generation, of the members that are there; static ones stay though they are not.
+        """Form the next generation from the members that joined; absent static members stay.
 
-        When nobody is there but static members, it waits until one comes or their sessions end.
+        If only absent static members are left, wait until one joins or their sessions end.
         """
         self._end_delayed_join(group)
         for member in list(group.members.by_id.values()):
@@ -116,7 +113,7 @@ class Rebalances:
                 )
                 self.remove(group, member)
         if group.members.by_id and not group.members.elect_joined_leader():
-            # Not 0, which clients may ask for: it would be over in the same call, again and again.
+            # Not 0, which clients may choose: the wait would end in this call, again and again.
             self._await_joins(group, max(1, group.members.rebalance_timeout_ms))
             return Result()
         group.next_generation(self._context.wall_ms())
@@ -129,11 +126,11 @@ class Rebalances:
             group.generation_id,
             len(group.members.by_id),
         )
-        self._tell_generation(group)
+        self._answer_joins(group)
         self._begin_delayed_sync(group)
         return Result()
 
-    def _tell_generation(self, group: ClassicGroup) -> None:
+    def _answer_joins(self, group: ClassicGroup) -> None:
         members = group.members
         members.pending_sync.update(members.by_id)
         for member in members.by_id.values():
@@ -146,7 +143,7 @@ class Rebalances:
             member.keep_alive()
 
     def _await_joins(self, group: ClassicGroup, delay_ms: int) -> None:
-        """Wait until every member has a parked join; after `delay_ms` go on with those who have."""
+        """Wait until all members have joined; after `delay_ms` go on without the absent ones."""
         self._begin_delayed_join(group, delay_ms, lambda: self._complete_join(group))
 
     def _begin_delayed_join(
@@ -166,13 +163,12 @@ class Rebalances:
     # The sync phase
 
     def sync_received(self, group: ClassicGroup, member_id: str) -> None:
-        """That member asked for its assignment."""
         group.members.pending_sync.discard(member_id)
         if not group.members.pending_sync:
             self._end_delayed_sync(group)
 
     def _begin_delayed_sync(self, group: ClassicGroup) -> None:
-        """Wait until every member has sent SyncGroup; when the time is up, remove the others."""
+        """Wait until all members have sent SyncGroup; remove the others when the time is up."""
         generation_id = group.generation_id
 
         def time_is_up() -> Result[Any]:
@@ -206,7 +202,7 @@ class Rebalances:
     def open_session(
         self, group: ClassicGroup, member_id: str, timeout_ms: int
     ) -> DelayedHeartbeat:
-        """A session that ends in `timeout_ms`, unless it is kept alive."""
+        """Open a session that ends in `timeout_ms`, unless it is kept alive."""
         session = DelayedHeartbeat(
             self._context,
             (group.group_id, member_id),
@@ -217,7 +213,7 @@ class Rebalances:
         return session
 
     def _session_timed_out(self, group: ClassicGroup, member_id: str) -> Result[Any]:
-        """The member is gone, unless it showed itself at the last moment or waits for an answer."""
+        """Remove the member, unless it was heard at the last moment or waits for an answer."""
         if member_id in group.members.pending:
             _log.info("group %s forgets pending member %s", group.group_id, member_id)
             self.remove_pending(group, member_id)
@@ -229,7 +225,7 @@ class Rebalances:
             self._context.defer(session.watch)
             return Result()
         if member.is_parked and not member.is_new:
-            # It cannot send heartbeats while it waits for us.
+            # The member cannot send heartbeats while its request is parked.
             session.keep_alive(member.session_timeout_ms)
             self._context.defer(session.watch)
             return Result()
@@ -244,18 +240,17 @@ class Rebalances:
     # Members that go
 
     def remove(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Forget the member; what it has parked is answered UNKNOWN_MEMBER_ID."""
+        """Remove a member; its parked requests fail with UNKNOWN_MEMBER_ID."""
         self.parked.fence(group, member, ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
         group.members.remove(member)
         if member.session is not None:
             member.session.end()
 
     def remove_pending(self, group: ClassicGroup, member_id: str) -> None:
-        """Forget an id that was given out."""
         group.members.pending.pop(member_id).end()
 
     def dissolve(self, group: ClassicGroup, code: int) -> None:
-        """The group is dead: stop its timers, and answer its parked requests with `code`."""
+        """Kill the group: stop its timers, and answer its parked requests with `code`."""
         self._end_delayed_join(group)
         self._end_delayed_sync(group)
         for member_id in list(group.members.pending):

@@ -1,4 +1,4 @@
-"""A classic group as a record of `__consumer_offsets`, and back (record type 2)."""
+"""Classic groups as records of `__consumer_offsets`, and back (record type 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VALUE_VERSION = 3
-"""What is written: with instance ids, and not yet flexible. Read are all from 0."""
+"""The written version: with instance ids, not yet flexible. All versions from 0 are read."""
 
 
 def group_record(
@@ -21,7 +21,8 @@ def group_record(
     *,
     departed_leader_id: str | None = None,
 ) -> CoordinatorRecord:
-    """The present generation; with `assignments` by member id in place of what members have.
+    """Return the record of the present generation; `assignments` by member id replace the members'
+    own.
 
     A leader that is not a member marks a group that lost a member and has not reassigned its
     partitions: it is rebalanced when it is loaded.

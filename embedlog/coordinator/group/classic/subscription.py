@@ -1,4 +1,4 @@
-"""Which topics consumers asked for: the one thing the coordinator reads of members' metadata."""
+"""Consumers' subscriptions: the only part of members' metadata that the coordinator reads."""
 
 from __future__ import annotations
 
@@ -7,26 +7,23 @@ from struct import Struct
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import TypeVar
+
+    M = TypeVar("M")
 
 _VERSION = Struct(">h")
 _LAST_VERSION = 3
 
 
 class Subscriptions:
-    """What the consumers of one generation asked for, decoded when it is asked about first.
-
-    Requires for every method: the shard's lock.
-    """
-
-    __slots__ = ("_encoded", "_topics")
+    """The subscriptions of one generation, decoded when first needed, under the shard's lock."""
 
     def __init__(self, encoded: Sequence[bytes] | None) -> None:
-        """`encoded` is the metadata of each member; None when the members are no consumers."""
+        """`encoded` is the metadata of each member; None if the members are no consumers."""
         self._encoded = encoded
         self._topics: frozenset[str] | None = None
 
     def topics(self) -> frozenset[str] | None:
-        """The topics that the members read; None when that is not known."""
         if self._topics is None and self._encoded is not None:
             self._topics = subscribed_topics(self._encoded)
             self._encoded = None
@@ -34,28 +31,29 @@ class Subscriptions:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics in all `subscriptions`; None when one of them is not what consumers write.
-
-    A later version than is known is read as the last known one, whose fields it begins with.
-    """
+    """Return the topics in all `subscriptions`; None if one is not in the consumers' format."""
     import wire
     from wire.schemas.consumer_protocol import ConsumerProtocolSubscription
 
     topics: set[str] = set()
     for subscription in subscriptions:
-        if len(subscription) < _VERSION.size:
-            return None
-        (version,) = _VERSION.unpack_from(subscription)
-        if version < 0:
-            return None
         try:
-            decoded = wire.decode(
-                ConsumerProtocolSubscription,
-                min(version, _LAST_VERSION),
-                subscription,
-                _VERSION.size,
-            )
+            topics.update(read(ConsumerProtocolSubscription, subscription).topics)
         except wire.MalformedMessage:
             return None
-        topics.update(decoded.topics)
     return frozenset(topics)
+
+
+def read(message: type[M], data: bytes) -> M:
+    """Decode a consumer's message behind its int16 version. Raises MalformedMessage.
+
+    A version above the last known one is read as that one, whose fields it begins with.
+    """
+    import wire
+
+    if len(data) < _VERSION.size:
+        raise wire.MalformedMessage(f"{len(data)} bytes")
+    (version,) = _VERSION.unpack_from(data)
+    if version < 0:
+        raise wire.MalformedMessage(f"version {version}")
+    return wire.decode(message, min(version, _LAST_VERSION), data, _VERSION.size)

@@ -1,7 +1,6 @@
-"""SyncGroup: the leader hands in the assignment, everyone receives their part of it.
+"""SyncGroup: the leader sends the assignment, every member receives its part.
 
-Errors are found in this order; the group id, and the names that version 5 wants, were checked
-before:
+Errors are checked in this order, after the group id and the names that version 5 requires:
     unknown or empty group                  UNKNOWN_MEMBER_ID
     dead group                              COORDINATOR_NOT_AVAILABLE
     instance id of another member           FENCED_INSTANCE_ID
@@ -13,12 +12,12 @@ before:
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic.answers import sync_refused
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
 from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
+from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +26,12 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
-    from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
     SyncResult = Result[SyncGroupResponse]
 
 
 class Syncs:
     """Answers SyncGroup for the classic groups of one shard. Requires: the shard's lock."""
-
-    __slots__ = ("_context", "_groups", "_rebalances")
 
     def __init__(
         self, context: ShardContext, groups: dict[str, Group], rebalances: Rebalances
@@ -48,10 +44,10 @@ class Syncs:
         """Answer at once, or park the request until the leader's assignment is stored."""
         group = self._groups.get(request.group_id)
         if not isinstance(group, ClassicGroup) or group.state == GroupState.EMPTY:
-            return Result((), sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+            return Result((), SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         code = _refusal(group, request)
         if code:
-            return Result((), sync_refused(code))
+            return Result((), SyncGroupResponse(error_code=code))
         member = group.members.by_id[request.member_id]
         self._rebalances.sync_received(group, member.member_id)
         if group.state == GroupState.STABLE:
@@ -65,8 +61,8 @@ class Syncs:
     def _park(self, member: ClassicMember) -> ParkedSync:
         former = member.parked_sync
         if former is not None:
-            # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
-            refused = sync_refused(ErrorCode.REBALANCE_IN_PROGRESS)
+            # Its client has gone, or two clients share the id. Kafka never answers it.
+            refused = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
             self._rebalances.parked.answer(former, refused)
         parked: ParkedSync = Pending()
         member.parked_sync = parked
@@ -75,8 +71,8 @@ class Syncs:
     def _assign(
         self, group: ClassicGroup, request: SyncGroupRequest, parked: ParkedSync
     ) -> SyncResult:
-        """Store what the leader hands in; then it counts."""
-        # Members that the leader forgot, or that it cannot know of, are assigned nothing.
+        """Store the leader's assignment, which counts from then on."""
+        # Members that the leader forgot, or does not know yet, are assigned nothing.
         assignments = dict.fromkeys(group.members.by_id, b"")
         for assigned in request.assignments:
             if assigned.member_id in assignments:
@@ -87,7 +83,7 @@ class Syncs:
                 group.state != GroupState.COMPLETING_REBALANCE
                 or group.generation_id != request.generation_id
             ):
-                return  # a member came or went meanwhile
+                return  # a member has come or gone since
             if error is None:
                 self._rebalances.parked.assign(group, assignments)
                 group.transition_to(GroupState.STABLE, self._context.wall_ms())
@@ -101,7 +97,7 @@ class Syncs:
 
 
 def _refusal(group: ClassicGroup, request: SyncGroupRequest) -> int:
-    """The error code for the request, 0 when it may go on."""
+    """Return the error code for the request, 0 for none."""
     if group.state == GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     code = group.members.refusal(request.member_id, request.group_instance_id)
@@ -109,7 +105,7 @@ def _refusal(group: ClassicGroup, request: SyncGroupRequest) -> int:
         return code
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
-    # Before version 5 a request says neither.
+    # Requests before version 5 name neither.
     if request.protocol_type not in (None, group.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if request.protocol_name not in (None, group.protocol_name):

@@ -1,11 +1,11 @@
-"""Members that speak the classic protocol, inside a consumer group (KIP-848, migration).
+"""Members of the classic protocol in a consumer group (KIP-848, migration).
 
-    JoinGroup    what a heartbeat with a full subscription is; the generation is the member epoch
-    SyncGroup    what the member has now; it is never parked, and nobody is a leader
-    Heartbeat    REBALANCE_IN_PROGRESS when joining again would bring the member further
-    LeaveGroup   as leaving by a heartbeat
+    JoinGroup    like a heartbeat with a full subscription; the generation is the member epoch
+    SyncGroup    answers the present assignment; it is never parked, and no member leads
+    Heartbeat    REBALANCE_IN_PROGRESS if the member must join again to make progress
+    LeaveGroup   like leaving by a heartbeat
 
-Partitions a member must give up are missing from its next assignment; it has given them up when it
+The member's next assignment omits partitions that it must give up; it has given them up when it
 joins again without owning them.
 """
 
@@ -13,34 +13,32 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import uuid_to_text
-from embedlog.coordinator.group.classic import answers
-from embedlog.coordinator.group.classic.classic_member import protocols_of
+from embedlog.coordinator.group.classic.classic_member import join_refused, protocols_of
 from embedlog.coordinator.group.classic.leave import leave_response, leaving_members
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import protocol_bytes
-from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE
+from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
 from embedlog.coordinator.group.consumer.member_timers import JOIN, SYNC
 from embedlog.coordinator.group.consumer.update import MemberUpdate
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
-from wire.schemas.heartbeat import HeartbeatResponse
-from wire.schemas.join_group import JoinGroupResponse
-from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
-from wire.schemas.sync_group import SyncGroupResponse
+from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
+from wire.schemas.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import RequestContext
-    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
-    from embedlog.coordinator.result import CoordinatorRecord
-    from wire.schemas.heartbeat import HeartbeatRequest
-    from wire.schemas.join_group import JoinGroupRequest
-    from wire.schemas.leave_group import LeaveGroupRequest
-    from wire.schemas.sync_group import SyncGroupRequest
+    from embedlog.coordinator.group.group import ClientIdentity
 
     JoinResult = Result[JoinGroupResponse]
 
@@ -48,7 +46,7 @@ _FIRST_WITH_REQUIRED_ID = 4
 
 
 class ClassicMembers:
-    """Answers them for the consumer groups of one shard. Requires: the shard's lock."""
+    """Answers classic members of one shard's consumer groups. Requires: the shard's lock."""
 
     def __init__(self, membership: Membership, migration: Migration) -> None:
         self._membership = membership
@@ -60,20 +58,20 @@ class ClassicMembers:
     def join(
         self,
         group: ConsumerGroup,
-        context: RequestContext,
+        client: ClientIdentity,
         request: JoinGroupRequest,
         version: int,
     ) -> JoinResult:
         """Join, or join again for the next step."""
         try:
-            return self._join(group, context, request, version)
+            return self._join(group, client, request, version)
         except KafkaError as error:
-            return Result((), answers.join_refused(version, error.code))
+            return Result((), join_refused(version, error.code))
 
     def _join(
         self,
         group: ConsumerGroup,
-        context: RequestContext,
+        client: ClientIdentity,
         request: JoinGroupRequest,
         version: int,
     ) -> JoinResult:
@@ -88,7 +86,7 @@ class ClassicMembers:
             raise errors.InconsistentGroupProtocol()
         if is_unknown and instance_id is None and version >= _FIRST_WITH_REQUIRED_ID:
             code = ErrorCode.MEMBER_ID_REQUIRED
-            return Result((), answers.join_refused(version, code, member_id))
+            return Result((), join_refused(version, code, member_id))
         records: list[CoordinatorRecord] = []
         former = None if instance_id is None else group.static_member(instance_id)
         if instance_id is None:
@@ -103,8 +101,8 @@ class ClassicMembers:
         after = before.replace(
             instance_id=instance_id or before.instance_id,
             rack_id=subscription.rack_id or before.rack_id,
-            client_id=context.client_id or "",
-            client_host=f"/{context.client_host}",
+            client_id=client.client_id,
+            client_host=client.client_host,
             rebalance_timeout_ms=_rebalance_timeout_ms(request),
             topics=frozenset(subscription.topics),
             regex="",
@@ -147,7 +145,7 @@ class ClassicMembers:
     # SyncGroup
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
-        """What the member has now."""
+        """Answer the member's present assignment."""
         try:
             member = self._member(group, request.member_id, request.group_instance_id)
             facts = _facts_of(member)
@@ -162,7 +160,7 @@ class ClassicMembers:
                 self._membership.timers.start_join(group.group_id, member)
                 raise errors.RebalanceInProgress()
         except KafkaError as error:
-            return Result((), answers.sync_refused(error.code))
+            return Result((), SyncGroupResponse(error_code=error.code))
         self._membership.timers.cancel(SYNC, group.group_id, member.member_id)
         self._membership.timers.start_session(
             group.group_id, member.member_id, facts.session_timeout_ms
@@ -181,13 +179,13 @@ class ClassicMembers:
     def heartbeat(
         self, group: ConsumerGroup, request: HeartbeatRequest
     ) -> Result[HeartbeatResponse]:
-        """The member lives; should it join again?"""
+        """Keep the session alive; tell the member if it must join again."""
         try:
             member = self._member(group, request.member_id, request.group_instance_id)
             facts = _facts_of(member)
             _check_generation(member, request.generation_id)
         except KafkaError as error:
-            return Result((), answers.heartbeat_refused(error.code))
+            return Result((), HeartbeatResponse(error_code=error.code))
         group_id = group.group_id
         self._membership.timers.start_session(group_id, member.member_id, facts.session_timeout_ms)
         may_go_on = (
@@ -201,14 +199,14 @@ class ClassicMembers:
         if not may_go_on:
             return Result((), HeartbeatResponse())
         self._membership.timers.start_join(group_id, member)
-        return Result((), answers.heartbeat_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+        return Result((), HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
 
     # LeaveGroup
 
     def leave(
         self, group: ConsumerGroup, request: LeaveGroupRequest, version: int
     ) -> Result[LeaveGroupResponse]:
-        """Members go, of either protocol, each with an error of its own."""
+        """Remove members of either protocol, each with its own error code."""
         leaving: dict[str, ConsumerMember] = {}
         replies = []
         for identity in leaving_members(request, version):
@@ -238,7 +236,7 @@ class ClassicMembers:
             return group.member(identity.member_id)
         if identity.member_id:
             return self._membership.static_member(group, instance_id, identity.member_id)
-        # Without a member id it is an administrator, which need not know it.
+        # Only an administrator may name a static member without its member id.
         found = group.static_member(instance_id)
         if found is None:
             raise errors.UnknownMemberId()
@@ -266,7 +264,7 @@ def _check_generation(member: ConsumerMember, generation_id: int) -> None:
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Version 0 has none: the session time-out stands for it."""
+    """Return the rebalance time-out; version 0 has none and uses the session time-out."""
     if request.rebalance_timeout_ms == -1:
         return request.session_timeout_ms
     return request.rebalance_timeout_ms

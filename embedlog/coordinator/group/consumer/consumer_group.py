@@ -1,22 +1,21 @@
-"""`ConsumerGroup`: one group of the consumer protocol, as its records say (KIP-848).
+"""`ConsumerGroup`: the state of one group of the consumer protocol (KIP-848).
 
 group epoch     rises with every change of members, subscriptions or subscribed metadata
-target epoch    the group epoch that the target assignment was made for
+target epoch    the group epoch of the target assignment
 member epoch    the target epoch that a member has reached; each member has its own
 
 Empty        no members
 Assigning    group epoch > target epoch
 Reconciling  some member has not reached the target
-Stable       all have
+Stable       all members have reached it
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.group.consumer.assignor_votes import AssignorVotes
 from embedlog.coordinator.group.consumer.holders import Holders
-from embedlog.coordinator.group.consumer.member import ConsumerMember
-from embedlog.coordinator.group.consumer.subscriptions import Subscriptions
+from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
+from embedlog.coordinator.group.consumer.subscriptions import AssignorVotes, Subscriptions
 from embedlog.coordinator.group.group import Group
 from embedlog.coordinator.group.protocols import SupportedProtocols
 
@@ -24,10 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Owned
-    from embedlog.coordinator.group.group import CommittedOffset, ExpiryBase
+    from embedlog.coordinator.group.group import ExpiryBase
     from embedlog.coordinator.result import CoordinatorRecord
 
 EMPTY = "Empty"
@@ -36,7 +34,7 @@ RECONCILING = "Reconciling"
 STABLE = "Stable"
 
 FIRST_EPOCH = 1
-"""Group and target epoch of a group that nobody has changed yet."""
+"""Group and target epoch of a new group."""
 
 PROTOCOL_TYPE = "consumer"
 
@@ -45,24 +43,7 @@ _NO_TARGET: Partitions = {}
 
 
 class ConsumerGroup(Group):
-    """One group. Changed by replay, but for the notes at the end of `__init__`."""
-
-    __slots__ = (
-        "assignor_votes",
-        "classic_protocols",
-        "group_epoch",
-        "holders",
-        "members",
-        "metadata_hash",
-        "metadata_seen",
-        "regexes_matched_for",
-        "regexes_matched_ms",
-        "static_members",
-        "subscriptions",
-        "target",
-        "target_epoch",
-        "target_made_ms",
-    )
+    """One group. Changed by replay, except for the notes at the end of `__init__`."""
 
     GROUP_TYPE = "consumer"
 
@@ -72,31 +53,30 @@ class ConsumerGroup(Group):
         self.metadata_hash = 0
         self.target_epoch = FIRST_EPOCH
         self.target_made_ms = 0
-        """Wall time of the last assignment; 0 when the next one need not keep a distance."""
+        """Wall time of the last assignment; 0 if the next one may come at once."""
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
         """Instance id -> member id."""
         self.target: dict[str, Partitions] = {}
-        """Member id -> what it shall have."""
+        """Member id -> its target partitions."""
         self.subscriptions = Subscriptions()
         self.assignor_votes = AssignorVotes()
         self.classic_protocols = SupportedProtocols()
-        """What the members of the classic protocol support."""
+        """The protocols of members of the classic protocol."""
         self.holders = Holders()
-        # Not stored: when and for which metadata this was last looked at since the shard loaded.
-        self.metadata_seen: Metadata | None = None
+        # Not stored: the last metadata and time of checks since the shard was loaded.
+        self.metadata_seen: MetadataImage | None = None
         self.regexes_matched_ms: int | None = None
-        self.regexes_matched_for: Metadata | None = None
+        self.regexes_matched_for: MetadataImage | None = None
 
-    # What the state says
+    # State
 
     @property
     def protocol_type(self) -> str:
-        """All of them consume."""
         return PROTOCOL_TYPE
 
     def state_name(self) -> str:
-        """See the module. O(members), so that changes need not keep count."""
+        """Return the state; see the module. O(members), so that changes need no counting."""
         if not self.members:
             return EMPTY
         if self.group_epoch > self.target_epoch:
@@ -106,15 +86,10 @@ class ConsumerGroup(Group):
         return RECONCILING
 
     def is_empty(self) -> bool:
-        """Has it no members?"""
         return not self.members
 
     def member(self, member_id: str) -> ConsumerMember:
-        """The member of that id.
-
-        Raises:
-            UnknownMemberId: there is none.
-        """
+        """Return the member. Raise UnknownMemberId if there is none."""
         found = self.members.get(member_id)
         if found is None:
             raise errors.UnknownMemberId(
@@ -123,26 +98,25 @@ class ConsumerGroup(Group):
         return found
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
-        """The member that has that instance id now."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def target_of(self, member: ConsumerMember) -> Partitions:
-        """What the member shall have; a new static member has what its predecessor had."""
+        """Return the member's target; a new static member has its predecessor's."""
         found = self.target.get(member.member_id)
         if found is None and member.instance_id is not None:
             found = self.target.get(self.static_members.get(member.instance_id, ""))
         return _NO_TARGET if found is None else found
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """May a classic member with these protocols join: do all classic members know one?"""
+        """May a classic member with these protocols join? All classic members must know one."""
         if protocol_type != PROTOCOL_TYPE:
             return False
         if not self.members:
             return any(True for _ in names)
         return self.classic_protocols.has_common(names)
 
-    # What the offsets' part asks
+    # As any group
 
     def validate_offset_commit(
         self,
@@ -154,7 +128,7 @@ class ConsumerGroup(Group):
         api_version: int,
         partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """See `Group`. A member behind its epoch may commit what it has had since (KIP-1251)."""
+        """A member behind its epoch may commit partitions that it already had (KIP-1251)."""
         if generation_or_epoch < 0 and not self.members:
             return
         member = self.member(member_id)
@@ -170,39 +144,34 @@ class ConsumerGroup(Group):
         _check_epoch(member, epoch)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """See `Group`: strangers may ask; a member must be at its epoch."""
+        """Clients without membership may fetch; a member must be at its epoch."""
         if member_id is None and member_epoch < 0:
             return
         _check_epoch(self.member(member_id or ""), member_epoch)
 
     def validate_offset_delete(self) -> None:
-        """Always; `is_subscribed_to` protects what is read."""
+        """Deletion is always valid: `is_subscribed_to` protects offsets in use."""
 
     def validate_delete(self) -> None:
-        """Only without members."""
         if self.members:
             raise errors.NonEmptyGroup()
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """By name or by pattern."""
         return self.subscriptions.includes(topic)
 
     def offset_expiry_base(self) -> ExpiryBase | None:
-        """Offsets of topics that nobody reads age from their commit on."""
-        return _commit_time
+        return _same
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Everything of the group."""
         from embedlog.coordinator.group.consumer import member_records
 
         return member_records.without_group(
             self.group_id, list(self.members), list(self.subscriptions.resolved)
         )
 
-    # What replay does
+    # Replay
 
     def put_member(self, member: ConsumerMember) -> None:
-        """Add a member, or replace its state."""
         before = self.members.get(member.member_id)
         self.members[member.member_id] = member
         if before is not None:
@@ -215,7 +184,6 @@ class ConsumerGroup(Group):
         self._note_subscriber(member)
 
     def drop_member(self, member_id: str) -> None:
-        """Remove a member, if it is one, and what it shall have."""
         self.target.pop(member_id, None)
         member = self.members.pop(member_id, None)
         if member is not None:
@@ -241,7 +209,7 @@ class ConsumerGroup(Group):
 
 
 def _is_same_subscriber(one: ConsumerMember, other: ConsumerMember) -> bool:
-    """Do only epochs and partitions differ? Then nothing else needs counting again."""
+    """Do only epochs and partitions differ? Then the other counts stay."""
     return (
         one.topics == other.topics
         and one.regex == other.regex
@@ -270,5 +238,5 @@ def _check_epoch(member: ConsumerMember, epoch: int) -> None:
     )
 
 
-def _commit_time(offset: CommittedOffset) -> int:
-    return offset.commit_timestamp_ms
+def _same(commit_timestamp_ms: int) -> int:
+    return commit_timestamp_ms

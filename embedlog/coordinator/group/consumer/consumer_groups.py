@@ -1,10 +1,10 @@
-"""`ConsumerGroups`: the consumer groups of one shard, as the shard calls them."""
+"""`ConsumerGroups`: the consumer groups of one shard, the shard's entry point."""
 
 from __future__ import annotations
 
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer.classic_members import ClassicMembers
-from embedlog.coordinator.group.consumer.heartbeats import Heartbeats
+from embedlog.coordinator.group.consumer.consumer_heartbeats import ConsumerHeartbeats
 from embedlog.coordinator.group.consumer.membership import Membership
 from embedlog.coordinator.group.consumer.migration import Migration
 from embedlog.coordinator.group.consumer.regex_matching import RegexMatching
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroups:
-    """Requires for every method: the shard's lock.
+    """The part of a shard for consumer groups. Requires for every method: the shard's lock.
 
-    `groups` is the shard's dictionary of groups of every type. `heartbeats` answers the members of
-    the consumer protocol, `classic_members` those of the classic one.
+    `groups` is the shard's dictionary of groups of every type. `heartbeats` answers members of the
+    consumer protocol, `classic_members` members of the classic one.
     """
 
     def __init__(
@@ -37,15 +37,13 @@ class ConsumerGroups:
         self._membership = Membership(context, groups)
         migration = Migration(self._membership, classic)
         self._membership.downgrade = migration.downgrade_leaving
-        self.heartbeats = Heartbeats(self._membership, migration, RegexMatching(context, groups))
+        self.heartbeats = ConsumerHeartbeats(
+            self._membership, migration, RegexMatching(context, groups)
+        )
         self.classic_members = ClassicMembers(self._membership, migration)
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """ConsumerGroupDescribe, of one group.
-
-        Raises:
-            GroupIdNotFound: it is not there, or is of another type.
-        """
+        """ConsumerGroupDescribe of one group. Raises GroupIdNotFound for any other group."""
         from embedlog.coordinator.group.consumer.description import described
 
         names = assignors.configured(self._context.config.group_consumer_assignors)
@@ -54,13 +52,11 @@ class ConsumerGroups:
     # The shard's life
 
     def replay(self, key: Any, value: Any) -> None:
-        """Take over a record of types 3-8 or 16, from the log or just appended."""
         replay(self._groups, key, value)
 
     def loaded(self) -> None:
-        """The log was replayed: sessions begin."""
         self._membership.timers.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that were threads of the process that had the log open before."""
+        """Remove members that were threads of the process that had the log open before."""
         return self._membership.opened()

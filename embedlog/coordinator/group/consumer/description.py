@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe shows it."""
+"""ConsumerGroupDescribe of one group."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 
 _CLASSIC = 0
 _CONSUMER = 1
 
 
-def described(group: ConsumerGroup, metadata: Metadata, default_assignor: str) -> DescribedGroup:
-    """The group and its members, in the order in which they joined. O(members + partitions)."""
+def described(
+    group: ConsumerGroup, metadata: MetadataImage, default_assignor: str
+) -> DescribedGroup:
+    """Describe a group and its members, in the order of joining. O(members + partitions)."""
     members = []
     for member in group.members.values():
         shown = Member(
@@ -33,7 +35,7 @@ def described(group: ConsumerGroup, metadata: Metadata, default_assignor: str) -
             client_host=member.client_host,
             subscribed_topic_names=sorted(member.topics),
             subscribed_topic_regex=member.regex,
-            # What it was told to give up is still its own until it has.
+            # The member still owns the partitions that it is giving up.
             assignment=_shown([member.assigned, member.revoking], metadata),
             target_assignment=_shown([group.target_of(member)], metadata),
             member_type=_CONSUMER if member.classic is None else _CLASSIC,
@@ -49,7 +51,7 @@ def described(group: ConsumerGroup, metadata: Metadata, default_assignor: str) -
     )
 
 
-def _shown(held: Iterable[Mapping[bytes, Iterable[int]]], metadata: Metadata) -> Assignment:
+def _shown(held: Iterable[Mapping[bytes, Iterable[int]]], metadata: MetadataImage) -> Assignment:
     numbers: dict[bytes, set[int]] = {}
     for partitions in held:
         for topic_id, some in partitions.items():

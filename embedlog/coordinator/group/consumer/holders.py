@@ -1,4 +1,4 @@
-"""`Holders`: which member of a consumer group holds each partition."""
+"""`Holders`: the member of a consumer group that holds each partition."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ _NOTHING: dict[int, int] = {}
 
 
 class Holders:
-    """A member holds what it is assigned, and what it was told to revoke and has not yet.
+    """A member holds its assigned partitions and the ones that it has yet to give up.
 
     Changed by replay. Requires for every method: the lock of the shard that holds the group.
     """
-
-    __slots__ = ("_by_topic_id",)
 
     def __init__(self) -> None:
         self._by_topic_id: dict[bytes, dict[int, str]] = {}
 
     def add(self, member: ConsumerMember) -> None:
-        """The member holds its partitions from now on, whichever member held them before."""
+        """Make a member the holder of its partitions, in place of earlier holders."""
         for held in (member.assigned, member.revoking):
             for topic_id, epochs in held.items():
                 self._by_topic_id.setdefault(topic_id, {}).update(
@@ -30,7 +28,7 @@ class Holders:
                 )
 
     def remove(self, member: ConsumerMember) -> None:
-        """The member holds its partitions no more; those that another took over stay that one's."""
+        """Remove a member as holder, except of partitions that another member took over."""
         for held in (member.assigned, member.revoking):
             for topic_id, epochs in held.items():
                 holders = self._by_topic_id.get(topic_id, {})
@@ -41,7 +39,7 @@ class Holders:
                     self._by_topic_id.pop(topic_id, None)
 
     def holder(self, topic_id: bytes, partition: int) -> str | None:
-        """The id of the member that holds a partition; None when nobody does."""
+        """Return the id of the member that holds a partition; None if there is none."""
         holders = self._by_topic_id.get(topic_id)
         return None if holders is None else holders.get(partition)
 

@@ -1,8 +1,8 @@
 """`ConsumerMember`: one member of a consumer group, as an immutable value.
 
 state                 the member ...                                   leaves it when
-STABLE                has what the target said at its epoch            the target moves on
-UNREVOKED_PARTITIONS  must give partitions up before it may go on      it owns none of them
+STABLE                has its target partitions of its epoch           the target changes
+UNREVOKED_PARTITIONS  must first give up partitions                    it owns none of them
 UNRELEASED_PARTITIONS waits for partitions that others still hold      all of them are free
 UNKNOWN               was written by a later version                   it joins again
 """
@@ -15,7 +15,7 @@ from embedlog.value import Value
 
 Epochs = Mapping[int, int]
 Owned = Mapping[bytes, Epochs]
-"""Topic id -> partition -> the member epoch at which it was assigned; no topic is empty."""
+"""Topic id -> partition -> the member epoch of its assignment; no topic is empty."""
 
 STABLE = 0
 UNREVOKED_PARTITIONS = 1
@@ -32,20 +32,19 @@ NO_PARTITIONS: Owned = {}
 
 
 class ClassicFacts(Value):
-    """What only members that speak the classic protocol have."""
+    """The properties that only members of the classic protocol have."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """(assignor's name, subscription), as its JoinGroup listed them; at least one."""
+    """(assignor name, subscription), in the order of its JoinGroup; at least one."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The protocols it knows; one that it lists twice counts once."""
         return frozenset(name for name, _ in self.protocols)
 
 
 class ConsumerMember(Value):
-    """One member. `replace` makes the next state; the group stores it by replay."""
+    """One member. `replace` makes its next state; replay stores it in the group."""
 
     member_id: str
     instance_id: str | None = None
@@ -55,19 +54,19 @@ class ConsumerMember(Value):
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     topics: frozenset[str] = frozenset()
-    """Topics it subscribes to by name."""
+    """Topics subscribed by name."""
     regex: str = ""
-    """The pattern it subscribes by; "" for none."""
+    """The pattern of its subscription; "" for none."""
     classic: ClassicFacts | None = None
     """None for members of the consumer protocol."""
     epoch: int = 0
     previous_epoch: int = 0
-    """The epoch before: a member that missed the last answer still names it."""
+    """The last epoch: a member that missed the last answer still names it."""
     state: int = STABLE
     assigned: Owned = NO_PARTITIONS
     revoking: Owned = NO_PARTITIONS
-    """Partitions it was told to give up, and still holds until it says otherwise."""
+    """Partitions that the member must give up, and holds until it reports that it has."""
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Has it all that the target of that epoch gives it?"""
+        """Has the member all its partitions of the target of that epoch?"""
         return self.state == STABLE and self.epoch == target_epoch

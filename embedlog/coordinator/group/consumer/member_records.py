@@ -2,17 +2,17 @@
 
 3   group                   group epoch, metadata hash
 4   group                   partition metadata: Kafka 4.0 and before; only deleted here
-5   group, member           who the member is, and what it subscribes to
-6   group                   target assignment epoch, when it was made
+5   group, member           client and subscription of the member
+6   group                   target assignment epoch, time of the assignment
 7   group, member           target assignment
-8   group, member           member epochs, state, partitions with the epochs they came at
+8   group, member           member epochs, state, partitions with their assignment epochs
 16  group, pattern          the topics that a pattern matched
 """
 
 from __future__ import annotations
 
 from embedlog.coordinator.group.consumer import member as states
-from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
+from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember, Owned
 from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 from embedlog.coordinator.result import CoordinatorRecord
 from wire.schemas import consumer_group_metadata as schema
@@ -20,7 +20,6 @@ from wire.schemas import consumer_group_metadata as schema
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Owned
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
@@ -32,7 +31,7 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """Type 6; a timestamp of 0 means the next assignment need not wait for this one."""
+    """Type 6; with timestamp 0 the next assignment may come at once."""
     return CoordinatorRecord(
         schema.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         schema.ConsumerGroupTargetAssignmentMetadataValue(
@@ -117,24 +116,19 @@ def without_regex(group_id: str, regex: str) -> CoordinatorRecord:
 
 
 def without_member(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """The tombstones of one member: types 8, 7 and 5, in the order that replay wants."""
-    return [
-        CoordinatorRecord(
-            schema.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-        ),
-        CoordinatorRecord(
-            schema.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-        ),
-        CoordinatorRecord(
-            schema.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-        ),
-    ]
+    """The tombstones of one member: types 8, 7 and 5, in the order that replay needs."""
+    keys = (
+        schema.ConsumerGroupCurrentMemberAssignmentKey,
+        schema.ConsumerGroupTargetAssignmentMemberKey,
+        schema.ConsumerGroupMemberMetadataKey,
+    )
+    return [CoordinatorRecord(key(group_id=group_id, member_id=member_id)) for key in keys]
 
 
 def without_group(
     group_id: str, member_ids: list[str], regexes: list[str]
 ) -> list[CoordinatorRecord]:
-    """The tombstones of everything."""
+    """The tombstones of a whole group."""
     members = [without_member(group_id, member_id) for member_id in member_ids]
     return [
         *(current for current, _, _ in members),
@@ -150,7 +144,7 @@ def without_group(
 def with_metadata(
     member: ConsumerMember, value: schema.ConsumerGroupMemberMetadataValue
 ) -> ConsumerMember:
-    """`member`, as a record of type 5 describes it."""
+    """Return `member` with the metadata of a record of type 5."""
     classic = None
     if value.classic_member_metadata is not None:
         classic = ClassicFacts(
@@ -160,8 +154,7 @@ def with_metadata(
                 for protocol in value.classic_member_metadata.supported_protocols
             ),
         )
-    return ConsumerMember(
-        member.member_id,
+    return member.replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
         client_id=value.client_id,
@@ -171,32 +164,17 @@ def with_metadata(
         topics=frozenset(value.subscribed_topic_names),
         regex=value.subscribed_topic_regex or "",
         classic=classic,
-        epoch=member.epoch,
-        previous_epoch=member.previous_epoch,
-        state=member.state,
-        assigned=member.assigned,
-        revoking=member.revoking,
     )
 
 
 def with_assignment(
     member: ConsumerMember, value: schema.ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> ConsumerMember:
-    """`member`, as a record of type 8 puts it; after a tombstone, as before its first."""
+    """Return `member` with the assignment of a record of type 8; a tombstone resets it."""
     if value is None:
         value = schema.ConsumerGroupCurrentMemberAssignmentValue()
     epoch = value.member_epoch
-    return ConsumerMember(
-        member.member_id,
-        instance_id=member.instance_id,
-        rack_id=member.rack_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        server_assignor=member.server_assignor,
-        topics=member.topics,
-        regex=member.regex,
-        classic=member.classic,
+    return member.replace(
         epoch=epoch,
         previous_epoch=value.previous_member_epoch,
         state=value.state if value.state in states.STATES else states.UNKNOWN,
@@ -206,12 +184,12 @@ def with_assignment(
 
 
 def read_target(value: schema.ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
-    """The target that a record of type 7 holds."""
+    """Return the target of a record of type 7."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
 
 def read_regex(value: schema.ConsumerGroupRegularExpressionValue) -> ResolvedRegex:
-    """The topics that a record of type 16 holds."""
+    """Return the topics of a record of type 16."""
     return ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
 
 
@@ -234,7 +212,7 @@ def _read_epochs(topics: list[schema.TopicPartitions], member_epoch: int) -> Own
     for topic in topics:
         epochs = topic.assignment_epochs
         if epochs is None:
-            # Written before Kafka 4.3: the present epoch is the safe guess.
+            # Written before Kafka 4.3: the present epoch is the safe assumption.
             epochs = [member_epoch] * len(topic.partitions)
         found[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=False))
     return found

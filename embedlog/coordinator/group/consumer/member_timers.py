@@ -1,10 +1,10 @@
-"""By when members of consumer groups must have been heard, and what becomes of them if not.
+"""Time limits of the members of consumer groups.
 
-timer          runs from                          when it ends
+timer          starts with                        when it ends
 session        every heartbeat                    the member is removed
-rebalance      being told to give up partitions   removed, if it has not: its epoch is the same
-join           a classic member being told to     removed: it has not joined again
-sync           its JoinGroup's answer             removed: it has not asked for its assignment
+rebalance      partitions to give up              it is removed if its epoch is still the same
+join           a classic member must join again   it is removed: it has not joined
+sync           its JoinGroup's answer             it is removed: it has not sent SyncGroup
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ _log = Logger("group")
 
 
 class MemberTimers:
-    """Of one shard. `fence(group, member)` removes a member. Requires: the shard's lock."""
-
-    __slots__ = ("_context", "_fence", "_groups")
+    """The timers of one shard's members; `fence` removes a member. Requires: the shard's lock."""
 
     def __init__(
         self,
@@ -54,41 +52,38 @@ class MemberTimers:
         self._fence = fence
 
     def start_session(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """The member lives; look again after `timeout_ms`."""
         self._start(SESSION, group_id, member_id, timeout_ms)
 
     def start_rebalance(self, group_id: str, member: ConsumerMember) -> None:
-        """The member must give partitions up within its rebalance time-out."""
+        """Start the time limit for giving up partitions, the member's rebalance time-out."""
         timeout_ms = member.rebalance_timeout_ms
         self._start(REBALANCE, group_id, member.member_id, timeout_ms, member.epoch)
 
     def start_join(self, group_id: str, member: ConsumerMember) -> None:
-        """A classic member was told to join again, unless it was before."""
+        """Start the time limit for a classic member's next join, unless it is running."""
         if not self._context.timer.is_scheduled((JOIN, group_id, member.member_id)):
             timeout_ms = member.rebalance_timeout_ms
             self._start(JOIN, group_id, member.member_id, timeout_ms)
 
     def start_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """A classic member has joined, and must ask for its assignment."""
+        """Start the time limit for a classic member's SyncGroup."""
         self._start(SYNC, group_id, member_id, timeout_ms)
 
     def cancel(self, timer: str, group_id: str, member_id: str) -> None:
-        """Stop one of the timers."""
         self._context.timer.cancel((timer, group_id, member_id))
 
     def cancel_all(self, group_id: str, member_id: str) -> None:
-        """Stop all of a member's timers."""
         for timer in _TIMERS:
             self.cancel(timer, group_id, member_id)
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """How long a member of the consumer protocol may be silent."""
+        """Return the session time-out of members of the consumer protocol."""
         timeout_ms = self._context.group_config(group_id, "consumer.session.timeout.ms")
         assert isinstance(timeout_ms, int), timeout_ms
         return timeout_ms
 
     def loaded(self) -> None:
-        """Everybody has a whole session to be heard in, and to give up what it must."""
+        """Start whole sessions, and rebalance time limits, for all loaded members."""
         for group in self._groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue
@@ -103,7 +98,7 @@ class MemberTimers:
     def _start(
         self, timer: str, group_id: str, member_id: str, timeout_ms: int, epoch: int | None = None
     ) -> None:
-        """`epoch`: the member is fenced if it still has that one; None: whichever it has."""
+        """Start a timer. With `epoch` it fences the member only if that is still its epoch."""
         self._context.timer.schedule(
             (timer, group_id, member_id),
             timeout_ms,
@@ -112,7 +107,7 @@ class MemberTimers:
 
     def _expired(self, timer: str, group_id: str, member_id: str, epoch: int | None) -> Result[Any]:
         group = self._groups.get(group_id)
-        # The group may have become a classic one, and the member may have gone.
+        # The group may have become a classic one, or the member may have gone.
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if member is None or (epoch is not None and member.epoch != epoch):
             return Result()

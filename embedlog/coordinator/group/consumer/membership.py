@@ -9,16 +9,14 @@ from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.member_timers import MemberTimers
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
-from embedlog.coordinator.group.group import is_in_process
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.group.group import Group, is_in_process
+from embedlog.coordinator.result import CoordinatorRecord, Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
 
 
@@ -28,18 +26,16 @@ class Membership:
     def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
         self.context = context
         self.groups = groups
-        self.downgrade: Callable[[ConsumerGroup, Sequence[str]], Result[Any] | None] = _never
-        """Turn a group into a classic one as members leave, if that is due; see `migration`."""
+        self.downgrade: Callable[[ConsumerGroup, Sequence[str]], Result[Any] | None] = (
+            lambda _group, _leaving: None
+        )
+        """Turns a group into a classic one as members leave, if that is due; see `migration`."""
         self.timers = MemberTimers(context, groups, self._fence_late)
 
     # Looking up
 
     def group(self, group_id: str, *, absent: str = "Group") -> ConsumerGroup:
-        """The consumer group of that id.
-
-        Raises:
-            GroupIdNotFound: there is none, or it is of another type.
-        """
+        """Return the consumer group of that id. Raise GroupIdNotFound for any other id."""
         found = self.groups.get(group_id)
         if found is None:
             raise errors.GroupIdNotFound(f"{absent} {group_id} not found.")
@@ -50,11 +46,7 @@ class Membership:
     def check_room(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None = None
     ) -> None:
-        """Refuse a new member when the group is full, unless it replaces one.
-
-        Raises:
-            GroupMaxSizeReached: it is.
-        """
+        """Raise GroupMaxSizeReached if the group is full, unless the member replaces another."""
         if instance_id in group.static_members or member_id in group.members:
             return
         size_max = self.context.config.group_consumer_max_size
@@ -66,10 +58,11 @@ class Membership:
     def static_member(
         self, group: ConsumerGroup, instance_id: str, member_id: str
     ) -> ConsumerMember:
-        """The member of that instance id, which must be that member id.
+        """Return the member of an instance id, which must have that member id.
 
         Raises:
-            UnknownMemberId, FencedInstanceId: it is not.
+            UnknownMemberId: the instance id is unknown.
+            FencedInstanceId: it has another member id.
         """
         found = group.static_member(instance_id)
         if found is None:
@@ -90,10 +83,10 @@ class Membership:
         *,
         is_classic: bool,
     ) -> ConsumerMember:
-        """The member that joins under an instance id: new, or the successor of its last owner.
+        """Return the member that joins under an instance id: a new one, or a successor.
 
         Raises:
-            UnreleasedInstanceId: it is in use, and neither of the two is a classic member.
+            UnreleasedInstanceId: the id is in use, and neither member is a classic one.
         """
         former = group.static_member(instance_id)
         if former is None:
@@ -125,7 +118,7 @@ class Membership:
         return self.fence(group, member, None)
 
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> Result[Any]:
-        """Remove members: they left, were fenced, or their time was up."""
+        """Remove members that left, were fenced, or missed a time limit."""
         result = self.downgrade(group, [member.member_id for member in members])
         if result is None:
             result = Result(self._without(group, members))
@@ -136,7 +129,7 @@ class Membership:
     def _without(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember]
     ) -> list[CoordinatorRecord]:
-        """The records that remove members. The last ones leave nothing to assign."""
+        """Return the records that remove members. An empty group needs no assignment."""
         group_id = group.group_id
         records: list[CoordinatorRecord] = []
         leaving: dict[str, int] = {}
@@ -156,7 +149,7 @@ class Membership:
         return records
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove the members that were threads of the process that had the log open before."""
+        """Remove members that were threads of the process that had the log open before."""
         for group in list(self.groups.values()):
             if not isinstance(group, ConsumerGroup):
                 continue
@@ -166,9 +159,5 @@ class Membership:
 
 
 def not_a_consumer_group(group_id: str) -> Exception:
-    """What is said of a group of another type."""
+    """Return the error for a group of another type."""
     return errors.GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-
-
-def _never(_group: ConsumerGroup, _leaving: Sequence[str]) -> None:
-    return None

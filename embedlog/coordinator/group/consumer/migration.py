@@ -1,11 +1,11 @@
-"""A classic group becomes a consumer group, and back, while its members go on (KIP-848).
+"""Migration of a group with its members, from classic to consumer and back (KIP-848).
 
     upgrade     a consumer member joins a classic group of consumers
     downgrade   the last consumer member goes, and classic ones remain
 
-`group.consumer.migration.policy` allows both, one, or none. An upgrade is records alone, as
-everything of a consumer group is. A downgrade makes the classic group at once, as everything of a
-classic group is; the consumer group comes back when its records cannot be appended.
+`group.consumer.migration.policy` allows both, one, or none. An upgrade only makes records, like
+every change of a consumer group. A downgrade makes the classic group at once, like every change of
+a classic group; if its records cannot be appended, the consumer group comes back.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from embedlog.coordinator.group.classic.classic_member import ClassicMember
 from embedlog.coordinator.group.consumer import member_records, protocol_bytes
 from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
-from embedlog.coordinator.group.consumer.membership import not_a_consumer_group
+from embedlog.coordinator.group.consumer.membership import Membership, not_a_consumer_group
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.errors import KafkaError
 from embedlog.logger import Logger
 from wire.error_codes import ErrorCode
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
-    from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord
 
 _log = Logger("group")
 
@@ -42,7 +40,7 @@ _DISABLED = "disabled"
 
 
 class Migration:
-    """Changes the type of groups of one shard. Requires: the shard's lock."""
+    """Changes the type of one shard's groups. Requires: the shard's lock."""
 
     def __init__(self, membership: Membership, classic: ClassicGroups) -> None:
         self._membership = membership
@@ -52,12 +50,12 @@ class Migration:
     # Classic to consumer
 
     def upgrade(self, found: Group, records: list[CoordinatorRecord]) -> ConsumerGroup:
-        """The consumer group that a classic one becomes as a consumer member joins it.
+        """Return the consumer group for a classic one that a consumer member joins.
 
-        It counts once `records`, which are added to, are appended.
+        This adds to `records`; the group counts once they are appended.
 
         Raises:
-            GroupIdNotFound: the group cannot be one.
+            GroupIdNotFound: the group cannot become a consumer group.
         """
         if not isinstance(found, ClassicGroup) or found.state == GroupState.DEAD:
             raise not_a_consumer_group(found.group_id)
@@ -94,13 +92,13 @@ class Migration:
         return group
 
     def _consumer_group(self, classic: ClassicGroup) -> ConsumerGroup:
-        """Everybody has, and shall have, what the last generation gave it."""
+        """Make the group. Its members keep their partitions, which are also their target."""
         group = ConsumerGroup(classic.group_id)
         epoch = classic.generation_id
         group.group_epoch = group.target_epoch = epoch
         metadata = self._context.metadata()
         for member in classic.members.by_id.values():
-            # Before the first generation no protocol was chosen.
+            # Before the first generation no protocol is chosen.
             name = classic.protocol_name or member.protocols[0][0]
             subscription = protocol_bytes.subscription(member.metadata(name))
             assigned = protocol_bytes.assigned(member.assignment, metadata)
@@ -126,23 +124,20 @@ class Migration:
         if classic.state == GroupState.STABLE:
             topics = group.subscriptions.topics_after()
             group.metadata_hash = metadata_hash(topics, metadata)
-        # Else what a member had that is gone by now is nobody's: as long as the topics are unseen,
-        # the next heartbeat assigns anew, also that of a static member which changes nothing.
+        # Otherwise the partitions of members that have gone have no owner: as the metadata is
+        # unseen, the next heartbeat assigns anew, even if a static member sends it without a
+        # change.
         return group
 
     # Consumer to classic
 
     def check_classic_members_allowed(self) -> None:
-        """May classic members join a consumer group?
-
-        Raises:
-            InconsistentGroupProtocol: not without migration.
-        """
+        """Raise InconsistentGroupProtocol if migration is disabled."""
         if self._context.config.group_consumer_migration_policy.lower() == _DISABLED:
             raise errors.InconsistentGroupProtocol()
 
     def downgrade_leaving(self, group: ConsumerGroup, leaving: Sequence[str]) -> Result[Any] | None:
-        """The group without `leaving`, as a classic one in a rebalance. None: it stays as it is."""
+        """Make the group without `leaving` a classic one in a rebalance, or return None."""
         rest = [member for name, member in group.members.items() if name not in leaving]
         if not rest or len(rest) == len(group.members) or not self._may_be_classic(rest):
             return None
@@ -155,8 +150,9 @@ class Migration:
     def downgrade_replacing(
         self, group: ConsumerGroup, former: ConsumerMember, successor: ConsumerMember
     ) -> Result[Any] | None:
-        """The group with a classic member in place of its last consumer one; nothing else changes,
-        so its generation goes on. None if it stays as it is.
+        """Replace a group's last consumer member by a classic one and make the group classic.
+
+        Nothing else changes, so its generation goes on. Return None if the group stays as it is.
         """
         if former.classic is not None:
             return None
@@ -181,7 +177,7 @@ class Migration:
         *,
         departed_id: str | None = None,
     ) -> Result[Any]:
-        """`departed_id`: a member whose partitions a rebalance has yet to give to the others."""
+        """Make a classic group. A rebalance has yet to reassign the partitions of `departed_id`."""
         classic = ClassicGroup(
             group.group_id,
             state=GroupState.STABLE,
@@ -240,7 +236,7 @@ def _cannot_upgrade(group: Group, reason: str) -> KafkaError:
 
 
 def _creation(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """The records that make the group, in the order Kafka writes them."""
+    """Return the records that create the group, in Kafka's order."""
     group_id, members = group.group_id, group.members.values()
     return [
         *(member_records.member_metadata(group_id, member) for member in members),

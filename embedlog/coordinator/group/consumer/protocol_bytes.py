@@ -1,8 +1,4 @@
-"""What classic consumers tell each other, as the coordinator reads and writes it for them.
-
-A subscription or an assignment is its version as an int16, then the message. A later version than
-is known is read as the last known one, whose fields it begins with.
-"""
+"""Classic consumers' subscriptions and assignments, read and written by the coordinator."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ from struct import Struct
 
 import wire
 from embedlog import errors
+from embedlog.coordinator.group.classic.subscription import read
 from wire.schemas.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeVar
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
 
@@ -32,19 +29,14 @@ _LAST_VERSION = 3
 
 
 def subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """What a member subscribes to.
-
-    Raises:
-        InconsistentGroupProtocol: it is not what consumers write.
-    """
+    """Decode a subscription. Raise InconsistentGroupProtocol for another format."""
     return _read(ConsumerProtocolSubscription, metadata)
 
 
-def assigned(assignment: bytes, metadata: Metadata) -> Partitions:
-    """The partitions that an assignment names, of topics that exist. Empty bytes: none.
+def assigned(assignment: bytes, metadata: MetadataImage) -> Partitions:
+    """Return an assignment's partitions of existing topics. Empty bytes have none.
 
-    Raises:
-        InconsistentGroupProtocol: it is not what consumers write.
+    Raises InconsistentGroupProtocol for another format.
     """
     if not assignment:
         return {}
@@ -52,8 +44,8 @@ def assigned(assignment: bytes, metadata: Metadata) -> Partitions:
     return by_topic_id(read.assigned_partitions, metadata)
 
 
-def by_topic_id(topics: Sequence[TopicPartition], metadata: Metadata) -> Partitions:
-    """Partitions by topic id; topics that do not exist are left out."""
+def by_topic_id(topics: Sequence[TopicPartition], metadata: MetadataImage) -> Partitions:
+    """Return partitions by topic id; topics that do not exist are left out."""
     found: dict[bytes, frozenset[int]] = {}
     for topic in topics:
         image = metadata.topics_by_name.get(topic.topic)
@@ -63,9 +55,9 @@ def by_topic_id(topics: Sequence[TopicPartition], metadata: Metadata) -> Partiti
 
 
 def assignment_for(
-    owned: Owned | Partitions, metadata: Metadata, *, subscription_metadata: bytes
+    owned: Owned | Partitions, metadata: MetadataImage, *, subscription_metadata: bytes
 ) -> bytes:
-    """The assignment that gives a member `owned`, in the version its subscription has."""
+    """Return the assignment of `owned`, in the version of the member's subscription."""
     (version,) = _VERSION.unpack_from(subscription_metadata)
     version = max(0, min(version, _LAST_VERSION))
     by_id = metadata.topics_by_id
@@ -81,11 +73,6 @@ def assignment_for(
 
 def _read(message: type[M], data: bytes) -> M:
     try:
-        if len(data) < _VERSION.size:
-            raise wire.MalformedMessage(f"{len(data)} bytes")
-        (version,) = _VERSION.unpack_from(data)
-        if version < 0:
-            raise wire.MalformedMessage(f"version {version}")
-        return wire.decode(message, min(version, _LAST_VERSION), data, _VERSION.size)
+        return read(message, data)
     except wire.MalformedMessage as error:
         raise errors.InconsistentGroupProtocol(f"malformed consumer protocol: {error}") from error

@@ -1,13 +1,13 @@
 """One step of a member towards its target (KIP-848). A pure function, O(own partitions).
 
-    revoke    assigned - target          it must stop reading them before anything else happens
-    assign    target - assigned          as far as nobody else holds them
+    revoke    assigned - target          the member must stop reading these first
+    assign    target - assigned          the partitions that no other member holds
 
-    to revoke, and it owns some            UNREVOKED_PARTITIONS    epoch as it is
-    else, something is held elsewhere      UNRELEASED_PARTITIONS   target epoch
+    partitions to revoke that it owns      UNREVOKED_PARTITIONS    epoch unchanged
+    else, a partition is held elsewhere    UNRELEASED_PARTITIONS   target epoch
     else                                   STABLE                  target epoch
 
-Topics the member does not subscribe to any more count as not in the target, even before the next
+Topics that the member no longer subscribes to count as not in the target, even before the next
 target is made.
 """
 
@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.consumer import member as states
-from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember
+from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember, Epochs, Owned
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Set
 
     from embedlog.coordinator.group.assignors.spec import Partitions
-    from embedlog.coordinator.group.consumer.member import Epochs, Owned
 
     Holder = Callable[[bytes, int], str | None]
 
@@ -30,44 +30,25 @@ _NOTHING: Mapping[int, int] = {}
 _NO_NUMBERS: frozenset[int] = frozenset()
 
 
-class Reconciliation:
-    """What a step depends on beside the member; see the attributes of `__init__`."""
+class MemberReconciliation(Value):
+    """The facts that a member's step depends on."""
 
-    __slots__ = (
-        "holder",
-        "owned",
-        "subscribed_topics",
-        "subscription_changed",
-        "target",
-        "target_epoch",
-    )
-
-    def __init__(
-        self,
-        *,
-        target_epoch: int,
-        target: Partitions,
-        owned: Partitions | None,
-        holder: Holder,
-        subscribed_topics: Set[bytes],
-        subscription_changed: bool,
-    ) -> None:
-        self.target_epoch = target_epoch
-        self.target = target
-        self.owned = owned
-        """What the member says it owns; None: it did not say, so anything may still be owned."""
-        self.holder = holder
-        """The member that holds a partition, also while it revokes it; None for no member."""
-        self.subscribed_topics = subscribed_topics
-        """Ids of the topics the member reads."""
-        self.subscription_changed = subscription_changed
-        """Did the member say so just now?"""
+    target_epoch: int
+    target: Partitions
+    owned: Partitions | None
+    """The partitions that the member reports; None if it reported nothing: it may own any."""
+    holder: Holder
+    """Returns the member that holds a partition, also while it revokes it; None for no member."""
+    subscribed_topics: Set[bytes]
+    """Ids of the topics that the member reads."""
+    subscription_changed: bool
+    """Did this request change the member's subscription?"""
 
     def step(self, member: ConsumerMember) -> ConsumerMember:
-        """The member's next state; the very same object when there is none.
+        """Return the member's next state; the same object if nothing changes.
 
         Raises:
-            FencedMemberEpoch: its state is not known here, and it owns partitions.
+            FencedMemberEpoch: the member is in an unknown state and owns partitions.
         """
         if member.state == states.STABLE:
             if member.epoch != self.target_epoch:
@@ -76,7 +57,7 @@ class Reconciliation:
         if member.state == states.UNREVOKED_PARTITIONS:
             if self._owns(member.revoking):
                 return self._unsubscribe(member) if self.subscription_changed else member
-            # A change of the subscription may have brought it here before the next target is made.
+            # A change of the subscription may have led here before the next target is made.
             return self._next(member, min(member.epoch + 1, self.target_epoch))
         if member.state == states.UNRELEASED_PARTITIONS:
             return self._next(member, member.epoch)
@@ -100,7 +81,7 @@ class Reconciliation:
             revoked = {number: epoch for number, epoch in epochs.items() if number not in wanted}
             given_up = member.revoking.get(topic_id, _NOTHING)
             for number in sorted(wanted - kept.keys()):
-                # What it was told to give up is its own to have back.
+                # The member may keep a partition that it was to give up.
                 if number in given_up or self.holder(topic_id, number) is None:
                     kept[number] = self.target_epoch
                 else:
@@ -126,7 +107,7 @@ class Reconciliation:
         )
 
     def _unsubscribe(self, member: ConsumerMember) -> ConsumerMember:
-        """Take topics from the member that it does not read any more, at its present epoch."""
+        """Take away topics that the member no longer reads, at its present epoch."""
         gone = {
             topic_id: epochs
             for topic_id, epochs in member.assigned.items()
@@ -147,7 +128,7 @@ class Reconciliation:
         )
 
     def _owns(self, partitions: Owned) -> bool:
-        """May the member still own any of them?"""
+        """May the member still own any of these partitions?"""
         if self.owned is None:
             return True
         return any(
@@ -158,7 +139,7 @@ class Reconciliation:
 
 
 def _without_new(assigned: Owned, before: Owned) -> Owned:
-    """Only what was assigned before: nothing is added until the rest is given up."""
+    """Drop newly assigned partitions: the member gets none until it has given up the others."""
     kept = {
         topic_id: {n: epoch for n, epoch in epochs.items() if n in before.get(topic_id, _NOTHING)}
         for topic_id, epochs in assigned.items()

@@ -1,4 +1,4 @@
-"""When the patterns of a group are matched against the topics there are, and what follows."""
+"""Matching a group's patterns against topic names: when, and with which effect."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from embedlog.coordinator.group.consumer import member_records, regexes
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 from embedlog.coordinator.group.consumer.subscriptions import Subscriptions, metadata_hash
-from embedlog.coordinator.group.consumer.target import ids_of
+from embedlog.coordinator.group.consumer.target_assignment import ids_of
 from embedlog.coordinator.result import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
 
 
 class RegexMatching:
-    """Matches beside the heartbeat: right after its records are appended, in the same thread."""
+    """Matches patterns right after a heartbeat's records are appended, in the same thread."""
 
     def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
         self._context = context
         self._groups = groups
 
     def match_if_due(self, group: ConsumerGroup, member: ConsumerMember, *, is_new: bool) -> None:
-        """After a heartbeat of `member`: see to it that patterns are matched when they must be.
+        """Schedule a match of the group's patterns after a heartbeat of `member`, if it is due.
 
         `is_new`: the member's pattern was never matched. Requires: the shard's lock.
         """
@@ -40,11 +40,11 @@ class RegexMatching:
         def operation(_shard: Any) -> Result[None]:
             return self._match(group_id)
 
-        # By then the member's own record counts.
+        # Deferred, so that the member's own record counts.
         self._context.defer(lambda: self._write(operation))
 
     def _write(self, operation: Any) -> None:
-        # Nobody waits for it; should it fail, a later heartbeat tries again.
+        # No caller waits for the result; after a failure a later heartbeat tries again.
         self._context.write(operation)
 
     def _may_match(self, group: ConsumerGroup) -> bool:
@@ -88,19 +88,19 @@ class RegexMatching:
         after.names, after.regexes = subscriptions.names, subscriptions.regexes
         after.resolved = found
         has_news = any(found[regex].topics != _topics(known.get(regex)) for regex in found)
-        if has_news or _is_assigned_what_it_does_not_read(group, after, metadata):
+        if has_news or _has_unmatched_target(group, after, metadata):
             hashed = metadata_hash(after.topics_after(), metadata)
             records.append(member_records.group_epoch(group_id, group.group_epoch + 1, hashed))
         return Result(records)
 
 
-def _is_assigned_what_it_does_not_read(
-    group: ConsumerGroup, subscriptions: Subscriptions, metadata: Metadata
+def _has_unmatched_target(
+    group: ConsumerGroup, subscriptions: Subscriptions, metadata: MetadataImage
 ) -> bool:
-    """Shall some member have what its pattern does not match?
+    """Has a member with a pattern a target topic that its pattern does not match?
 
-    It had another pattern before. Kafka does not ask, and leaves those partitions to nobody when
-    the new pattern matches nothing.
+    The member had another pattern before. Kafka does not check this, and leaves those partitions to
+    no member when the new pattern matches nothing.
     """
     for member in group.members.values():
         if member.regex:

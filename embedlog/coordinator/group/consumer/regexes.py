@@ -1,8 +1,8 @@
 """Subscriptions by pattern: RE2 syntax, matched against whole topic names by the coordinator.
 
-A pattern is matched beside the heartbeat that brought it: until then the member reads nothing by
-it. All patterns of a group are matched again together, at most every 10 s: when one of them was
-never matched, when the cluster's metadata has changed, or after the refresh interval.
+A pattern is matched beside the heartbeat that brought it: until then it selects no topic. All
+patterns of a group are matched again together, at most every 10 s: if one was never matched, if the
+cluster's metadata has changed, or after the refresh interval.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 REFRESH_INTERVAL_MIN_MS = 10_000
-"""Patterns of one group are matched no more often than this."""
+"""Minimum time between two matches of a group's patterns."""
 
 _MESSAGES = {
     "missing )": "missing closing )",
@@ -29,14 +29,14 @@ _MESSAGES = {
     "invalid named capture group": "invalid named capture",
     "trailing \\": "trailing backslash at end of expression",
 }
-"""What RE2 says of a pattern -> what RE2/J, which Kafka runs, says of it, where they differ."""
+"""RE2's message -> the message of RE2/J, which Kafka uses, where they differ."""
 
 _LOOK_BEHIND = "invalid perl operator: (?<"
-"""To RE2/J this begins the name of a group."""
+"""RE2/J takes this for the start of a named group."""
 
 
 class ResolvedRegex(Value):
-    """The topics that a pattern matched, at some version of the metadata and some time."""
+    """The topics that a pattern matched at some version of the metadata."""
 
     topics: frozenset[str]
     version: int = 0
@@ -44,22 +44,18 @@ class ResolvedRegex(Value):
 
 
 def check(regex: str) -> None:
-    """Refuse a pattern that does not parse.
-
-    Raises:
-        InvalidRegularExpression: with RE2's reason.
-    """
+    """Raise InvalidRegularExpression, with RE2's reason, unless the pattern parses."""
     _compile(regex)
 
 
 def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
-    """The names that match as a whole. Linear in their length, whatever the pattern."""
+    """Return the names that match as a whole. Linear in their length, whatever the pattern."""
     pattern = _compile(regex)
     return frozenset(name for name in names if pattern.fullmatch(name))
 
 
 def _compile(regex: str) -> Any:
-    # The engine is loaded with the first pattern: few groups have one.
+    # Load the engine with the first pattern: few groups have one.
     import re2
 
     options = re2.Options()

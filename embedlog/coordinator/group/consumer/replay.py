@@ -1,7 +1,7 @@
-"""Apply a record of types 3-8 or 16 to the groups: after an append, and when a shard loads.
+"""Applying records of types 3-8 and 16 to the groups: after an append, and when a shard loads.
 
-Compaction may have dropped any record that a later one of its key overrules, so each record must
-make sense without those before it: tombstones of what is not there are nothing.
+Compaction may have dropped any record that a later one with its key replaces, so each record must
+make sense without the ones before it. Tombstones of unknown keys have no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def replay(groups: Groups, key: Any, value: Any) -> None:
-    """Change `groups` as the record says; `value` None is a tombstone."""
+    """Apply one record to `groups`; a `value` of None is a tombstone."""
     apply = _BY_KEY[type(key)]
     if value is not None:
         apply(_group_of(groups, key.group_id), key, value)
@@ -36,7 +36,7 @@ def replay(groups: Groups, key: Any, value: Any) -> None:
 
 
 def _group_of(groups: Groups, group_id: str) -> ConsumerGroup:
-    """The group, made if need be. A classic one goes: nothing of it is written after this."""
+    """Return the group, or create it in place of a classic one, which has no later records."""
     group = groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         group = groups[group_id] = ConsumerGroup(group_id)
@@ -49,7 +49,7 @@ def _group_epoch(group: ConsumerGroup, _key: Any, value: schema.ConsumerGroupMet
 
 
 def _partition_metadata(_group: ConsumerGroup, _key: Any, _value: Any) -> None:
-    """Kafka 4.0 and before kept here what the metadata hash stands for now."""
+    """Ignore the record: the metadata hash has replaced it since Kafka 4.0."""
 
 
 def _member(

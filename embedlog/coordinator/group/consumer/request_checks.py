@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must look like, checked in Kafka's order before any state is."""
+"""Validation of a ConsumerGroupHeartbeat, in Kafka's order, before any state is looked at."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FIRST_VERSION_WITH_CLIENT_IDS = 1
-"""Before, the coordinator made the id of a member that joined without one."""
+"""Before this version the coordinator made the id of a member that joined without one."""
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
-    """Refuse what no state could make valid.
+    """Refuse a request that is invalid in any state.
 
     Raises:
         InvalidRequest: a field is missing, empty or out of place.
-        UnsupportedAssignor: no such assignor is configured.
+        UnsupportedAssignor: the assignor is not configured.
     """
-    # Kafka's older form: only a joining member may have no id. Leaving with -2 was never checked.
+    # In Kafka's older form only a joining member may have no id; it never checked leaving with -2.
     epoch = request.member_epoch
     if version >= FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
         _not_blank(request.member_id, "MemberId can't be empty.")

@@ -1,4 +1,4 @@
-"""What the members of a group read, and the hash that says whether its metadata has changed."""
+"""The subscriptions of a group's members, and the hash that detects changes of their metadata."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 
@@ -17,38 +17,33 @@ _NO_TOPICS: frozenset[str] = frozenset()
 
 
 class Subscriptions:
-    """How many members subscribe to each topic name and each pattern. Changed by replay."""
-
-    __slots__ = ("names", "regexes", "resolved")
+    """Counts the members that subscribe to each topic name and each pattern. Changed by replay."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         self.regexes: dict[str, int] = {}
         self.resolved: dict[str, ResolvedRegex] = {}
-        """What each pattern matched; one without entry was never matched."""
+        """Pattern -> the topics it matched; a new pattern has no entry."""
 
     def add(self, member: ConsumerMember) -> None:
-        """Count a member's subscription."""
         for name in member.topics:
             self.names[name] = self.names.get(name, 0) + 1
         if member.regex:
             self.regexes[member.regex] = self.regexes.get(member.regex, 0) + 1
 
     def remove(self, member: ConsumerMember) -> None:
-        """Count it no more."""
         for name in member.topics:
             _count_down(self.names, name)
         if member.regex:
             _count_down(self.regexes, member.regex)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The topics a member reads: by name, and by what its pattern matched."""
+        """Return a member's topics: by name, and by its pattern."""
         if not member.regex:
             return member.topics
         return member.topics | self._matched(member.regex)
 
     def includes(self, topic: str) -> bool:
-        """Does any member read that topic?"""
         return topic in self.names or any(topic in self._matched(r) for r in self.regexes)
 
     def topics_after(
@@ -57,7 +52,7 @@ class Subscriptions:
         without: ConsumerMember | None = None,
         added: ConsumerMember | None = None,
     ) -> set[str]:
-        """What would be read if one member went and one came. O(topics)."""
+        """Return the topics that would be read without one member and with another. O(topics)."""
         topics = set(self.names)
         patterns = set(self.regexes)
         if without is not None:
@@ -70,7 +65,6 @@ class Subscriptions:
         return topics.union(*map(self._matched, patterns))
 
     def topics_without(self, members: Iterable[ConsumerMember]) -> set[str]:
-        """What would be read if members went."""
         rest = Subscriptions()
         rest.names, rest.regexes, rest.resolved = {**self.names}, {**self.regexes}, self.resolved
         for member in members:
@@ -78,7 +72,6 @@ class Subscriptions:
         return rest.topics_after()
 
     def unresolved(self) -> bool:
-        """Is there a pattern that was never matched?"""
         return any(regex not in self.resolved for regex in self.regexes)
 
     def _matched(self, regex: str) -> frozenset[str]:
@@ -86,11 +79,53 @@ class Subscriptions:
         return _NO_TOPICS if resolved is None else resolved.topics
 
 
-def metadata_hash(topics: Iterable[str], metadata: Metadata) -> int:
-    """A hash, as an int64, of what an assignor depends on: ids and partition counts of `topics`.
+class AssignorVotes:
+    """Counts the members that prefer each assignor. Changed by replay, under the shard's lock."""
 
-    0 when none of them exists.
-    """
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        """Assignor -> number of members that prefer it, at least one."""
+
+    def add(self, member: ConsumerMember) -> None:
+        _count(self.counts, member, 1)
+
+    def remove(self, member: ConsumerMember) -> None:
+        _count(self.counts, member, -1)
+
+    def preferred(
+        self,
+        default: str,
+        *,
+        before: ConsumerMember | None = None,
+        after: ConsumerMember | None = None,
+    ) -> str:
+        """Return the assignor that most members prefer, with `after` in place of `before`.
+
+        `default` if no member has a preference. Of two with equal votes "uniform" wins, as in
+        Kafka, whatever the default is.
+        """
+        counts = dict(self.counts)
+        if before is not None:
+            _count(counts, before, -1)
+        if after is not None:
+            _count(counts, after, 1)
+        return max(counts, key=lambda name: (counts[name], name), default=default)
+
+
+def _count(counts: dict[str, int], member: ConsumerMember, step: int) -> None:
+    name = member.server_assignor
+    if name is None:
+        return
+    count = counts.get(name, 0) + step
+    assert count >= 0, (name, counts)
+    if count:
+        counts[name] = count
+    else:
+        del counts[name]
+
+
+def metadata_hash(topics: Iterable[str], metadata: MetadataImage) -> int:
+    """Return an int64 hash of the topics' ids and partition counts; 0 if none of them exists."""
     by_name = metadata.topics_by_name
     found = [by_name[name] for name in sorted(topics) if name in by_name]
     if not found:

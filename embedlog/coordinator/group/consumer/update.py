@@ -1,22 +1,22 @@
-"""What every heartbeat and every join comes to: one member's update, and all that follows from it.
+"""One member's update by a heartbeat or a join, and all that follows from it.
 
     1. the member changed                   -> its metadata (type 5)
-    2. its subscription, the topics, or
-       the assignor that most want did      -> the group epoch rises (type 3)
+    2. its subscription, the topics, or the
+       preferred assignor changed           -> the group epoch rises (type 3)
     3. group epoch > target epoch           -> a new target assignment (types 7, 6), at most each
                                                `consumer.assignment.interval.ms` (KIP-1263)
     4. the member is not at its target      -> one step towards it (type 8)
 
-Nothing is changed here; all of it is computed as if the records before were in force.
+Nothing is changed here: each step is computed as if the earlier records were already applied.
 """
 
 from __future__ import annotations
 
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer import member_records, regexes
-from embedlog.coordinator.group.consumer.reconciliation import Reconciliation
+from embedlog.coordinator.group.consumer.reconciliation import MemberReconciliation
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
-from embedlog.coordinator.group.consumer.target import ids_of, make_target
+from embedlog.coordinator.group.consumer.target_assignment import ids_of, make_target_assignment
 from embedlog.logger import Logger
 
 _log = Logger("group")
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 
 class MemberUpdate:
-    """One member's update. `before` is the member as it is, new ones at epoch 0; `after` is what
-    it says of itself now. `records` is added to.
+    """One member's update; it adds to `records`.
+
+    `before` is the present member (a new one has epoch 0), `after` the one that the request
+    describes.
     """
 
     def __init__(
@@ -50,14 +52,14 @@ class MemberUpdate:
         self._records = records
         self._metadata = context.metadata()
         self._stored = group.members.get(before.member_id)
-        """Whom `after` takes the place of; a static member may have had another id."""
+        """The stored member that `after` replaces; a static member may have had another id."""
         if self._stored is None and after.instance_id is not None:
             self._stored = group.static_member(after.instance_id)
         self.has_new_regex = False
-        """Must the member's pattern be matched before the member reads by it?"""
+        """Must the member's pattern be matched before it selects topics?"""
 
     def run(self, owned: Partitions | None) -> ConsumerMember:
-        """Add the records; return the member as it is after them.
+        """Add the records; return the member after them.
 
         Raises:
             InvalidRegularExpression: the member's pattern does not parse.
@@ -77,7 +79,7 @@ class MemberUpdate:
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
         topics = group.subscriptions.topics_of(member)
-        stepped = Reconciliation(
+        stepped = MemberReconciliation(
             target_epoch=target_epoch,
             target=target,
             owned=owned,
@@ -90,10 +92,9 @@ class MemberUpdate:
         return stepped
 
     def _change_regex(self) -> bool:
-        """The member's pattern is another; say whether it is known what the member reads by it.
+        """Apply the member's new pattern; return True if its topics are known.
 
-        The group epoch waits for that: with a pattern that was never matched nothing is assigned
-        anew before it is.
+        The group epoch rises only then: before its first match a pattern changes no assignment.
         """
         subscriptions = self._group.subscriptions
         old, new = self._before.regex, self._after.regex
@@ -122,7 +123,7 @@ class MemberUpdate:
         group, context = self._group, self._context
         if group_epoch == group.target_epoch or not self._may_assign():
             return group.target_epoch, group.target_of(self._after)
-        made = make_target(
+        made = make_target_assignment(
             group,
             self._after,
             self._metadata,
@@ -140,7 +141,7 @@ class MemberUpdate:
         )
 
     def _changes_assignor(self) -> bool:
-        """Does this member's vote make another assignor the one that most members ask for?"""
+        """Does this member's vote change the assignor that most members prefer?"""
         if self._after.server_assignor == self._before.server_assignor:
             return False
         before = self._group.assignor_votes.preferred(self._default_assignor())
@@ -154,5 +155,5 @@ class MemberUpdate:
         interval_ms = context.group_config(group.group_id, "consumer.assignment.interval.ms")
         assert isinstance(interval_ms, int), interval_ms
         waited_ms = context.wall_ms() - group.target_made_ms
-        # A clock that was set back must not stop assignments until it has caught up.
+        # A clock that was set back must not stop assignments until it catches up.
         return waited_ms >= interval_ms or waited_ms < 0

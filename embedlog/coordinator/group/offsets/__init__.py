@@ -1,7 +1,6 @@
-"""What groups have committed, and who may change it.
+"""Committed offsets: storing, fetching, deleting and expiring them.
 
-store     the offsets, as the records of one partition say
-records   from an offset to its record
+store     the offsets of one partition's records, and their records
 commit    OffsetCommit    fetch   OffsetFetch    delete   OffsetDelete
-expiry    what is deleted because nobody needs it any more
+expiry    deletes old offsets and empty groups
 """

@@ -1,23 +1,26 @@
-"""OffsetCommit: which offsets a request may store, and the records that store them.
+"""OffsetCommit: checks a request's offsets and makes their records.
 
-Checked in this order; the first two of each partition, before anyone asks for the group:
+The checks come in this order; the first two for each partition, before the group is looked up:
     unknown topic id, topic or partition    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
     unknown group, unless no generation     ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND
     the member                              see `Group.validate_offset_commit`
     too much metadata, of each partition    OFFSET_METADATA_TOO_LARGE
 
-A commit that names no generation makes a group when there is none: it only stores offsets. What is
-committed in a transaction counts once its marker says so.
+A commit without a generation creates an unknown group, which then only stores offsets. Offsets of a
+transaction count once its commit marker is appended.
 """
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.offsets.records import offset_record
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.group.offsets.store import offset_record
+from embedlog.coordinator.result import CoordinatorRecord, Producer, Result
 from embedlog.errors import KafkaError, error_for
 from wire.error_codes import ErrorCode
 from wire.schemas.group_metadata import OffsetCommitValue
 from wire.schemas.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -27,15 +30,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord, Producer
     from embedlog.coordinator.shard_context import ShardContext
-    from wire.schemas.offset_commit import (
-        OffsetCommitRequest,
-        OffsetCommitRequestPartition,
-        OffsetCommitRequestTopic,
-    )
 
 _FIRST_WITH_GROUP_NOT_FOUND = 9
 _FIRST_WITH_IDS = 10
@@ -43,35 +40,33 @@ _DEFAULT = -1
 
 
 class OffsetCommit:
-    """One request on its way: what is refused already, and what is left to commit."""
-
-    __slots__ = ("_metadata", "_refused", "producer", "request", "version", "wanted")
+    """One request: the partitions already refused, and the ones to commit."""
 
     def __init__(
         self,
         request: OffsetCommitRequest,
         version: int,
-        metadata: Metadata,
+        metadata: MetadataImage,
         *,
         producer: Producer | None = None,
     ) -> None:
         self.request = request
         self.producer = producer
-        """Whose transaction it is part of."""
+        """The producer of a transactional commit."""
         self.version = version
         self.wanted: list[tuple[str, OffsetCommitRequestTopic, list[_Partition]]] = []
-        """(topic's name, as it was asked for, its partitions), of what exists."""
+        """(name, requested topic, its partitions) of each existing topic."""
         self._refused: list[OffsetCommitResponseTopic] = []
         self._look_up_all(metadata)
 
-    def _look_up_all(self, metadata: Metadata) -> None:
+    def _look_up_all(self, metadata: MetadataImage) -> None:
         self._metadata = metadata
         self.wanted.clear()
         self._refused.clear()
         for topic in self.request.topics:
             self._look_up(topic, metadata)
 
-    def _look_up(self, topic: OffsetCommitRequestTopic, metadata: Metadata) -> None:
+    def _look_up(self, topic: OffsetCommitRequestTopic, metadata: MetadataImage) -> None:
         if self.version >= _FIRST_WITH_IDS:
             image = metadata.topics_by_id.get(topic.topic_id)
             code = ErrorCode.UNKNOWN_TOPIC_ID
@@ -93,15 +88,15 @@ class OffsetCommit:
             self.wanted.append((image.name, topic, partitions))
 
     def apply(self, context: ShardContext, group: Group | None) -> Result[OffsetCommitResponse]:
-        """Commit for `group`, which is None when there is none. Requires: the shard's lock.
+        """Commit for `group`, which is None if it does not exist. Requires: the shard's lock.
 
         Raises:
             KafkaError: the group or the member may not commit; see `refused`.
         """
         metadata = context.metadata()
         if metadata is not self._metadata:
-            # A topic that was deleted meanwhile: its offsets may have been forgotten already, and
-            # nobody would forget one that is stored after that.
+            # A topic may have been deleted since the first look-up: its offsets may be gone
+            # already, and an offset that is stored now would stay for ever.
             self._look_up_all(metadata)
             if not self.wanted:
                 return Result((), self.response())
@@ -159,7 +154,7 @@ class OffsetCommit:
         )
 
     def refused(self, error: KafkaError) -> OffsetCommitResponse:
-        """The answer when the group refuses: `error` for every partition that exists."""
+        """Return the answer to a refused commit: `error` for every partition that exists."""
         return self.response(
             [
                 _answer(topic, [(partition.asked, error.code) for partition in partitions])
@@ -168,7 +163,7 @@ class OffsetCommit:
         )
 
     def response(self, answers: Sequence[OffsetCommitResponseTopic] = ()) -> OffsetCommitResponse:
-        """What does not exist stands first, as Kafka has it; each topic is named once."""
+        """Return the answer. Missing partitions come first, as in Kafka; each topic occurs once."""
         topics = [
             OffsetCommitResponseTopic(
                 name=topic.name, topic_id=topic.topic_id, partitions=[*topic.partitions]
@@ -187,7 +182,7 @@ class OffsetCommit:
 
 
 class _Partition:
-    """One partition that exists, as it was asked for."""
+    """A requested partition that exists."""
 
     __slots__ = ("asked", "topic_id")
 
@@ -210,7 +205,7 @@ def _answer(
 
 
 def _text_length(text: str | None) -> int:
-    """Its length in UTF-16 units, as Java counts."""
+    """Return the length in UTF-16 units, as Java counts."""
     if not text:
         return 0
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,12 +1,13 @@
-"""OffsetDelete: offsets that an administrator takes away; those in use stay."""
+"""OffsetDelete: an administrator deletes offsets that are not in use."""
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.group.offsets.records import offset_tombstone
-from embedlog.coordinator.result import Result
+from embedlog.coordinator.group.offsets.store import OffsetStore, offset_tombstone
+from embedlog.coordinator.result import CoordinatorRecord, Result
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_delete import (
+    OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -14,20 +15,17 @@ from wire.schemas.offset_delete import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.group.offsets.store import OffsetStore
-    from embedlog.coordinator.result import CoordinatorRecord
-    from wire.schemas.offset_delete import OffsetDeleteRequest
 
 
 def delete_offsets(
-    request: OffsetDeleteRequest, store: OffsetStore, group: Group | None, metadata: Metadata
+    request: OffsetDeleteRequest, store: OffsetStore, group: Group | None, metadata: MetadataImage
 ) -> Result[OffsetDeleteResponse]:
-    """Delete what is asked for and not in use. Requires: the shard's lock.
+    """Delete the requested offsets that are not in use. Requires: the shard's lock.
 
     Raises:
-        GroupIdNotFound: there is no such group.
+        GroupIdNotFound: the group does not exist.
         KafkaError: see `Group.validate_offset_delete`.
     """
     if group is None:

@@ -1,32 +1,35 @@
-"""Offsets and groups that nobody needs any more: deleted now and then, so that both stay few.
+"""Deletion of old offsets and empty groups.
 
-    an offset with an expiry time      when that has come
-    any other                          `offsets.retention.minutes` after the time its group names
-    of a topic that members read       never, nor while a transaction is open there
+    an offset with an expiry time      at that time
+    any other offset                   `offsets.retention.minutes` after the time its group names
+    an offset in use                   never: a member reads the topic, or a transaction is open
     a group without members            with its last offset
 
-Which offsets of a group can expire at all, and from when their time counts, is for the group to
-say: see `Group.offset_expiry_base`.
+The group decides which of its offsets can expire, and from when their retention counts: see
+`Group.offset_expiry_base`.
 """
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.offsets.records import offset_tombstone
-from embedlog.coordinator.group.offsets.store import NO_EXPIRY
+from embedlog.coordinator.group.offsets.store import (
+    NO_EXPIRY,
+    OffsetStore,
+    StoredOffset,
+    offset_tombstone,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.coordinator.group.group import ExpiryBase, Group
-    from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
     from embedlog.coordinator.result import CoordinatorRecord
 
 
 def expired(
     store: OffsetStore, groups: Mapping[str, Group], *, now_ms: int, retention_ms: int
 ) -> list[CoordinatorRecord]:
-    """The records that delete what has expired at `now_ms`. Requires: the shard's lock."""
+    """Return the records that delete everything expired at `now_ms`. Requires: the shard's lock."""
     records: list[CoordinatorRecord] = []
     for group in groups.values():
         old, left_count = _expired_offsets(store, group, now_ms, retention_ms)
@@ -39,7 +42,7 @@ def expired(
 def _expired_offsets(
     store: OffsetStore, group: Group, now_ms: int, retention_ms: int
 ) -> tuple[list[CoordinatorRecord], int]:
-    """(tombstones of the expired offsets, how many are left)"""
+    """Return (tombstones of the expired offsets, number of remaining offsets)."""
     offsets = store.of_group(group.group_id)
     count = sum(map(len, offsets.values()))
     base = group.offset_expiry_base() if count else None
@@ -59,4 +62,4 @@ def _expired_offsets(
 def _is_expired(stored: StoredOffset, base: ExpiryBase, now_ms: int, retention_ms: int) -> bool:
     if stored.expire_timestamp_ms != NO_EXPIRY:
         return now_ms >= stored.expire_timestamp_ms
-    return now_ms - base(stored) >= retention_ms
+    return now_ms - base(stored.commit_timestamp_ms) >= retention_ms

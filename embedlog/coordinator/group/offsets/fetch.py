@@ -1,7 +1,7 @@
-"""OffsetFetch: what one group has committed, as the newest versions ask and answer.
+"""OffsetFetch: the offsets of one group, as the newest versions ask and answer.
 
-Nothing is an error that is merely not there: an unknown group, topic or partition has offset -1.
-From v10 on topics have ids, and an id that is not known is UNKNOWN_TOPIC_ID.
+Absence is no error: an unknown group, topic or partition has offset -1. From v10 on requests name
+topics by id, and an unknown id is UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from embedlog.common import ZERO_UUID
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
@@ -17,26 +19,20 @@ from wire.schemas.offset_fetch import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import Metadata, TopicFacts
+    from embedlog.controller.metadata import MetadataImage, TopicImage
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
-    from wire.schemas.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 NO_OFFSET = -1
 
 
 class OffsetFetch:
-    """The question of one group, put to `store`. Requires: the shard's lock.
-
-    `by_id`: topics have ids in question and answer, not names.
-    """
-
-    __slots__ = ("_by_id", "_group_id", "_metadata", "_require_stable", "_store")
+    """A fetch of one group's offsets, by topic id or name. Requires: the shard's lock."""
 
     def __init__(
         self,
         store: OffsetStore,
-        metadata: Metadata,
+        metadata: MetadataImage,
         group_id: str,
         *,
         by_id: bool,
@@ -51,7 +47,7 @@ class OffsetFetch:
     def answer(
         self, asked: OffsetFetchRequestGroup, group: Group | None
     ) -> OffsetFetchResponseGroup:
-        """The offsets asked for, or all of them; `group` is None when there is none."""
+        """Return the requested offsets, or all of them; `group` is None if it does not exist."""
         if group is not None:
             try:
                 group.validate_offset_fetch(asked.member_id, asked.member_epoch)
@@ -65,7 +61,7 @@ class OffsetFetch:
         for name, offsets in self._store.of_group(self._group_id).items():
             image = self._metadata.topics_by_name.get(name)
             if self._by_id and image is None:
-                continue  # deleted, and its offsets are about to follow
+                continue  # the topic was deleted, and its offsets soon will be
             partitions = [
                 self._partition(name, image, number)
                 for number, stored in offsets.items()
@@ -96,7 +92,7 @@ class OffsetFetch:
     def _topic(
         self,
         name: str,
-        image: TopicFacts | None,
+        image: TopicImage | None,
         partitions: list[OffsetFetchResponsePartitions],
     ) -> OffsetFetchResponseTopics:
         if self._by_id:
@@ -105,7 +101,7 @@ class OffsetFetch:
         return OffsetFetchResponseTopics(name=name, partitions=partitions)
 
     def _partition(
-        self, name: str, image: TopicFacts | None, number: int
+        self, name: str, image: TopicImage | None, number: int
     ) -> OffsetFetchResponsePartitions:
         if self._require_stable and self._store.is_open(self._group_id, name, number):
             return nothing(number, ErrorCode.UNSTABLE_OFFSET_COMMIT)
@@ -117,7 +113,7 @@ class OffsetFetch:
 
 
 def nothing(number: int, code: int = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
-    """No offset, or an error in its place."""
+    """Return an answer without an offset, or with an error."""
     return OffsetFetchResponsePartitions(
         partition_index=number, committed_offset=NO_OFFSET, error_code=code
     )

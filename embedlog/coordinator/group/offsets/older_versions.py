@@ -1,28 +1,23 @@
-"""OffsetFetch before version 8: one group to a request, and errors in other places.
+"""OffsetFetch before version 8: one group a request, and errors in other places.
 
-v0      read from ZooKeeper: what is not there is UNKNOWN_TOPIC_OR_PARTITION
-v0-v1   an error stands at every partition
-v2-v7   an error stands for the whole answer
+v0      read from ZooKeeper: an unknown partition is UNKNOWN_TOPIC_OR_PARTITION
+v0-v1   every partition repeats an error
+v2-v7   the whole answer has one error
 """
 
 from __future__ import annotations
 
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_fetch import (
+    OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from wire.schemas.offset_fetch import (
-        OffsetFetchRequest,
-        OffsetFetchResponseGroup,
-        OffsetFetchResponsePartitions,
-    )
 
 FIRST_WITH_GROUPS = 8
 _FIRST_WITH_TOP_LEVEL_ERROR = 2
@@ -30,7 +25,7 @@ _NO_OFFSET = -1
 
 
 def question(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """What an older request asks, as the newer ones put it."""
+    """Return an older request in the form of the newer ones."""
     return OffsetFetchRequestGroup(
         group_id=request.group_id,
         topics=None
@@ -43,7 +38,7 @@ def question(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def answer(group: OffsetFetchResponseGroup, version: int) -> OffsetFetchResponse:
-    """The answer, as an older version gives it."""
+    """Return the answer in the form of an older version."""
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
@@ -57,7 +52,7 @@ def answer(group: OffsetFetchResponseGroup, version: int) -> OffsetFetchResponse
 
 
 def refused(request: OffsetFetchRequest, version: int, code: int) -> OffsetFetchResponse:
-    """An error in place of the answer."""
+    """Return an error answer."""
     if version >= _FIRST_WITH_TOP_LEVEL_ERROR:
         return OffsetFetchResponse(error_code=code)
     return OffsetFetchResponse(

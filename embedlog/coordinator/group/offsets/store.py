@@ -1,18 +1,18 @@
-"""`OffsetStore`: the committed offsets of the groups of one shard, as its records say.
+"""`OffsetStore`: the committed offsets of the groups of one shard, and their records.
 
-What a transaction has committed is kept aside until its marker comes. Then it counts, unless a
-plain commit was appended behind it: of two the later one in the log wins.
+Offsets of an open transaction are kept apart until its marker comes. Then they count, except where
+a later plain commit replaced them: the later record in the log wins.
 """
 
 from __future__ import annotations
 
 from embedlog.common import ZERO_UUID
+from embedlog.coordinator.result import CoordinatorRecord
+from wire.schemas.group_metadata import OffsetCommitKey, OffsetCommitValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from wire.schemas.group_metadata import OffsetCommitKey, OffsetCommitValue
 
     Place = tuple[str, str, int]
     """Group, topic, partition."""
@@ -20,9 +20,31 @@ if TYPE_CHECKING:
 NO_PRODUCER_ID = -1
 NO_EXPIRY = -1
 
+_VALUE_VERSION = 4
+_VALUE_VERSION_WITH_EXPIRY = 1
+"""The only version that has a field for an expiry time."""
+
+
+def offset_record(
+    group_id: str, topic: str, partition: int, value: OffsetCommitValue
+) -> CoordinatorRecord:
+    """Return the record of one committed offset, in the value version that Kafka chooses."""
+    has_expiry = value.expire_timestamp != NO_EXPIRY
+    version = _VALUE_VERSION_WITH_EXPIRY if has_expiry else _VALUE_VERSION
+    return CoordinatorRecord(_key(group_id, topic, partition), value, version)
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    """Return the record that deletes a committed offset."""
+    return CoordinatorRecord(_key(group_id, topic, partition))
+
+
+def _key(group_id: str, topic: str, partition: int) -> OffsetCommitKey:
+    return OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+
 
 class StoredOffset:
-    """One committed offset; never changed."""
+    """One committed offset; immutable."""
 
     __slots__ = (
         "commit_timestamp_ms",
@@ -37,18 +59,18 @@ class StoredOffset:
     def __init__(self, value: OffsetCommitValue, record_offset: int) -> None:
         self.offset = value.offset
         self.leader_epoch = value.leader_epoch
-        """The epoch of the last record consumed; -1: the client did not say."""
+        """The leader epoch of the last consumed record; -1 if the client did not name it."""
         self.metadata = value.metadata
         self.commit_timestamp_ms = value.commit_timestamp
         self.expire_timestamp_ms = value.expire_timestamp
-        """When it expires, if the client said so (OffsetCommit 2-4); else -1."""
+        """The client's expiry time (OffsetCommit 2-4); else -1."""
         self.topic_id = value.topic_id
-        """Zeros in records of versions before 4."""
+        """Zeros in records of value versions before 4."""
         self.record_offset = record_offset
-        """Where in the log of the shard it stands."""
+        """The record's offset in the shard's log."""
 
     def is_of(self, topic_id: bytes) -> bool:
-        """May it be an offset of the topic with that id? Topics can be made again by their name."""
+        """May it be an offset of the topic with that id? Topic names can be used again."""
         return self.topic_id in (topic_id, ZERO_UUID) or topic_id == ZERO_UUID
 
     def __repr__(self) -> str:
@@ -62,46 +84,40 @@ _NOTHING: TopicOffsets = {}
 
 
 class OffsetStore:
-    """The offsets of one shard. Requires for every method: its lock."""
-
-    __slots__ = ("_groups", "_open", "_pending")
+    """The offsets of one shard. Requires for every method: the shard's lock."""
 
     def __init__(self) -> None:
         self._groups: dict[str, TopicOffsets] = {}
         self._pending: dict[int, dict[Place, StoredOffset]] = {}
-        """By producer: what its open transaction has committed."""
+        """Producer id -> the offsets of its open transaction."""
         self._open: dict[Place, int] = {}
-        """How many open transactions have committed there."""
+        """Place -> number of open transactions that commit there."""
 
-    # Asking
+    # Looking up
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, StoredOffset]]:
-        """What a group has committed, by topic and partition."""
         return self._groups.get(group_id, _NOTHING)
 
     def find(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
-        """One offset, None when there is none."""
         of_topic = self.of_group(group_id).get(topic)
         return None if of_topic is None else of_topic.get(partition)
 
     def is_open(self, group_id: str, topic: str, partition: int) -> bool:
-        """Has an open transaction committed there? Then the offset is about to change."""
+        """Does an open transaction commit there? Then the offset is about to change."""
         return (group_id, topic, partition) in self._open
 
     def has_open(self, group_id: str) -> bool:
-        """Has an open transaction committed anything for the group?"""
         return any(place[0] == group_id for place in self._open)
 
     def pending_places(self, group_id: str) -> list[tuple[str, int]]:
-        """(topic, partition) of what open transactions have committed for the group."""
+        """Return (topic, partition) of the group's offsets in open transactions."""
         return [place[1:] for place in self._open if place[0] == group_id]
 
     def topics(self) -> set[str]:
-        """Every topic that has an offset."""
         return {topic for topics in self._groups.values() for topic in topics}
 
     def places_of(self, topic: str) -> list[Place]:
-        """Where offsets of a topic are, those of open transactions included."""
+        """Return the places of a topic's offsets, including open transactions."""
         places = {
             (group_id, topic, partition): None
             for group_id, topics in self._groups.items()
@@ -120,7 +136,6 @@ class OffsetStore:
         offset: int,
         producer_id: int = NO_PRODUCER_ID,
     ) -> None:
-        """Take over a record that stands at `offset` of the log."""
         place = key.group, key.topic, key.partition
         if value is None:
             self._remove(place)
@@ -138,7 +153,7 @@ class OffsetStore:
         pending[place] = stored
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """A marker: what the producer has committed since its last one counts, or never will."""
+        """Commit or drop the producer's offsets since its last marker."""
         for place, stored in self._pending.pop(producer_id, {}).items():
             self._close(place)
             present = self.find(*place)

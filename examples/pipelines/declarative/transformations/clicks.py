@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from embedlog.spark.pipeline import declarative
 
 PROJECT = Path(__file__).parents[1] / "pipeline.toml"
-# Outside of the functions, in which Spark lets nothing be analysed.
+# Made outside of the functions, because Spark forbids analysis inside them.
 ROWS = declarative.rows(SparkSession.active(), PROJECT)
 REJECTS = declarative.rejects(SparkSession.active(), PROJECT)
 

@@ -1,4 +1,4 @@
-"""A classic member and whatever the coordinator answers it, in simulated time."""
+"""A classic member and every answer of the coordinator, in simulated time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cluster() -> Iterator[FaultyCluster]:
 
 
 def joined(cluster: FaultyCluster, **settings: Any) -> tuple[Consumer, Report]:
-    """A lone member with all of "t", read to its end."""
+    """A single member that has read all of "t" to the end."""
     consumer, report = cluster.member(**settings), Report()
     consumer.subscribe(["t"], listener=report)
     poll_until(lambda: consumer.assignment() == {ZERO, ONE}, consumer)
@@ -262,7 +262,7 @@ def test_a_static_member_that_does_not_poll_goes_without_a_word(cluster: FaultyC
 
 def test_a_slow_user_whom_nobody_watched_stays(cluster: FaultyCluster) -> None:
     consumer, report = joined(cluster, max_poll_interval_ms=20_000)
-    cluster.runtime.clock.advance(30_000)  # nobody runs the scheduler
+    cluster.runtime.clock.advance(30_000)  # no thread runs the scheduler
     consumer.poll(0)
     assert consumer.assignment() == {ZERO, ONE}
     assert len(report.calls) == 1
@@ -327,7 +327,7 @@ def test_a_silent_coordinator_is_looked_for_after_the_session(cluster: FaultyClu
     assert len(cluster.of_kind(FindCoordinatorRequest)) == 2
     speak()
     poll_until(lambda: len(report.calls) == 3, consumer)
-    assert report.calls[1][0] == "lost", "the broker gave the member up meanwhile"
+    assert report.calls[1][0] == "lost", "the broker has removed the member meanwhile"
     consumer.close()
 
 
@@ -372,7 +372,7 @@ def test_a_cooperative_member_reads_on_while_others_join(cluster: FaultyCluster)
     with cluster.cluster.producer() as producer:
         for partition in range(2):
             producer.send("t", b"new", partition=partition).result()
-    assert len(first.poll(10)) == 1, "a round is under way"
+    assert len(first.poll(10)) == 1, "a round is running"
     with pytest.raises(errors.RebalanceInProgress):
         first.commit()
     speak()
@@ -459,7 +459,7 @@ def test_closing_leaves_the_group_or_not(
         assert told[0].members[0].reason == "the consumer is being closed"
     assert report.calls[-1] == ("revoked", [ZERO, ONE])
     cluster.pass_time(100_000)
-    assert not cluster.of_kind(HeartbeatRequest)[1:], "nobody keeps a closed member alive"
+    assert not cluster.of_kind(HeartbeatRequest)[1:], "no duty keeps a closed member alive"
 
 
 def test_closing_spends_no_longer_than_told(cluster: FaultyCluster) -> None:

@@ -1,4 +1,4 @@
-"""Commits and committed offsets, whatever the coordinator answers, in simulated time."""
+"""Commits and committed offsets for every answer of the coordinator, in simulated time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cluster() -> Iterator[FaultyCluster]:
 
 
 def joined(cluster: FaultyCluster, **settings: Any) -> Consumer:
-    """A lone member that has read both partitions to their end."""
+    """A single member that has read both partitions to the end."""
     consumer = cluster.member(**{"enable_auto_commit": False, **settings})
     consumer.subscribe(["t"])
     assert len(poll_until(lambda: _is_read(consumer), consumer)) == 10
@@ -53,7 +53,7 @@ def _is_read(consumer: Consumer) -> bool:
 
 
 def refuse_commit(cluster: FaultyCluster, code: int, count: int = 1) -> None:
-    """The next commits get this error for each partition."""
+    """Answer the next commits with this error for each partition."""
 
     def answer(request: OffsetCommitRequest) -> OffsetCommitResponse:
         topics = [
@@ -256,7 +256,7 @@ def test_callbacks_run_in_order_in_the_users_calls(cluster: FaultyCluster) -> No
         consumer.commit({ZERO: 5})
         assert told == [0, 1, 2, 3, 4]
         consumer.commit_async({ZERO: 4}, lambda offsets, _error: told.append(99))
-    assert told[-1] == 99, "close tells too"
+    assert told[-1] == 99, "close calls it as well"
 
 
 def test_a_callback_that_raises_ends_the_poll_and_the_next_is_told(
@@ -370,7 +370,7 @@ def test_committed_offsets_one_may_not_know_are_an_error(cluster: FaultyCluster)
 
 
 def test_an_old_broker_is_asked_in_its_own_words(cluster: FaultyCluster) -> None:
-    """Brokers before 3.0 know one group to a request."""
+    """Brokers before 3.0 accept one group for each request."""
     from wire import encode
 
     cluster.versions |= {8: (0, 9), 9: (0, 7), 10: (0, 3)}

@@ -1,4 +1,4 @@
-"""A member of the consumer protocol (KIP-848) and all it may be answered, in simulated time."""
+"""A member of the consumer protocol (KIP-848) and every answer to it, in simulated time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_first_heartbeat_tells_everything_and_later_ones_what_changed(
     assert first.member_id == consumer.group_metadata().member_id
     consumer.poll(11_000)
     told = [each for each in beats(cluster) if each.topic_partitions]
-    assert len(told) == 1, "what is owned is told once"
+    assert len(told) == 1, "the owned partitions are reported once"
     assert told[0].topic_partitions[0].partitions == [0, 1]
     last = beats(cluster)[-1]
     assert last.member_epoch == consumer.group_metadata().generation_id > 0
@@ -76,14 +76,14 @@ def test_the_first_heartbeat_tells_everything_and_later_ones_what_changed(
 
 
 def test_whoever_works_between_polls_is_heard_of_as_often_as_the_coordinator_wants() -> None:
-    """In process a consumer thinks of 100 ms until it is told: a session is shorter here."""
+    """A consumer assumes 100 ms in process until the broker answers; sessions here are shorter."""
     wanted = {"heartbeat.interval.ms": 10, "session.timeout.ms": 50}
     limits = {"min.heartbeat.interval.ms": 10, "min.session.timeout.ms": 50}
     config = {f"group.consumer.{name}": value for name, value in (limits | wanted).items()}
     with faulty_cluster(config, t=2) as cluster:
         consumer, report = joined(cluster)
         for _ in range(10):
-            consumer.poll(33)  # the duty finds the user's thread inside, and stands back
+            consumer.poll(33)  # the user's thread is inside, so the duty does nothing
             cluster.pass_time(300)
         assert report.calls == [("assigned", [ZERO, ONE])]
         assert 200 < len(beats(cluster)) < 400
@@ -130,7 +130,7 @@ def test_a_fenced_member_loses_everything_and_joins_anew(cluster: FaultyCluster,
     cluster.refuse(ConsumerGroupHeartbeatRequest, code)
     poll_until(lambda: len(report.calls) == 3, consumer)
     assert report.calls[1:] == [("lost", [ZERO, ONE]), ("assigned", [ZERO, ONE])]
-    assert consumer.group_metadata().member_id == member_id, "it keeps the id it made"
+    assert consumer.group_metadata().member_id == member_id, "the member keeps the id that it chose"
     consumer.close()
 
 

@@ -1,4 +1,4 @@
-"""Promises of consumers in groups, over every transport: joining, sharing, committing, leaving."""
+"""Consumers in groups over every transport: joining, sharing, committing, leaving."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ in_process_at_once = pytest.mark.parametrize(
     ],
     indirect=True,
 )
-"""What waits for heartbeats: seconds over bytes, none where the time is simulated."""
+"""Tests that wait for heartbeats: seconds over bytes, none in simulated time."""
 
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Iterator[embedlog.Cluster]:
-    """Its groups of the consumer protocol ask for heartbeats as often as the classic ones here.
+    """A cluster whose consumer-protocol groups have the heartbeat interval of the classic groups.
 
     In process the time is simulated.
     """
@@ -54,7 +54,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[embedlog.Cluster]:
 
 
 class Report(ConsumerRebalanceListener):
-    """What a listener was told, in order."""
+    """The calls of a listener, in order."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[TopicPartition]]] = []
@@ -69,7 +69,7 @@ class Report(ConsumerRebalanceListener):
         self.calls.append(("lost", partitions))
 
     def held(self) -> set[TopicPartition]:
-        """What is ours by what was told."""
+        """The owned partitions according to the calls."""
         mine: set[TopicPartition] = set()
         for kind, partitions in self.calls:
             mine = mine | set(partitions) if kind == "assigned" else mine - set(partitions)
@@ -81,7 +81,7 @@ def member(connect: Connect, group: str = "readers", **settings: Any) -> Consume
 
 
 def fill(connect: Connect, topic: str, partitions: int, count: int) -> None:
-    """`count` records in each partition, "p-n"."""
+    """Write `count` records "p-n" to each partition."""
     with Admin(connect()) as admin:
         admin.create_topics({topic: partitions}).check()
     with Producer(connect()) as producer:
@@ -91,7 +91,7 @@ def fill(connect: Connect, topic: str, partitions: int, count: int) -> None:
 
 
 def poll_until(condition: Callable[[], bool], *consumers: Consumer) -> list[Any]:
-    """Poll all in turn until it holds; the records that came."""
+    """Poll all consumers in turn until the condition holds; return the records."""
     found: list[Any] = []
     for _ in range(ROUNDS_MAX):
         for consumer in consumers:
@@ -156,14 +156,14 @@ def test_members_share_and_hand_over(connect: Connect, protocol: dict[str, Any])
         return len(mine) == len(yours) == 2 and mine | yours == both
 
     again = poll_until(is_shared, first, second)
-    assert again == [], "what the first one read was committed before it was given up"
+    assert again == [], "the first member committed its positions before it gave the partition up"
     assert [report.held() for report in reports] == [first.assignment(), second.assignment()]
     kept = first.assignment() & set(reports[0].calls[0][1])
     given_up = [partitions for kind, partitions in reports[0].calls if kind == "revoked"]
     if protocol.get("partition_assignment_strategy") == "range":
         assert given_up == [sorted(both)]
     else:
-        assert given_up == [sorted(both - kept)], "only what moves is revoked"
+        assert given_up == [sorted(both - kept)], "only the partition that moves is revoked"
     with Producer(connect()) as producer:
         for partition in range(4):
             producer.send("shared", b"new", partition=partition).result(10)

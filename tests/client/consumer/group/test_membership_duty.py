@@ -1,4 +1,4 @@
-"""Between the user's calls a member is kept alive: by the scheduler, or over TCP by a thread."""
+"""Between the user's calls the scheduler, or over TCP a thread, keeps a member alive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def watchers() -> list[threading.Thread]:
 
 
 def eventually(condition: Callable[[], bool], cluster: Cluster) -> None:
-    """Let real time pass, at most ten seconds, without using the consumer."""
+    """Wait in real time, at most ten seconds, without using the consumer."""
     for _ in range(500):
         if condition():
             return
@@ -87,7 +87,7 @@ def test_over_tcp_a_member_leaves_when_its_user_stops_polling(cluster: Cluster) 
 
 
 def test_the_user_and_the_watcher_take_turns(cluster: Cluster) -> None:
-    """A heartbeat every millisecond, and a user who calls all the time."""
+    """Heartbeats every millisecond, while the user calls all the time."""
     address = cluster.listen("127.0.0.1", 0).address
     fill(lambda: address, "kept", 2, 100)
     with member(lambda: address, heartbeat_interval_ms=1, max_poll_records=1) as consumer:
@@ -118,7 +118,7 @@ def test_the_duty_stands_back_and_ends() -> None:
         duty.start()
         assert duty.run_once(1) == 1_000, "the user is inside"
     assert duty.run_once(2) == 300
-    assert duty.run_once(3) == 1_000, "no later than that: the user may change things"
+    assert duty.run_once(3) == 1_000, "no later than that: the user may change the consumer"
     assert duty.run_once(4) is None
     assert not duty.is_running
     assert calls == [2, 3, 4]

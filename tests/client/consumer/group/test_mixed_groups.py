@@ -1,4 +1,4 @@
-"""Our consumer and others' in one group: each leads in turn, and each understands the other."""
+"""Our consumer and other clients in one group: each leads in turn and understands the others."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Librdkafka:
 class KafkaPython:
     """kafka-python's consumer, which knows its topic before it joins.
 
-    A leader of its that learns of partitions later joins again, and forgets what it is assigned
-    when a poll ends during that round (3.0.12: `need_rejoin` is false by then).
+    As leader it would join again when it learns of partitions later, and would lose the assignment
+    if a poll ends during that round (3.0.12: `need_rejoin` is false by then).
     """
 
     strategies = ("range", "roundrobin", "sticky")
@@ -124,7 +124,7 @@ def held(consumer: Any) -> set[Any]:
 
 
 def poll(ours: Any, theirs: Any, condition: Callable[[], bool]) -> int:
-    """Poll both until it holds, and a little longer; how many records came."""
+    """Poll both until the condition holds and a little longer; return the number of records."""
     seen = extra = 0
     for _ in range(ROUNDS_MAX):
         if ours is not None:

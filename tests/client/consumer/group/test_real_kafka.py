@@ -1,4 +1,4 @@
-"""Our consumers in groups of Apache Kafka itself: the same promises as with our own broker."""
+"""Our consumers in groups of Apache Kafka: the tests of our own broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def connect(address: str) -> Callable[[], Any]:
-    """The way to a cluster without topics but those of the coordinators."""
+    """The address of a cluster that has only the coordinators' topics."""
     with Admin(address) as admin:
         names = [name for name in admin.list_topics() if not name.startswith("__")]
         admin.delete_topics(names).check()

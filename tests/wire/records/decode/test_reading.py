@@ -1,4 +1,4 @@
-"""Reading: runs, columns and chains see what the plain loop sees, in good and in bad batches."""
+"""Reading: runs, columns and chains equal the plain loop, in valid and malformed batches."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.wire.records.batches import (
     int64s,
 )
 from wire.records import InvalidRecord, RecordBatch, RecordsError, build_batch, scan, tuples
+from wire.records.decode.chain import find_fields
 from wire.records.decode.columns import RecordColumns
-from wire.records.decode.fast.chain import find_fields
-from wire.records.decode.fast.runs import find_runs
 from wire.records.decode.loop import parse_records
 from wire.records.decode.rows import plain_tuples
+from wire.records.decode.runs import find_runs
 from wire.records.decode.scan import ScanResult, scan_plainly
 from wire.records.encode.joins import encode_record
 from wire.records.varint import encode_varint
 
 
 def outcome(call: Any, *arguments: Any) -> Any:
-    """What a call returns, or the bad bytes it found."""
+    """Return the result of a call, or its error about the bytes."""
     try:
         return call(*arguments)
     except RecordsError as error:
@@ -38,7 +38,7 @@ def outcome(call: Any, *arguments: Any) -> Any:
 
 
 def rows_of(found: RecordColumns) -> list[tuple[Any, ...]]:
-    """Columns as rows, cut out of their buffer by the positions they name."""
+    """Return columns as rows, cut out of their buffer at their positions."""
     view = memoryview(found.buffer)
     rows = zip(
         found.offsets.tolist(),
@@ -61,7 +61,7 @@ def rows_of(found: RecordColumns) -> list[tuple[Any, ...]]:
 
 
 def assert_all_forms_agree(batch: RecordBatch) -> None:
-    """Every way of reading gives what the plain loop gives, or its very error."""
+    """Check that every form of reading returns the plain loop's result or raises its error."""
     payload = bytes(batch.payload())
     count = batch.record_count
     plain = outcome(plain_tuples, batch, payload)
@@ -123,7 +123,7 @@ def mutate(payload: bytearray, random: Random) -> None:
 @pytest.mark.parametrize("keys", [None, b"key", b""])
 @pytest.mark.parametrize("count", [8, 64, 65, 100, 130])
 def test_every_byte_changed_of_a_near_uniform_batch(count: int, keys: bytes | None) -> None:
-    """No header byte escapes the column checks: each change is seen as the plain loop sees it."""
+    """The column checks cover every header byte: each change gives the plain loop's result."""
     key_column = None if keys is None else [keys] * count
     payload = bytes(
         RecordBatch(build_batch([b"v" * 9] * count, keys=key_column, timestamps=NOW)).payload()
@@ -136,7 +136,7 @@ def test_every_byte_changed_of_a_near_uniform_batch(count: int, keys: bytes | No
 
 
 def test_values_that_imitate_record_headers() -> None:
-    """A shorter value followed by a longer one, made to look like the records of the guess."""
+    """A shorter value followed by a longer one that imitates the guessed records."""
     count = 40
     template = bytes(RecordBatch(build_batch([b"v" * 20] * count, timestamps=NOW)).payload())
     stride = len(template) // count
@@ -144,7 +144,7 @@ def test_values_that_imitate_record_headers() -> None:
         records = [template[stride * index : stride * (index + 1)] for index in range(count)]
         short = encode_record(offset_delta=place, timestamp_delta=0, key=None, value=b"v" * 10)
         imitation = records[place + 1]
-        # The last byte of a record, its header count, ends the imitation too.
+        # The last byte of the imitation is a header count of 0, as at the end of a record.
         value = b"w" * (2 * stride - len(short) - 6 - stride) + imitation[:-1]
         long = encode_record(offset_delta=place + 1, timestamp_delta=0, key=None, value=value)
         assert long.endswith(imitation)
@@ -157,7 +157,7 @@ def test_values_that_imitate_record_headers() -> None:
 
 
 def test_longer_forms_of_varints_are_read() -> None:
-    """Kafka reads a number that is written with more bytes than it needs."""
+    """Like Kafka, read a number that is encoded with more bytes than necessary."""
 
     def long(number: int) -> bytes:
         encoded = bytearray(encode_varint(number))
@@ -293,7 +293,7 @@ def test_timestamps_beyond_64_bits_wrap_alike(
 
 
 def test_the_fast_forms_take_what_they_are_for() -> None:
-    """Uniform batches are runs, varying ones chains: the plain loop is not what is measured."""
+    """Uniform batches use runs, varying ones chains: neither falls back to the plain loop."""
     stamps = [NOW + index // 20 for index in range(10_000)]
     uniform = build_batch([b"v" * 100] * 10_000, timestamps=stamps)
     runs = find_runs(bytes(RecordBatch(uniform).payload()), 10_000)

@@ -1,4 +1,4 @@
-"""Batches of so many records that they are scanned in parts: the same is found as in one piece."""
+"""Scanning large batches in parts gives the same facts as in one piece."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def zigzag(number: int) -> bytes:
 
 
 def encoded(records: list[Record]) -> bytes:
-    """(timestamp delta, offset delta, key) of each, with a value and a header."""
+    """Encode records from (timestamp delta, offset delta, key), each with a value and a header."""
     out = []
     for delta, offset, key in records:
         key_part = zigzag(-1) if key is None else zigzag(len(key)) + key

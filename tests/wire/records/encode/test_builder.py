@@ -1,4 +1,4 @@
-"""Building: the joins equal the plain encoder, everywhere a varint grows, and sizes are bounds."""
+"""Building: the joins equal the plain encoder at every size at which a varint grows."""
 
 from __future__ import annotations
 
@@ -141,4 +141,4 @@ def test_a_renumbered_batch_is_the_one_built_with_those_numbers(count: int, code
     expected = build_batch(values, timestamps=NOW, codec=codec, **numbers)
     assert renumbered(plain, *numbers.values()) == expected
     assert renumbered(expected, -1, -1, -1) == plain
-    assert plain == kept, "who holds the bytes already sees them unchanged"
+    assert plain == kept, "the original bytes must not change"

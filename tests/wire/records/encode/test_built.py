@@ -1,4 +1,4 @@
-"""A batch built here equals the bytes of `build_batch`, and its facts are what a scan finds."""
+"""A built batch equals the bytes of `build_batch`, and its facts equal a scan's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_lone_value_of_any_size(size: int) -> None:
 
 
 class Liar(bytes):
-    """Says another length than it has."""
+    """Its `len` differs from its size."""
 
     def __len__(self) -> int:
         return 1
@@ -80,7 +80,7 @@ def test_wrong_sizes_of_a_caller_are_noticed() -> None:
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 127, 128, 8_192, 8_193, 20_000])
 def test_values_of_one_length_at_every_size_of_offsets(count: int) -> None:
     values = [b"%05d" % number for number in range(count)]
-    for _ in range(2):  # with what the first time left behind
+    for _ in range(2):  # with the caches of the first time
         assert bytes(BuiltBatch(values, timestamps=NOW)) == build_batch(values, timestamps=NOW)
 
 

@@ -1,0 +1,140 @@
+"""Parts of a broker that are made when first needed: the coordinators and the fetch sessions.
+
+In a cluster of several brokers a coordinator serves the groups or transactional ids that lie in the
+partitions led by its broker.
+"""
+
+from __future__ import annotations
+
+from embedlog.controller import features
+from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata import MetadataDelta, MetadataImage
+    from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.runtime import CoordinatorRuntime
+    from embedlog.coordinator.transaction.markers import Send
+    from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+    from embedlog.replication.fetch_sessions import FetchSessions
+    from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime import Runtime
+    from embedlog.storage.data_directories import DataDirectories
+
+_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+
+
+class OnDemandParts:
+    """Each part is None until the first thread that needs it makes it."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
+        *,
+        metadata: Callable[[], MetadataImage],
+        send_markers: Send,
+    ) -> None:
+        self._runtime = runtime
+        self._config = config
+        self._replica_manager = replica_manager
+        self._log_manager = log_manager
+        self._metadata = metadata
+        self._send_markers = send_markers
+        self._lock = ranked_lock(Rank.BROKER)
+        self.fetch_sessions: FetchSessions | None = None
+        self.group_coordinator: GroupCoordinator | None = None
+        self.transaction_coordinator: TransactionCoordinator | None = None
+
+    def make_fetch_sessions(self) -> FetchSessions:
+        """Return the cache of fetch sessions; make it unless another thread did."""
+        from embedlog.replication.fetch_sessions import FetchSessions
+
+        config = self._config
+        with self._lock:
+            if self.fetch_sessions is None:
+                self.fetch_sessions = FetchSessions(
+                    self._runtime.clock,
+                    self._runtime.random,
+                    slot_count=config.max_incremental_fetch_session_cache_slots,
+                    session_size_max=config.embedlog_max_fetch_session_partitions,
+                    total_size_max=config.embedlog_max_fetch_session_cache_partitions,
+                )
+            return self.fetch_sessions
+
+    def make_group_coordinator(self) -> GroupCoordinator:
+        """Return the group coordinator; make it unless another thread did."""
+        from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+
+        with self._lock:
+            if self.group_coordinator is None:
+                self.group_coordinator = GroupCoordinator(*self._parts())
+            return self.group_coordinator
+
+    def make_transaction_coordinator(self) -> TransactionCoordinator:
+        """Return the transaction coordinator; make it unless another thread did."""
+        from embedlog.coordinator.transaction.transaction_coordinator import (
+            TransactionCoordinator,
+        )
+
+        with self._lock:
+            if self.transaction_coordinator is None:
+                self.transaction_coordinator = TransactionCoordinator(
+                    *self._parts(),
+                    send_markers=self._send_markers,
+                    transaction_version=lambda: self._metadata().feature_level(
+                        features.TRANSACTION
+                    ),
+                )
+            return self.transaction_coordinator
+
+    def open_coordinators(self, image: MetadataImage, *, is_opening: bool) -> None:
+        """Load the shards of the partitions that this broker leads.
+
+        `is_opening`: the whole cluster is being opened, not this broker alone.
+        """
+        for topic in _TOPICS:
+            found = image.topics_by_name.get(topic)
+            partitions = () if found is None else found.partitions
+            led = [each.partition for each in partitions if each.leader == self._config.node_id]
+            shards = self._shards_of(topic)
+            shards.first_loads.expect(led if is_opening else ())
+            shards.leader_changes.note(led)
+
+    def note_leaders(self, delta: MetadataDelta) -> None:
+        """Load or unload the shards of partitions whose leaders may have changed."""
+        moved: dict[str, list[int]] = {}
+        for topic, index in delta.partitions_changed:
+            moved.setdefault(topic, []).append(index)
+        for topic in _TOPICS:
+            if topic in moved:
+                self._shards_of(topic).leader_changes.note(moved[topic])
+
+    def close(self) -> None:
+        if self.group_coordinator is not None:
+            self.group_coordinator.close()
+        if self.transaction_coordinator is not None:
+            self.transaction_coordinator.close()
+
+    def _shards_of(self, topic: str) -> CoordinatorRuntime[Any]:
+        if topic == OFFSETS_TOPIC:
+            return self.make_group_coordinator().runtime
+        return self.make_transaction_coordinator().runtime
+
+    def _parts(
+        self,
+    ) -> tuple[Runtime, BrokerConfig, ReplicaManager, DataDirectories, Callable[[], MetadataImage]]:
+        return (
+            self._runtime,
+            self._config,
+            self._replica_manager,
+            self._log_manager,
+            self._metadata,
+        )

@@ -1,0 +1,288 @@
+"""The other replicas of a partition, as the leader knows them from their fetches.
+
+    log end offset      where the next fetch of a replica begins: it has all records before that
+    caught up           at the leader's end, now or within the last replica.lag.time.max.ms
+    in sync             in the controller's ISR
+    maximal ISR         the ISR and the replicas about to join it: all of them must have a record
+                        before it is committed
+
+A replica without anything to fetch is not named in requests; its fetch session records when it last
+asked. When the log grows, such a replica counts as caught up until its last request.
+"""
+
+from __future__ import annotations
+
+from embedlog.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from embedlog.replication.leader_and_isr import LeaderAndIsr
+    from embedlog.replication.membership import Membership
+
+
+UNKNOWN = -1
+_NEVER_MS = -(1 << 62)
+
+
+class Replica:
+    """One other replica. Times are monotonic."""
+
+    __slots__ = (
+        "_session_used_ms",
+        "broker_epoch",
+        "last_caught_up_ms",
+        "last_fetch_ms",
+        "leader_end_offset",
+        "log_end_offset",
+        "log_start_offset",
+        "node_id",
+    )
+
+    def __init__(self, node_id: int, *, caught_up_ms: int) -> None:
+        self.node_id = node_id
+        self.log_start_offset = UNKNOWN
+        self.log_end_offset = UNKNOWN
+        self.leader_end_offset = UNKNOWN
+        self.last_fetch_ms = _NEVER_MS
+        self.last_caught_up_ms = caught_up_ms
+        self.broker_epoch = UNKNOWN
+        self._session_used_ms: Callable[[], int | None] | None = None
+
+    def fetched(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        end_offset: int,
+        broker_epoch: int,
+        now_ms: int,
+        session_used_ms: Callable[[], int | None],
+    ) -> None:
+        """Note a fetch from `offset` on, while the leader's log ends at `end_offset`.
+
+        `session_used_ms` returns the last use of the fetch session of this fetch, or None once the
+        session has dropped the partition.
+        """
+        if offset >= end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif offset >= self.leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = offset
+        self.leader_end_offset = end_offset
+        self.last_fetch_ms = now_ms
+        self.broker_epoch = broker_epoch
+        self._session_used_ms = session_used_ms
+
+    def seen_ms(self) -> int:
+        """Return the time of the last fetch, whether or not it named this partition."""
+        used_ms = None if self._session_used_ms is None else self._session_used_ms()
+        return self.last_fetch_ms if used_ms is None else used_ms
+
+    def left_behind(self) -> None:
+        """Note that the leader's log outgrows a replica that was caught up until its last fetch."""
+        self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms())
+
+    def __repr__(self) -> str:
+        return f"Replica({self.node_id}, {self.log_start_offset}..{self.log_end_offset})"
+
+
+class Proposal(Value):
+    """An ISR to ask the controller for: node ids, also paired with the epochs of the brokers."""
+
+    isr: tuple[int, ...]
+    with_epochs: Sequence[tuple[int, int]]
+    leader_epoch: int
+    partition_epoch: int
+
+
+class RemoteReplicas:
+    """The other replicas during one term of a leader.
+
+    `end_offset` is always the end of the leader's own log. Requires the partition lock, except for
+    `preferred_for`, `find` and `is_outdated`.
+    """
+
+    __slots__ = (
+        "_membership",
+        "_monotonic_ms",
+        "_node_id",
+        "_replicas",
+        "epoch_start_offset",
+        "proposal",
+        "state",
+    )
+
+    def __init__(
+        self,
+        node_id: int,
+        state: LeaderAndIsr,
+        membership: Membership,
+        monotonic_ms: Callable[[], int],
+        *,
+        epoch_start_offset: int,
+    ) -> None:
+        """Begin a term: the offsets of the others are unknown, and the ISR has time to fetch."""
+        self._node_id = node_id
+        self._membership = membership
+        self._monotonic_ms = monotonic_ms
+        self._replicas: dict[int, Replica] = {}
+        self.epoch_start_offset = epoch_start_offset
+        """Where the term of the leader began. A replica must reach it to be in sync."""
+        self.proposal: Proposal | None = None
+        """The proposal that the controller has not answered yet."""
+        self.take(state)
+
+    def take(self, state: LeaderAndIsr) -> None:
+        """Take over a decision of the controller; it settles any earlier proposal."""
+        self.state = state
+        self.proposal = None
+        now_ms = self._monotonic_ms()
+        self._replicas = {
+            node_id: self._replicas.get(node_id)
+            or Replica(node_id, caught_up_ms=now_ms if node_id in state.isr else _NEVER_MS)
+            for node_id in state.replicas
+            if node_id != self._node_id
+        }
+
+    def find(self, node_id: int) -> Replica | None:
+        return self._replicas.get(node_id)
+
+    def all(self) -> Iterable[Replica]:
+        return self._replicas.values()
+
+    # In sync
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """The in-sync replicas and those about to join them."""
+        if self.proposal is not None and len(self.proposal.isr) > len(self.state.isr):
+            return self.proposal.isr
+        return self.state.isr
+
+    def is_caught_up(self, replica: Replica, end_offset: int) -> bool:
+        """Is the replica at the leader's end, or was it within replica.lag.time.max.ms?"""
+        if replica.log_end_offset == end_offset:
+            return True
+        lag_ms = self._monotonic_ms() - replica.last_caught_up_ms
+        lag_max: int = self._membership.config.replica_lag_time_max_ms
+        return lag_ms <= lag_max
+
+    def is_eligible(self, replica: Replica) -> bool:
+        """Is its broker live and not restarted, and its directory online?"""
+        node_id, membership = replica.node_id, self._membership
+        if node_id in self.state.offline_replicas or not membership.is_eligible(node_id):
+            return False
+        return replica.broker_epoch in (UNKNOWN, membership.epoch_of(node_id))
+
+    def is_outdated(self, node_id: int, broker_epoch: int) -> bool:
+        """Does the fetch come from an earlier registration of the broker?"""
+        return broker_epoch != UNKNOWN and broker_epoch < self._membership.epoch_of(node_id)
+
+    def propose_with(self, replica: Replica, high_watermark: int) -> Proposal | None:
+        """Propose to add the replica to the ISR if it qualifies; the controller decides."""
+        if (
+            self.proposal is not None
+            or replica.node_id in self.state.isr
+            or replica.log_end_offset < max(high_watermark, self.epoch_start_offset)
+            or not self.is_eligible(replica)
+        ):
+            return None
+        return self._propose(tuple(sorted((*self.state.isr, replica.node_id))))
+
+    def propose_seen(self, since_ms: int, high_watermark: int) -> Proposal | None:
+        """Like `propose_with`, for a replica that has fetched since `since_ms` without a name."""
+        for replica in self._replicas.values():
+            if replica.node_id not in self.state.isr and replica.seen_ms() >= since_ms:
+                proposal = self.propose_with(replica, high_watermark)
+                if proposal is not None:
+                    return proposal
+        return None
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.state.isr) > len(self._replicas)
+
+    def propose_without_lagging(self, end_offset: int) -> Proposal | None:
+        """Propose an ISR without the replicas that lag; None if there are none."""
+        if self.proposal is not None:
+            return None
+        state = self.state
+        lagging = {
+            replica.node_id
+            for replica in self._replicas.values()
+            if replica.node_id in state.isr and not self.is_caught_up(replica, end_offset)
+        }
+        if not lagging:
+            return None
+        return self._propose(tuple(node_id for node_id in state.isr if node_id not in lagging))
+
+    def _propose(self, isr: tuple[int, ...]) -> Proposal:
+        epochs = {replica.node_id: replica.broker_epoch for replica in self._replicas.values()}
+        epochs[self._node_id] = self._membership.broker_epoch
+        with_epochs = [(node_id, epochs.get(node_id, UNKNOWN)) for node_id in isr]
+        state = self.state
+        self.proposal = Proposal(isr, with_epochs, state.leader_epoch, state.partition_epoch)
+        return self.proposal
+
+    # Offsets
+
+    def appended(self, first_offset: int) -> None:
+        """Note that the leader has appended records at `first_offset`."""
+        for replica in self._replicas.values():
+            if replica.log_end_offset == first_offset:
+                replica.left_behind()
+
+    def committed_offset(self, own_offset: int, end_offset: int) -> int:
+        """Return the end of the committed records, at most `own_offset`.
+
+        It is 0 without enough in-sync replicas. Caught-up replicas that may join count like the
+        maximal ISR; otherwise the high watermark would run away from them while they try to join.
+        """
+        state = self.state
+        if len(state.isr) < state.min_isr:
+            return 0
+        isr = self.maximal_isr
+        offset = own_offset
+        for replica in self._replicas.values():
+            if replica.log_end_offset < offset and (
+                replica.node_id in isr
+                or (self.is_caught_up(replica, end_offset) and self.is_eligible(replica))
+            ):
+                offset = replica.log_end_offset
+        return offset
+
+    def preferred_for(self, rack_id: str, offset: int) -> int:
+        """Return the replica for a consumer in that rack, -1 for the leader (KIP-392).
+
+        It is -1 if the leader is in that rack. Otherwise it is the in-sync replica there that has
+        the offset and is furthest ahead, or was caught up last.
+        """
+        membership = self._membership
+        if membership.rack_of(self._node_id) == rack_id:
+            return UNKNOWN
+        near = [
+            (replica.log_end_offset, replica.last_caught_up_ms, replica.node_id)
+            for replica in list(self._replicas.values())
+            if replica.node_id in self.state.isr
+            and UNKNOWN < replica.log_start_offset <= offset <= replica.log_end_offset
+            and membership.rack_of(replica.node_id) == rack_id
+            and membership.is_eligible(replica.node_id)
+        ]
+        return max(near)[2] if near else UNKNOWN
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """Return the offset up to which records are committed, at most `own_offset`.
+
+        It is 0 without enough in-sync replicas. Caught-up replicas that may join count like the
+        maximal ISR; otherwise the high watermark would run away from them while they try to join.
+        """
+        starts = [
+            replica.log_start_offset
+            for replica in self._replicas.values()
+            if self._membership.is_eligible(replica.node_id)
+            and replica.node_id not in self.state.offline_replicas
+        ]
+        return min((log_start_offset, *starts))

@@ -1,0 +1,102 @@
+"""`NamedLogger`: a logger that imports `logging` only when a line can be seen."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from logging import Logger
+
+_DEBUG = 10
+_INFO = 20
+
+
+class NamedLogger:
+    """A logger with the methods of `logging.Logger` that this project uses.
+
+    An application that has not imported `logging` (7 ms) cannot have configured DEBUG or INFO:
+    those lines are dropped without importing it.
+    """
+
+    __slots__ = ("_logger", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._logger: Logger | None = None
+
+    def debug(self, message: str, *values: object) -> None:
+        """Log at DEBUG; `values` are formatted into `message` only if a handler sees the line."""
+        logger = self._logger_of(_DEBUG)
+        if logger is not None:
+            logger.debug(message, *values, stacklevel=2)
+
+    def info(self, message: str, *values: object) -> None:
+        """Log at INFO, as `debug` does."""
+        logger = self._logger_of(_INFO)
+        if logger is not None:
+            logger.info(message, *values, stacklevel=2)
+
+    def warning(self, message: str, *values: object, exc_info: BaseException | None = None) -> None:
+        """Log at WARNING, with the traceback of `exc_info` if given."""
+        logger = self._load()
+        if logger is None:
+            _print(message, values)
+        else:
+            logger.warning(message, *values, exc_info=exc_info, stacklevel=2)
+
+    def error(self, message: str, *values: object, exc_info: BaseException | None = None) -> None:
+        """Log at ERROR, with the traceback of `exc_info` if given."""
+        logger = self._load()
+        if logger is None:
+            _print(message, values)
+        else:
+            logger.error(message, *values, exc_info=exc_info, stacklevel=2)
+
+    @property
+    def wants_debug(self) -> bool:
+        """Whether DEBUG is enabled: check it before building an expensive message."""
+        return self._logger_of(_DEBUG) is not None
+
+    def _logger_of(self, level: int) -> Logger | None:
+        """Return the logger if it is enabled for `level`."""
+        logger = self._logger
+        if logger is None:
+            if "logging" not in sys.modules:
+                return None
+            logger = self._load()
+        return logger if logger is not None and logger.isEnabledFor(level) else None
+
+    def _load(self) -> Logger | None:
+        """Return the logger; None if `logging` cannot be imported, as without free descriptors."""
+        logger = self._logger
+        if logger is None:
+            try:
+                import logging
+
+                while _before:
+                    _before.pop()()
+            except (OSError, ImportError, MemoryError):
+                return None
+            logger = self._logger = logging.getLogger(self.name)
+        return logger
+
+
+def _print(message: str, values: tuple[object, ...]) -> None:
+    """Print a warning without `logging`. Never raises: a log line must not break its caller."""
+    try:
+        print(message % values, file=sys.stderr)
+    except (OSError, ValueError, AttributeError):
+        return  # standard error is missing or broken as well
+
+
+_before: list[Callable[[], None]] = []
+
+
+def before_first_line(configure: Callable[[], None]) -> None:
+    """Call `configure()` after `logging` is imported and before the first line is logged.
+
+    For a program that shows warnings but imports `logging` only when there is one.
+    """
+    _before.append(configure)

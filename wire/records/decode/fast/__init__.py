@@ -1,1 +1,0 @@
-"""Forms of reading that measurements pay for; `decode.choose` picks among them."""
