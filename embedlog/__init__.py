@@ -80,19 +80,17 @@ if TYPE_CHECKING:
         WakeupError as WakeupError,
     )
     from embedlog.client.metadata import PartitionInfo as PartitionInfo, TopicInfo as TopicInfo
-    from embedlog.client.producer.batch import (
-        BatchFuture as BatchFuture,
-        BatchMetadata as BatchMetadata,
-        DeliveryFuture as DeliveryFuture,
-        RecordMetadata as RecordMetadata,
-    )
-    from embedlog.client.producer.destinations import RoundRobinPartitioner as RoundRobinPartitioner
+    from embedlog.client.producer.batch import BatchMetadata as BatchMetadata
+    from embedlog.client.producer.batch import RecordMetadata as RecordMetadata
+    from embedlog.client.producer.futures import BatchFuture as BatchFuture
+    from embedlog.client.producer.futures import DeliveryFuture as DeliveryFuture
+    from embedlog.client.producer.partitioners import RoundRobinPartitioner as RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer as Producer
     from embedlog.client.producer.records import ProducerRecord as ProducerRecord
     from embedlog.client.producer.transactions.prepared import (
         PreparedTransaction as PreparedTransaction,
     )
-    from embedlog.client.producer.transactions.transaction import Transaction as Transaction
+    from embedlog.client.producer.transaction import Transaction as Transaction
     from embedlog.cluster.cluster import Cluster as Cluster, open as open
     from embedlog.cluster.faults.network import ClusterNetwork as ClusterNetwork
     from embedlog.cluster.handles.broker_disk import BrokerDisk as BrokerDisk
@@ -150,12 +148,13 @@ _PUBLIC = {
         "WakeupError"
     ),
     "client.metadata": "PartitionInfo TopicInfo",
-    "client.producer.batch": "BatchFuture BatchMetadata DeliveryFuture RecordMetadata",
-    "client.producer.destinations": "RoundRobinPartitioner",
+    "client.producer.batch": "BatchMetadata RecordMetadata",
+    "client.producer.futures": "BatchFuture DeliveryFuture",
+    "client.producer.partitioners": "RoundRobinPartitioner",
     "client.producer.producer": "Producer",
     "client.producer.records": "ProducerRecord",
     "client.producer.transactions.prepared": "PreparedTransaction",
-    "client.producer.transactions.transaction": "Transaction",
+    "client.producer.transaction": "Transaction",
     "cluster.cluster": "Cluster open",
     "cluster.faults.network": "ClusterNetwork",
     "cluster.handles.broker_disk": "BrokerDisk",
@@ -181,7 +180,8 @@ _HOMES = {name: module for module, names in _PUBLIC.items() for name in names.sp
 __all__ = list(_HOMES.keys() - {"__version__"})
 
 _MODULES = ("aio", "errors", "testing")
-"""Modules that are loaded when they are named. Not in `__all__`: a star would load asyncio."""
+"""Modules that are loaded on the first use of their name. They are not in `__all__`, because
+`import *` would load asyncio."""
 
 
 def __getattr__(name: str) -> object:

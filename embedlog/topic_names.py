@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Consumer groups and their committed offsets."""
+"""The topic with the consumer groups and their committed offsets."""
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
@@ -15,7 +15,8 @@ INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPI
 """Topics of the coordinators; Metadata marks them as internal."""
 
 LENGTH_MAX = 249
-"""A log directory is called topic-partition, and file systems allow 255 bytes."""
+"""Maximum length of a name. A log directory is called topic-partition, and file systems allow 255
+bytes."""
 
 _ALLOWED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 

@@ -1,8 +1,8 @@
-"""`Transport`: how a client's request reaches a broker, and the one that stays in the process.
+"""`Transport`: how a client's requests reach a broker; and the transport inside one process.
 
 A client gives a request object and gets a `Pending` of the response object. In process that is a
-call of `Broker.handle`; `client.network_client` makes bytes of the same objects. Whoever holds a
-message after it was sent only reads it: in process both sides hold the same one.
+call of `Broker.handle`; `client.network.network_client` turns the same objects into bytes. After
+sending a message, both sides only read it: in process they hold the same object.
 """
 
 from __future__ import annotations
@@ -22,40 +22,42 @@ if TYPE_CHECKING:
     from wire.schema import Message, R, Request
 
     Appended = tuple[int, int, int, int, bool, int, int]
-    """First and last offset, append time (-1: the records'), log start offset, whether it was there
-    already, its latest timestamp, bytes."""
+    """The result of an append: first offset, last offset, append time in ms (-1 if the records keep
+    their own timestamps), log start offset, whether the log already had the batch, the batch's
+    latest timestamp, its size in bytes."""
     AppendOne = Callable[
         [str, bytes, int, bytes | BuiltBatch, int, int, bool], Appended | Pending[Appended] | None
     ]
 
-    class Door(Protocol):
-        """What `Broker.handle` is; the context is of the broker's making."""
+    class HandleRequest(Protocol):
+        """The signature of `Broker.handle`; the broker makes the context."""
 
         def __call__(self, context: Any, request: Request[R], /) -> R | Pending[R]:
-            """Answer a request, or promise to."""
+            """Return the response, or a pending one."""
 
     class Writes(Protocol):
-        """How requests that are sent leave: each at once, or several in one write."""
+        """How requests are written to the network: each at once, or several in one write."""
 
         def hold(self) -> None:
-            """Gather what is sent from here on; `release`, which must follow, writes it at once.
+            """Gather the requests that are sent from here on; `release`, which must follow, writes
+            them.
 
-            For several requests that have answers: of 1 KiB records in batches of 16 KiB the client
-            took 1.5 times as long with a write for each, and the broker, which then reads them one
-            by one, 1.4 times.
+            Use it for several requests that get answers. In a measurement with batches of 16 KiB
+            and records of 1 KiB, one write for each request took the client 1.5 times as long. The
+            broker, which then reads the requests one by one, took 1.4 times as long.
             """
 
         def release(self) -> None:
-            """Write what was gathered, and each request at once from here on."""
+            """Write the gathered requests; from here on each request is written at once."""
 
     class Transport(Protocol):
         """Requests to the nodes of one cluster, answered in order for each node.
 
-        `concurrent` says whether many threads may call it side by side. When it is False a caller
-        makes sure of one thread at a time; only `wake` is free. `is_driven` says whether others
-        run the duties of `runtime` too; when it is False only the client's own threads do.
-        `loses_answers` says whether a request may be done and its answer lost: not where the only
-        broker ends with its clients.
+        `concurrent` is True if many threads may call the transport side by side. If it is False,
+        the caller admits one thread at a time, and only `wake` may be called by any thread.
+        `is_driven` is True if other threads also run the duties of `runtime`, and False if only the
+        client's own threads do. `loses_answers` is True if the broker may execute a request whose
+        answer is then lost; it is False if the only broker ends with its clients.
         """
 
         concurrent: bool
@@ -64,22 +66,22 @@ if TYPE_CHECKING:
         loses_answers: bool
         runtime: Runtime
         before_end: Callable[[], None] | None
-        """What the client does when a cluster of this process is closed before it."""
+        """Called when a cluster of this process is closed before its client."""
         disk_error: Callable[[str, int], Exception | None]
         """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR, or the CorruptRecord
-        behind a CORRUPT_MESSAGE: only the code travels. In process; elsewhere nobody knows."""
+        behind a CORRUPT_MESSAGE; the answer carries only the code. Only in process."""
 
         @property
         def writes(self) -> Writes:
-            """For several requests at once."""
+            """Holds back requests, to write several of them at once."""
 
         @property
         def failure_count(self) -> int:
-            """Connections that broke, or could not be made."""
+            """Number of connections that broke, or could not be made."""
 
         @property
         def makes_topics(self) -> bool:
-            """May a topic that is asked for be made for that? False only where it is known."""
+            """False if the brokers are known not to create a topic that a client asks for."""
 
         def send(
             self,
@@ -89,8 +91,10 @@ if TYPE_CHECKING:
             version: int | None = None,
             timeout_ms: int | None = None,
         ) -> Pending[R]:
-            """Send to `node_id` (ANY_NODE: whichever is best) at `version` (None: the newest both
-            sides know). Never waits.
+            """Send a request to `node_id`; never wait.
+
+            `node_id` may be ANY_NODE, for the best node. `version` None is the newest version that
+            both sides know.
 
             `timeout_ms` replaces request.timeout.ms for an answer that takes long. The pending
             fails with a `KafkaError`: `Network` when the connection ended, `RequestTimedOut`,
@@ -99,41 +103,44 @@ if TYPE_CHECKING:
             """
 
         def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
-            """(first, last) by API key as the node said; None when it was not asked yet."""
+            """Return API key -> (first, last) version that the node serves; None if unknown yet."""
 
         def set_nodes(
             self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
         ) -> None:
-            """The cluster's nodes, their addresses and its id, as Metadata told them."""
+            """Set the nodes of the cluster, their addresses and the cluster's id."""
 
         def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-            """The id to send to for a connection to that node which only a coordinator's requests
-            use: they do not queue behind a fetch that waits, nor it behind them.
+            """Return the id of a second connection to a node, for requests to a coordinator only.
+
+            Those requests then do not queue behind a fetch that waits, nor the fetch behind them.
             """
 
         def is_ready(self, node_id: int) -> bool:
-            """Would a request to the node go out at once?"""
+            """Return whether a request to the node would be written at once."""
 
         def prepare(self, node_id: int) -> int | None:
-            """Begin to connect to a node that is not ready, if that may be tried now.
+            """Begin to connect to a node that is not ready, if an attempt is due.
 
-            Milliseconds until it may be; None when there is nothing to do but wait for news.
+            Return the milliseconds until the next attempt is due. None: wait for an event, not for
+            a time.
             """
 
         def bootstrap_again(self) -> None:
-            """Forget the cluster's nodes: only the addresses given at first are believed in."""
+            """Forget the cluster's nodes, and use the bootstrap addresses again."""
 
         def drop_requests(self, reason: str) -> None:
-            """Fail what was asked over a network: nobody knows any more what of it was sent."""
+            """Fail the requests over a network: an interrupt left unknown which bytes were sent."""
 
         def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
-            """Let answers arrive until `pending` is done or time is over; say whether it is done.
+            """Let answers arrive until `pending` is done or `timeout_ms` is over; return whether it
+            is done.
 
-            Not a promise to stay that long: `wake` ends it early.
+            The wait may end earlier: `wake` ends it.
             """
 
         def poll(self) -> None:
-            """Take what has arrived and do what is due; never waits."""
+            """Take the answers that have arrived and do the due work; never waits."""
 
         def wake(self) -> None:
             """End a wait early. Callable from any thread."""
@@ -143,30 +150,27 @@ if TYPE_CHECKING:
 
 
 ANY_NODE = -1
-"""As a node id: let the transport choose."""
+"""A node id that lets the transport choose the node."""
 
 BOOTSTRAP_NODES = -2
-"""From here downwards the ids of nodes known by address only, before the first Metadata."""
+"""Bootstrap addresses have the ids from this one downwards, until the first Metadata answer."""
 
 COORDINATOR_NODES = 2**31 - 1
-"""From here downwards the ids of second connections, for a coordinator's requests only."""
+"""Second connections, for requests to a coordinator only, have the ids from this one downwards."""
 
 
 class NoWrites:
-    """In process nothing is written."""
+    """Writes in process: there is nothing to gather."""
 
-    def hold(self) -> None:
-        """Nothing to gather."""
+    def hold(self) -> None: ...
 
-    def release(self) -> None:
-        """Nothing was gathered."""
+    def release(self) -> None: ...
 
 
 class LocalTransport:
-    """What transports to brokers of this process have in common: nothing of them is on a wire.
+    """The common part of transports to brokers of this process.
 
-    Where no thread drives the brokers' background work, a call that finds some of it due does that.
-    Many threads may use it.
+    If no thread drives the brokers' background work, a call does the work that is due. Thread-safe.
     """
 
     concurrent = True
@@ -181,8 +185,11 @@ class LocalTransport:
         runtime: Runtime,
         owner: object,
     ) -> None:
-        """`make_context(api_key, version)` is what a broker gets beside the request; `versions`
-        what it serves. `owner` is kept alive: the cluster, for clients that outlive its name.
+        """`make_context(api_key, version)` makes the context that a broker gets with a request;
+        `versions` are the versions that the broker serves.
+
+        The transport keeps `owner`, the cluster, alive for clients that outlive the program's
+        reference to it.
         """
         self.runtime = runtime
         self.before_end: Callable[[], None] | None = None
@@ -200,17 +207,15 @@ class LocalTransport:
     def set_nodes(
         self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
     ) -> None:
-        """Nothing to know: every node of the cluster is in this process."""
+        """Do nothing: every node of the cluster is in this process."""
 
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """The node itself: no request stands in another's way."""
+        """Return the node itself: no request delays another."""
         return node_id
 
-    def bootstrap_again(self) -> None:
-        """Nothing to forget."""
+    def bootstrap_again(self) -> None: ...
 
-    def drop_requests(self, reason: str) -> None:
-        """Nothing is on a wire."""
+    def drop_requests(self, reason: str) -> None: ...
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         return self.runtime.scheduler.wait(pending, timeout_ms)
@@ -219,10 +224,10 @@ class LocalTransport:
         self.runtime.scheduler.run_due(self.runtime.clock.monotonic_ms())
 
     def wake(self) -> None:
-        """Nothing to do: a waiting thread holds a pending that somebody completes."""
+        """Do nothing: another thread completes the pending of a waiting thread."""
 
     def end(self) -> None:
-        """The cluster is about to be closed: let the client send what it holds, then close."""
+        """Let the client send its records, then close it: the cluster is about to be closed."""
         if self.before_end is not None and not self._is_closed:
             self.before_end()
         self.close()
@@ -246,7 +251,7 @@ class LocalTransport:
 class InProcessTransport(LocalTransport):
     """Hands request objects to the only broker of a cluster, on the caller's thread.
 
-    It has no connection that could break: what fails is the request.
+    It has no connection that could break: only a request can fail.
     """
 
     loses_answers = False
@@ -254,7 +259,7 @@ class InProcessTransport(LocalTransport):
 
     def __init__(
         self,
-        handle: Door,
+        handle: HandleRequest,
         make_context: Callable[[int, int], Any],
         versions: Mapping[int, tuple[int, int]],
         runtime: Runtime,
@@ -264,10 +269,8 @@ class InProcessTransport(LocalTransport):
         append_one: AppendOne | None = None,
         owner: object = None,
     ) -> None:
-        """`handle` is `Broker.handle`; `makes_topics` says whether the broker makes topics that
-        are asked for; `disk_error(topic, partition)` is the attribute of that name; `append_one`
-        is what `append` calls. The rest is as `LocalTransport` has it.
-        """
+        """`handle` is `Broker.handle`; `append` calls `append_one`. `makes_topics` and `disk_error`
+        are as in `Transport`, the other parameters as in `LocalTransport`."""
         super().__init__(make_context, versions, runtime, owner)
         self._makes_topics = makes_topics
         self.disk_error = disk_error
@@ -283,7 +286,7 @@ class InProcessTransport(LocalTransport):
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Ask the broker; the pending is done on return unless the broker has to wait."""
+        """Call the broker; the pending is done on return unless the broker has to wait."""
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]
         if context is None or self._is_closed:
@@ -312,15 +315,16 @@ class InProcessTransport(LocalTransport):
         timeout_ms: int,
         is_awaited: bool,
     ) -> Appended | Pending[Appended] | None:
-        """Append a batch to a partition. What was done, as `Appended` names.
+        """Append a batch to a partition; return the result, see `Appended`.
 
-        None, and nothing is done, when it has to be asked for by a request, as there is somebody
-        who looks at those. `is_awaited`: the calling thread waits for this very answer, and may as
+        Return None, with nothing done, if a request must be sent instead, because an interceptor
+        wants to see it. `is_awaited`: the calling thread waits for this very answer, and may as
         well wait for the disk in here. Requires: `appends`.
 
         Raises:
-            ClosedError: the client was closed; KafkaError: the broker refuses. The pending of an
-                append that is not committed yet fails with the same.
+            ClosedError: the client was closed.
+            KafkaError: the broker refuses. The pending of an append that is not committed yet fails
+                with the same errors.
         """
         if self._is_closed:
             raise ClosedError("the client was closed")
@@ -331,7 +335,7 @@ class InProcessTransport(LocalTransport):
 
     @property
     def appends(self) -> bool:
-        """Is there an `append` that asks nobody for a request?"""
+        """True if `append` works without a request."""
         return self._append_one is not _is_not_there
 
     @property
@@ -339,20 +343,18 @@ class InProcessTransport(LocalTransport):
         return self._makes_topics()
 
     def is_ready(self, node_id: int) -> bool:
-        """Always: there is nothing to connect."""
         return True
 
     def prepare(self, node_id: int) -> int | None:
-        """Nothing to do."""
         return None
 
 
 def _is_not_there(*_arguments: object) -> None:
-    """Of a broker that takes requests alone."""
+    """Stands for `append_one` of a broker that only takes requests."""
 
 
 def newest_common(kind: type[Message], served: tuple[int, int] | None) -> int:
-    """The newest version of a request that both this library and a broker know.
+    """Return the newest version of a request that this library and a broker both know.
 
     Raises:
         UnsupportedVersion: there is none.

@@ -1,6 +1,4 @@
-"""For all tests: locks check their order, and the time that Hypothesis takes says something of the
-machine alone.
-"""
+"""For all tests: locks check their order, and Hypothesis needs no time limit of its own."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 VIOLATIONS = Path(tempfile.mkdtemp(prefix="embedlog-locks-"))
-"""Where this process, and those it starts, tell of locks that were taken in a wrong order."""
-# Before anything of the package is imported: some locks are made then.
+"""Folder in which this process and its children record locks that were taken in a wrong order."""
+# Set before any import of the package, because some locks are made by imports.
 os.environ["EMBEDLOG_CHECK_LOCKS"] = str(VIOLATIONS)
 
-# To compile every module anew, and rewrite its asserts, takes ten seconds of each process that runs
-# tests, and a third of one of each that tests start: bytecode is kept, whatever the environment
-# says.
+# Keep bytecode whatever the environment says. Without it, each process that runs tests compiles
+# every module and rewrites its asserts in ten seconds; a process that a test starts takes a third
+# of a second.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -32,11 +30,11 @@ from tests.support import jvm  # noqa: E402
 from tests.support.schedule import Scheduling, uses_session  # noqa: E402
 from wire.net import poller  # noqa: E402
 
-# Also of the drivers that tests start.
+# The drivers that tests start inherit this path.
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(jvm.OPTIONS))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(jvm.options("spark")))
 
-# `wire` knows nothing of the ranks.
+# `wire` knows no ranks.
 poller.RLock = lambda: ranked_rlock(Rank.WAKER)  # type: ignore[misc,assignment]
 
 settings.register_profile(
@@ -47,12 +45,12 @@ settings.register_profile("brief", settings.get_profile("untimed"), max_examples
 
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
-"""Bytes: no test that is not slow takes more than a tenth of it."""
+"""Free bytes needed for tests in memory: no fast test takes more than a tenth of them."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where slow tests are left out, as in bare `pytest`, properties have fewer examples, and
-    directories lie in memory where there is room: to wait for the disk took a third of the time.
+    """Without slow tests, as in bare `pytest`, give properties fewer examples and keep directories
+    in memory if there is space. Waiting for the disk took a third of the time.
     """
     chosen = config.option.markexpr
     is_brief = "not slow" in chosen and " or " not in chosen
@@ -83,8 +81,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
-    """Of all that is collected nothing is garbage: to look for some took a fifth of the time, and
-    a tenth of that of the tests. They leave little: it is looked for less often.
+    """Collect no garbage during the collection, and less often after it. Collected tests are no
+    garbage; searching them took a fifth of the time here and a tenth in the tests, which leave
+    little.
     """
     gc.disable()
     try:
@@ -97,7 +96,9 @@ def pytest_collection() -> Iterator[object]:
 
 @pytest.fixture(autouse=True)
 def locks_are_taken_in_order() -> Iterator[None]:
-    """A violation fails the test, also in another thread, and where a handler swallowed it."""
+    """Fail the test for a violation, even in another thread, or if a handler swallowed
+    the error.
+    """
     yield
     told = [path.read_text() for path in VIOLATIONS.iterdir()]
     for path in VIOLATIONS.iterdir():
@@ -107,7 +108,7 @@ def locks_are_taken_in_order() -> Iterator[None]:
 
 @pytest.fixture
 def lock_violations(locks_are_taken_in_order: None) -> Iterator[list[str]]:
-    """For a test that means to violate the order: what was told of that in this process."""
+    """Return this process's violations to a test that violates the order on purpose."""
     from embedlog.runtime import lock_order
 
     lock_order.violations.clear()
@@ -123,11 +124,11 @@ def pytest_sessionfinish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Bare `pytest` runs in two processes, a file in one of them; who names tests, or a number of
-    processes, in those.
+    """Run bare `pytest` in two processes, each file in one of them. Named tests, or a given number
+    of processes, change this.
     """
     if "PYTEST_XDIST_WORKER" in os.environ or hasattr(config, "workerinput"):
-        return  # it is one of the two
+        return  # this is one of the two processes
     is_bare = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if is_bare and config.getoption("numprocesses", None) is None and not config.option.usepdb:
         config.option.numprocesses = 2

@@ -1,4 +1,4 @@
-"""The commit messages since the rules were made, and the check itself."""
+"""The commit messages since the rules began, and the check itself."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.support.commit_messages import problems
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = "be655f8e021b18ce57adf56223ebfa13b78762f0"
-"""The last commit that the rules do not concern."""
+"""The last commit without the rules."""
 BASE_TIME_S = 1795726441
 EXEMPT = {"351dc642", "b5db14b5", "d34bcca2", "f49f697c"}
-"""Commits that were made before the check reached main."""
+"""Commits from before the check reached main."""
 
 
 class Commit(NamedTuple):
@@ -88,7 +88,7 @@ def test_without_the_base_only_commits_after_it_are_checked(tmp_path: Path) -> N
         "broker: echo created settings as written, name a new cluster",
         "apis, brokers: move replicas between a broker's directories",
         "wire.records: load the codecs when they are first used",
-        "storage, cli: salvage keeps every good batch",  # a noun, which no list can know
+        "storage, cli: salvage keeps every good batch",  # no list can know that this is a noun
         "README: say what it is and how to start",
         "wire/net: re-use a closed channel",
         "producer: address each batch once",

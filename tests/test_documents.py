@@ -1,4 +1,4 @@
-"""What the documents show runs, in the order of each document, and what they point at is there."""
+"""The code of the documents runs, in the order of each document, and their links exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.benchmarks import calls
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 RUN = ("queue.md", "testing.md", "operation.md")
-"""Documents whose blocks run one after the other. Spark's have a test of their own."""
+"""Documents whose blocks run one after the other. Spark's documents have their own test."""
 
 _LINK = re.compile(r"\]\(([^)#:]+)[^):]*\)")
 _PLACE = re.compile(r"`((?:tests|examples|embedlog|wire|docs)/[\w/.]+)`")
@@ -29,21 +29,21 @@ def _names(path: Path) -> str:
 
 
 def _is_there(place: str) -> bool:
-    """A module is named with its suffix or without."""
+    """Accept a module with or without its suffix."""
     return (ROOT / place).exists() or (ROOT / f"{place}.py").exists()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
-def test_what_is_linked_and_named_is_there(path: Path) -> None:
+def test_links_and_named_files_exist(path: Path) -> None:
     text = path.read_text()
     missing = [link for link in _LINK.findall(text) if not (path.parent / link).exists()]
-    if path.name != "CHANGELOG.md":  # it tells of what was
+    if path.name != "CHANGELOG.md":  # it names former files
         missing += [place for place in _PLACE.findall(text) if not _is_there(place)]
     assert not missing
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
-def test_python_is_python(path: Path) -> None:
+def test_blocks_of_python_compile(path: Path) -> None:
     for block in _blocks(path):
         compile(block, str(path), "exec")
 
@@ -68,7 +68,7 @@ def test_the_first_block_of_the_readme_runs_twice(
     for first in (0, 2):
         exec(compile(queue, "README.md", "exec"), {})
         told = capsys.readouterr().out.splitlines()
-        # The group goes on where it was.
+        # The group continues at its committed offset.
         assert told == [f"{first} b'key' b'value'", f"{first + 1} None b'another'"]
 
 
@@ -97,7 +97,7 @@ def test_the_reading_order_is_the_trace_of_an_append() -> None:
     rows = re.findall(r"^\| `((?:embedlog|wire)/\S+\.py)` \| `(\S+)` \|", text, re.MULTILINE)
     with embedlog.open() as cluster:
         traced = calls.measured(calls.trips(cluster)["append()"]).calls
-    # Locks that check their order are the tests' own.
+    # The tests' locks check their order; production locks have no such calls.
     traced = [each for each in traced if "runtime/lock" not in each]
     assert [each.rpartition("wire/")[2] for each in traced] == [
         f"{path.removeprefix('embedlog/').removeprefix('wire/')} {name}" for path, name in rows

@@ -1,4 +1,4 @@
-"""Each example runs, and prints what it promises."""
+"""Each example runs, and its output is right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.spark.conftest import need_spark
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
-# Spark's workers are the `python3` of the path, which an environment that is active comes first in.
+# Spark's workers run the first `python3` of the path; an active environment comes first.
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
@@ -33,14 +33,14 @@ def run(*command: str) -> str:
 
 
 class Service:
-    """An example that runs until it is told to stop."""
+    """An example that runs until it gets a signal."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.lines: list[str] = []
 
     def read_until(self, is_enough: Callable[[list[str]], bool]) -> None:
-        """Read what it prints, as long as that takes; the test's time-out is the limit."""
+        """Read its output up to a line; the test's time-out is the limit."""
         assert self._process.stdout is not None
         while not is_enough(self.lines):
             line = self._process.stdout.readline()
@@ -48,7 +48,7 @@ class Service:
             self.lines.append(line.rstrip("\n"))
 
     def stop(self) -> None:
-        """SIGTERM, and all that it prints before it ends well."""
+        """Send SIGTERM and return all output up to its successful end."""
         self._process.send_signal(signal.SIGTERM)
         rest, _ = self._process.communicate()
         self.lines += rest.splitlines()
@@ -56,7 +56,7 @@ class Service:
         assert self.lines[-1] == "stopped"
 
     def handled(self) -> set[int]:
-        """What a consumer service has worked off."""
+        """Return the numbers that a consumer service has handled."""
         return {int(line.split()[1]) for line in self.lines if line.startswith("handled")}
 
 
@@ -73,7 +73,7 @@ def service(name: str, *arguments: str) -> Iterator[Service]:
 
 
 @pytest.mark.slow
-def test_the_embedded_queue_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_the_embedded_queue_continues_where_it_stopped(tmp_path: Path) -> None:
     example = str(EXAMPLES / "embedded_queue.py")
     first = run(example, str(tmp_path / "queue"))
     assert first.splitlines() == ["durable up to offset 2", "0 job 0", "1 job 1", "2 job 2"]
@@ -170,7 +170,7 @@ def test_spark_makes_the_same_table_from_a_directory_and_from_a_cluster(tmp_path
     assert sorted((row["key"], row["value"]) for row in tables[0]) == sorted(sent)
 
 
-def test_every_example_is_run_here() -> None:
+def test_every_example_has_a_test() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         "asyncio_service", "columns", "consumer_service", "embedded_queue", "exactly_once",
         "fake_broker",

@@ -1,4 +1,4 @@
-"""Logging that costs nothing until it is wanted."""
+"""A logger that costs nothing until its level is wanted."""
 
 from __future__ import annotations
 

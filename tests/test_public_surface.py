@@ -1,4 +1,4 @@
-"""What is public, name by name: a change here is a change for every user."""
+"""The public names, one by one: a change here is a change for every user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN_VALUES = {"LATEST", "Payload"}
 
 
 def test_type_checkers_see_the_public_names() -> None:
-    """Python reads a table, type checkers read imports: both name the same things."""
+    """Python reads a table, and type checkers read imports: both must have the same names."""
     seen = {
         alias.asname: getattr(importlib.import_module(str(node.module)), alias.name)
         for node in ast.walk(_tree(str(embedlog.__file__)))
@@ -88,8 +88,8 @@ def test_examples_in_public_docstrings_hold(name: str) -> None:
 
 NOT_AWAITED = {
     "Admin": set(),
-    "Consumer": {"commit_async", "wakeup"},  # what a task and its cancellation are for
-    "Producer": {"run", "wait_for"},  # for the futures of the other one
+    "Consumer": {"commit_async", "wakeup"},  # asyncio tasks have their own cancellation
+    "Producer": {"run", "wait_for"},  # only futures of threads have it
 }
 
 
@@ -104,7 +104,7 @@ def test_the_clients_for_asyncio_have_the_same_calls(name: str) -> None:
 
 
 def _parameters(kind: type, call: str) -> list[tuple[str, object, object]]:
-    """Names, kinds and defaults; without what only a callback's user gives."""
+    """Return names, kinds and defaults, without parameters that only callbacks need."""
     parameters = inspect.signature(getattr(kind, call)).parameters.values()
     return [(p.name, p.kind, p.default) for p in parameters if p.name != "on_delivery"]
 
@@ -120,7 +120,7 @@ def test_examples_for_asyncio_hold(name: str) -> None:
 
 @functools.cache
 def _tree(path: str) -> ast.Module:
-    """Classes of one file are asked for one by one, and inherit from those of others."""
+    """Return a class of a file and its bases as trees; bases may stand in other files."""
     return ast.parse(Path(path).read_text())
 
 
@@ -135,7 +135,7 @@ def _imports(path: str) -> dict[str, str]:
 
 
 def _returned(kind: type) -> Iterator[tuple[str, str]]:
-    """What public methods of a class return, of this library's: method, name of a class."""
+    """Yield the public methods that return a class of this library, with the name of the class."""
     for base in kind.__mro__:
         if not base.__module__.startswith("embedlog"):
             continue
@@ -153,8 +153,8 @@ def _returned(kind: type) -> Iterator[tuple[str, str]]:
 
 
 NOT_TO_BE_NAMED = {
-    "Batch",  # wire's classes of batches
-    "Broker",  # what is behind the public door may change
+    "Batch",  # `wire` documents its batches
+    "Broker",  # objects behind the request door may change
     "Controller",
     "InProcessTransport",
     "Transport",
@@ -162,7 +162,7 @@ NOT_TO_BE_NAMED = {
 }
 
 
-def test_what_public_calls_return_is_public() -> None:
+def test_classes_that_public_calls_return_are_public() -> None:
     kinds = [getattr(embedlog, name) for name in embedlog.__all__]
     found = {
         f"{call}: {name}"
@@ -175,7 +175,7 @@ def test_what_public_calls_return_is_public() -> None:
     assert not found
 
 
-def test_modules_that_documents_name_are_there_without_an_import() -> None:
+def test_modules_in_documents_are_available_without_an_import() -> None:
     code = "import embedlog; embedlog.errors.UnknownTopicOrPartition; embedlog.testing.sim_runtime"
     subprocess.run([sys.executable, "-c", code], check=True)
 

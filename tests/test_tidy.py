@@ -24,7 +24,7 @@ CODE = [path for path in SOURCES if path.parts[len(ROOT.parts)] in {"embedlog", 
 
 NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
 PATCHES = {"monkeypatch.setattr", "patch.object", "setattr", "getattr"}
-# They begin with the letter that is searched for: what is before it costs more where it is first.
+# The patterns begin with their keyword: a pattern with a prefix would be slower to search for.
 PRIVATE_NAME = re.compile(
     r"_(?:(?<=\bdef _)|(?<=\bclass _)|(?<=\bself\._)|(?<=^_))[A-Za-z]\w*", re.MULTILINE
 )
@@ -37,32 +37,33 @@ CLASS_METHODS_MAX = 20
 CLASS_ATTRIBUTES_MAX = 15
 
 LARGE_CLASSES = {
-    "Admin": "Kafka's calls, and those of its twin in `aio`",
-    "Broker": "the door, and what all APIs share",
+    "Admin": "Kafka's calls; `aio` has the same",
+    "Broker": "the door, and the common parts of all APIs",
     "Cluster": "the calls of a cluster's owner",
-    "ClusterMember": "the life of one broker: a step each",
-    "Consumer": "Kafka's calls, and those of its twin in `aio`",
-    "Producer": "Kafka's calls, and those of its twin in `aio`",
+    "ClusterMember": "the life of a broker, one method a step",
+    "Consumer": "Kafka's calls; `aio` has the same",
+    "LogTasks": "recurring work of a data directory: a method each",
+    "Producer": "Kafka's calls; `aio` has the same",
 }
-"""Classes with more than CLASS_METHODS_MAX methods, each with the reason why it is one idea."""
+"""Classes with more than CLASS_METHODS_MAX methods, and why each is one idea."""
 
 REACHES_INSIDE = {
-    "tests/crash/planted_bugs.py",  # breaks what it is told to break
+    "tests/crash/planted_bugs.py",  # breaks parts on request
     "tests/simulation/cluster/planted.py",
     "tests/simulation/cluster/test_relocations.py",
-    "tests/simulation/transactions/planted.py",  # so does this
+    "tests/simulation/transactions/planted.py",  # plants bugs
     "tests/storage/relocation/test_planted.py",
-    "tests/interop/groups/workers/aio_kafka.py",  # another library's
+    "tests/interop/groups/workers/aio_kafka.py",  # private names of another library
 }
-"""Those that break what they are told to break may name what is private to a class or a module."""
+"""Tests that break the code on purpose may use names that are private to a class or a module."""
 
 FORBIDDEN = re.compile(r"(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _trees_are_forgotten() -> Iterator[None]:
-    """A million nodes of syntax trees: a garbage collector that looks at them takes seconds, also
-    in the tests after these.
+    """Forget the syntax trees, a million nodes: they would slow the garbage collector of all later
+    tests by seconds.
     """
     gc.disable()
     yield
@@ -87,7 +88,7 @@ def _tree(path: Path) -> ast.Module:
 
 @functools.cache
 def _nodes(path: Path) -> tuple[ast.AST, ...]:
-    """What the tests below look for, at any depth."""
+    """Return the nodes that the tests below examine, at any depth."""
     kinds = {
         ast.AsyncFunctionDef,
         ast.Call,
@@ -100,7 +101,7 @@ def _nodes(path: Path) -> tuple[ast.AST, ...]:
 
 
 def _found(pattern: re.Pattern[str], paths: list[Path]) -> Iterator[tuple[str, str]]:
-    """Where the pattern occurs, and the first group of it there, or all of it."""
+    """Return the place of each match, and its first group or the whole match."""
     for path in paths:
         for match in pattern.finditer(_text(path)):
             line = _text(path).count("\n", 0, match.start()) + 1
@@ -125,7 +126,7 @@ def test_functions_fit_on_a_screen() -> None:
 
 @functools.cache
 def _classes() -> dict[str, ast.ClassDef]:
-    """Every class by where it is: `embedlog.storage.log.log.Log`."""
+    """Return every class by its full name, as in `embedlog.storage.log.log.Log`."""
     return {
         f"{_module(path)}.{node.name}": node
         for path in CODE
@@ -143,7 +144,7 @@ MODULES = {_module(path): path for path in CODE}
 
 @functools.cache
 def _imported(module: str) -> dict[str, str]:
-    """What the names that a module imports stand for."""
+    """Return the full name of each name that a module imports."""
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in _nodes(MODULES[module])
@@ -153,7 +154,7 @@ def _imported(module: str) -> dict[str, str]:
 
 
 def _with_bases(place: str) -> Iterator[ast.ClassDef]:
-    """The class and those of this house that it inherits from."""
+    """Yield the class, and its bases if they belong to the library."""
     yield _classes()[place]
     module = place.rpartition(".")[0]
     for base in _classes()[place].bases:
@@ -185,7 +186,7 @@ def _attributes(place: str) -> set[str]:
 
 
 def _above(most: int, count: Callable[[str], set[str]]) -> dict[str, int]:
-    """The classes of which more is counted."""
+    """Return the classes for which `count` finds more than `most` names."""
     return {
         place.rpartition(".")[2]: len(found)
         for place in _classes()
@@ -204,16 +205,16 @@ def test_a_class_stores_few_attributes() -> None:
 
 @functools.cache
 def _private_names() -> frozenset[str]:
-    """What the house calls by a name with one underscore before it."""
+    """Return the library's names that begin with one underscore."""
     found = {name for path in CODE for name in PRIVATE_NAME.findall(_text(path))}
     return frozenset(found - NAMED_TUPLES)
 
 
 def _reached(path: Path) -> Iterator[str]:
-    """The private names of the house that a test names, but for its own objects' ones."""
+    """Yield the private names of the library that a test uses, except on its own objects."""
     named = set(NAMED_PRIVATE.findall(_text(path)))
     if not named & _private_names():
-        return  # nearly all: it need not be parsed
+        return  # most tests: no need to parse them
     for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Attribute) and node.attr in _private_names():
             owner = node.value
@@ -244,7 +245,7 @@ def test_lines_fit() -> None:
     assert not list(_found(long, SOURCES))
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     found = [
         _name(path)
         for path in CODE
@@ -254,7 +255,7 @@ def test_every_module_says_what_it_is() -> None:
     assert not found
 
 
-def test_public_definitions_say_what_the_caller_must_know() -> None:
+def test_public_definitions_have_docstrings() -> None:
     found = [
         f"{_name(path)}:{node.lineno} {node.name}"
         for path in CODE
@@ -262,7 +263,7 @@ def test_public_definitions_say_what_the_caller_must_know() -> None:
         for node in _tree(path).body
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
         and not node.name.startswith("_")
-        # An API file's card, or the command's help, says it.
+        # The card of an API, or the help of a command, says it.
         and not (isinstance(node, ast.FunctionDef) and node.name in {"handle", "main"})
         and not ast.get_docstring(node)
     ]
@@ -273,17 +274,17 @@ def test_nothing_is_left_for_later() -> None:
     assert not list(_found(FORBIDDEN, CODE))
 
 
-def test_only_a_threads_top_frame_catches_everything() -> None:
+def test_only_the_top_frame_of_a_thread_catches_everything() -> None:
     allowed = {
         "embedlog/aio/threads.py",  # the coroutine that waits raises it
-        "embedlog/runtime/ahead.py",  # the top frame of its thread; the taker raises it
+        "embedlog/runtime/ahead.py",  # the top frame of its thread; the caller raises it
         "embedlog/broker/dispatch.py",
         "embedlog/server/heavy_requests.py",  # the top frame of its thread
         "embedlog/client/interceptors.py",  # a user's code, which must not stop the client
-        "embedlog/client/user_code.py",  # what it caught is raised when the work is done
-        "embedlog/runtime/at_exit.py",  # the top frame when the interpreter ends
+        "embedlog/client/user_code.py",  # the caught error is raised when the work is done
+        "embedlog/runtime/at_exit.py",  # the top frame at the end of the interpreter
         "embedlog/runtime/scheduler.py",
-        "embedlog/spark/discovery/pyspark_embedlog/__init__.py",  # else Spark finds no source
+        "embedlog/spark/discovery/pyspark_embedlog/__init__.py",  # else Spark has no source
         "embedlog/spark/pipeline/decode/foreign.py",  # becomes the record's dead letter
         "wire/net/connection.py",  # a service or peer that fails ends its connection
         "wire/net/listener.py",
@@ -303,14 +304,14 @@ def test_every_lock_has_its_place_in_the_order() -> None:
     allowed = {
         "embedlog/runtime/locks.py",
         "embedlog/runtime/lock_order.py",
-        "wire/net/poller.py",  # the last one of all: `Rank.WAKER`
+        "wire/net/poller.py",  # `Rank.WAKER`, the last of the ranks
     }
     makers = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "allocate_lock"}
     for path in CODE:
         for node in _nodes(path):
             if not isinstance(node, ast.Call) or _called(node) not in makers:
                 continue
-            # Tasks wait for that of asyncio, and no thread.
+            # Asyncio's locks make tasks wait, and no threads.
             assert _name(path) in allowed or ast.unparse(node.func) == "asyncio.Lock", (
                 f"{_name(path)}:{node.lineno} makes a lock without a rank: see runtime/locks.py"
             )
@@ -323,7 +324,7 @@ def test_the_api_folder_mirrors_the_schemas() -> None:
 
 
 def _error_code(name: str) -> int | None:
-    """What `_INVALID_REQUEST` or `INVALID_TOPIC` stands for, when it is an error's name."""
+    """Return the error name that a constant such as `INVALID_TOPIC` stands for; empty if none."""
     known = vars(ErrorCode)
     bare = name.lstrip("_")
     found = known.get(bare, known.get(f"{bare}_EXCEPTION"))
@@ -331,7 +332,7 @@ def _error_code(name: str) -> int | None:
 
 
 def _numbers(path: Path) -> Iterator[tuple[int, str, int]]:
-    """Line, name and value of every constant of a module or a class of it that is a number."""
+    """Yield line, name and value of every numeric constant of a module or its classes."""
     bodies = [_tree(path).body, *(n.body for n in _tree(path).body if isinstance(n, ast.ClassDef))]
     for node in (node for body in bodies for node in body):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -342,13 +343,13 @@ def _numbers(path: Path) -> Iterator[tuple[int, str, int]]:
 
 
 def _called(node: ast.Call) -> str:
-    """The last name of what is called."""
+    """Return the last name of the called function."""
     function = node.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def test_error_codes_have_one_vocabulary() -> None:
-    """A code is `ErrorCode.X`, an error of that code `errors.X`; `error_for` is for a peer's."""
+    """A code is `ErrorCode.X`, its error `errors.X`; `error_for` is for codes of a peer."""
     found = [
         f"{_name(path)}:{line} {name} retypes ErrorCode"
         for path in CODE
@@ -368,17 +369,17 @@ def test_error_codes_have_one_vocabulary() -> None:
 
 
 def test_every_error_that_is_named_exists() -> None:
-    """The type checker believes in every name: they come from `errors.__getattr__`."""
+    """The type checker accepts every name, because `errors.__getattr__` serves them."""
     named = re.compile(r"(?<![\w.])(?:embedlog\.)?errors\.([A-Z]\w+)")
     assert not [each for each in _found(named, CODE) if not hasattr(errors, each[1])]
 
 
 def test_only_the_command_prints() -> None:
-    """What a user should learn is a warning, an error, or a line for `logging`."""
+    """Users get warnings, errors, or lines of `logging`."""
     allowed = {
-        "embedlog/runtime/lock_order.py",  # a check for tests; its error may never be looked at
-        "embedlog/spark/pipeline/sinks/foreign.py",  # the sink that prints rows
-        "wire/logger.py",  # a warning, when `logging` itself cannot be loaded
+        "embedlog/runtime/lock_order.py",  # a check for tests, whose error may get lost
+        "embedlog/spark/pipeline/sinks/topics.py",  # the sink that prints rows
+        "wire/logger.py",  # a warning when `logging` itself cannot be loaded
     }
     printing = {"print", "print_exc", "print_exception", "print_stack"}
     found = [

@@ -23,7 +23,7 @@ def test_the_warning_points_at_the_first_frame_outside_the_library() -> None:
 def test_frames_of_the_library_are_passed_over() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # A frame that says it is the library's own.
+        # A frame that claims to belong to the library.
         space = {"__name__": "embedlog.inner", "__package__": "embedlog", "warn_user": warn_user}
         exec("def inner():\n    warn_user('deep')", space)
         space["inner"]()  # type: ignore[operator]
@@ -31,7 +31,7 @@ def test_frames_of_the_library_are_passed_over() -> None:
     assert warning.filename == __file__
 
 
-def test_without_a_frame_of_the_users_the_warning_is_issued_all_the_same() -> None:
+def test_the_warning_is_issued_even_without_a_frame_of_the_user() -> None:
     program = """
         import sys
         __package__ = "embedlog"

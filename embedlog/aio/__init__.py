@@ -1,4 +1,4 @@
-"""Producer, consumer and admin for asyncio: the clients of `embedlog`, awaited.
+"""Producer, consumer and admin client for asyncio: the clients of `embedlog` as coroutines.
 
     from embedlog.aio import Consumer, Producer
 
@@ -10,19 +10,19 @@
         async for record in consumer:
             ...
 
-Each client here wraps a synchronous one, with the same settings, calls and errors, for a cluster of
-this process or an address. These threads do the waiting:
+Each client here wraps a synchronous client, with the same settings, calls and errors. It connects
+to a cluster of this process or to an address. These threads do the waiting:
 
-    producer   none: outcomes arrive by callback. A record waits in a temporary thread if its topic
-               is unknown or buffer.memory is full; in process also if it must wait for the disk.
-               Over a network the client's own thread sends.
+    producer   usually none, because outcomes arrive by callback. A record waits in a temporary
+               thread if its topic is unknown or buffer.memory is full; in process also if it must
+               wait for the disk. Over a network the client's own thread sends.
     consumer   one thread, from the first call that may wait until `close`. In process and without
                a group, a poll that finds records needs no thread.
     admin      one thread
 
-A consumer or admin client makes one call at a time, in the order of the requests; many tasks may
-share it. Cancelling leaves no half-done call: a cancelled poll returns no records and moves no
-position; a record that was sent stays sent.
+A consumer or admin client makes one call at a time, in the order in which tasks make them; many
+tasks may share it. Cancelling leaves no half-done call: a cancelled poll returns no records and
+moves no position; a record that was sent stays sent.
 
 A client belongs to the event loop that used it first. No other part of embedlog imports asyncio.
 """

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Admin:
     """The admin client: the calls of `embedlog.Admin`, to be awaited.
 
-    A cancelled call continues in its thread until it has an answer or times out; later calls wait
-    for that.
+    A cancelled call continues in its thread until it has an answer or times out. Later calls wait
+    until it has ended.
 
     >>> import asyncio, embedlog, embedlog.aio
     >>> async def main(cluster):
@@ -36,7 +36,7 @@ class Admin:
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
         self.blocking = _Admin(target, config, **settings)
-        """The synchronous client underneath."""
+        """The synchronous client that makes the calls."""
         self._calls = Calls(
             self.blocking.scheduler, "admin", interrupt=_nothing, begin=_nothing, undo=_unseen
         )
@@ -89,7 +89,7 @@ class Admin:
     describe_log_dirs = awaited(blocking.Admin.describe_log_dirs)
 
     async def close(self) -> None:
-        """Wait for the running call and free the resources. A second call does nothing more."""
+        """Wait for the running call and free the resources. A second call waits for the first."""
         await self._calls.close(self.blocking.close)
 
     async def __aenter__(self) -> Admin:
@@ -117,7 +117,10 @@ class _Admin(blocking.Admin):
 
 
 def _unseen(found: Any) -> None:
-    """Take the results of a cancelled call: nobody else can look at their errors."""
+    """Mark the errors of a cancelled call as seen, so that nobody is warned about them.
+
+    The caller cannot look at these results, because it has not got them.
+    """
     if isinstance(found, ItemResults):
         found.keys()
 

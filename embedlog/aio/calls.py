@@ -1,8 +1,8 @@
-"""`Calls`: makes the calls of one client one at a time and in order, here or in a thread.
+"""`Calls`: makes the calls of one client one at a time and in order.
 
-The event loop keeps the order, so the thread never has more than one call. A caller holds the turn
-until its call has ended and its result has been taken or undone: a later call never sees a call
-that is half done.
+A call that never waits runs in the event loop's thread, all others in a thread of the client. A
+caller holds the turn, a lock, until its call has ended and its result has been returned or undone.
+So the thread never has more than one call, and a later call never sees a half-done call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JOIN_MAX_MS = 1_000
 
 
 class _Call:
-    """One call for the thread."""
+    """One call that the client's thread shall make."""
 
     __slots__ = ("function", "is_last", "is_patient", "loop", "outcome", "result", "undo")
 
@@ -62,9 +62,9 @@ class Calls:
         begin: Callable[[], None],
         undo: Callable[[Any], None] | None = None,
     ) -> None:
-        """`interrupt` makes the running call raise. `begin` precedes each call and cancels an
-        interrupt that came too late for the call before. `undo(result)` is called when a cancelled
-        call succeeds nevertheless, unless the call has its own `undo`.
+        """`interrupt()` makes the running call raise. `begin()` is called before each call, and
+        cancels an interrupt that came too late for the previous call. `undo(result)` is called when
+        a cancelled call succeeds nevertheless, unless the call has its own `undo`.
         """
         self._scheduler = scheduler
         self._name = name
@@ -77,13 +77,13 @@ class Calls:
         """Holds the next call for the thread."""
         self._thread: Thread | None = None
         self.waiting_count = 0
-        """Number of calls that wait for the turn. A patient call should then be short."""
+        """Number of calls that wait for the turn. If any wait, a patient call must be short."""
         self._closing: asyncio.Future[None] | None = None
 
     async def here(
         self, function: Callable[[], T], *, prepare: Callable[[], None] | None = None
     ) -> T:
-        """Get the turn, then make a call that never waits in this thread, after `prepare()`.
+        """Get the turn; in this thread, call `prepare()`, then `function()`, which must never wait.
 
         Raises:
             ClosedError: the client is closed.
@@ -104,10 +104,11 @@ class Calls:
         undo: Callable[[T], None] | None = None,
         is_patient: bool = False,
     ) -> T:
-        """Get the turn, call `prepare()` here, then make a call that may wait in the thread.
+        """Get the turn, call `prepare()` in this thread and `function()` in the client's thread.
 
-        A cancelled call is interrupted. If it succeeds nevertheless, `undo(result)` is called in
-        this thread. A call that `is_patient` is also interrupted when another call is requested.
+        `function` may wait. A cancelled call is interrupted. If it succeeds nevertheless,
+        `undo(result)` is called in this thread. A call that `is_patient` is also interrupted when
+        another call is requested.
 
         Raises:
             ClosedError: the client is closed.
@@ -121,7 +122,7 @@ class Calls:
     async def close(
         self, function: Callable[[], None], *, prepare: Callable[[], None] | None = None
     ) -> None:
-        """Make the last call and end the thread; calls that wait for the turn are refused.
+        """Make the last call and end the thread. Calls that wait for the turn get ClosedError.
 
         The call is completed even if the task that requested it is cancelled. A second `close`
         waits for the first.
@@ -171,7 +172,7 @@ class Calls:
     # The thread
 
     async def _make(self, call: _Call, prepare: Callable[[], None] | None) -> Any:
-        """Let the thread make `call`. Requires: the turn, which is released."""
+        """Let the thread make `call`. Requires: the caller holds the turn. Releases the turn."""
         if prepare is not None:
             try:
                 prepare()
@@ -186,7 +187,7 @@ class Calls:
             result = await call.outcome
         except asyncio.CancelledError:
             if call.outcome.cancelled():
-                self._interrupt()  # the call still runs: `_finished` will disown it
+                self._interrupt()  # the call still runs: when it has ended, `_finished` undoes it
                 raise
             self._disown(call, call.outcome.exception())
             raise
@@ -226,14 +227,14 @@ class Calls:
                 if call.loop.is_closed():
                     return
         except BaseException:
-            # Waiting drives the cluster's duties; one of them raised. Report it as this thread's
-            # error; a new thread serves the client.
+            # Waiting runs the cluster's duties, and one of them raised. Report the exception as
+            # this thread's error, and let a new thread serve the client.
             self._thread = self._scheduler.start_thread(self._serve, f"embedlog-aio-{self._name}")
             raise
 
 
 class Served(Protocol):
-    """A client with `Calls`: `Consumer` or `Admin`. `blocking` is the synchronous client."""
+    """A client that uses `Calls`: `Consumer` or `Admin`. `blocking` is the synchronous client."""
 
     _calls: Calls
     blocking: Any
@@ -242,7 +243,7 @@ class Served(Protocol):
 def awaited(
     method: Callable[Concatenate[C, P], T],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a method of the synchronous client that may wait into a coroutine."""
+    """Turn a method of the synchronous client into a coroutine. The method may wait."""
 
     @wraps(method)
     async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -254,7 +255,7 @@ def awaited(
 def awaited_here(
     method: Callable[Concatenate[C, P], T],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a method of the synchronous client that never waits into a coroutine."""
+    """Turn a method of the synchronous client into a coroutine. The method must never wait."""
 
     @wraps(method)
     async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:

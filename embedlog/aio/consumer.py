@@ -45,9 +45,9 @@ class Consumer:
     It has the settings and calls of `embedlog.Consumer`; here the calls are awaited. Many tasks
     may use one consumer. Another call interrupts a waiting poll, which continues afterwards.
 
-    Rebalance listeners are plain functions, called in the consumer's thread, where they must use
+    Rebalance listeners are plain functions. They run in the consumer's thread and must use
     `blocking`, the synchronous consumer. Deserializers and interceptors run in that thread as well;
-    in process and without a group they run in the event loop's thread.
+    in process and without a group they may also run in the event loop's thread.
 
     >>> import asyncio, embedlog, embedlog.aio
     >>> async def main(cluster):
@@ -76,7 +76,7 @@ class Consumer:
         self._ahead: deque[ConsumerRecord] = deque()
         """Records that the iteration has polled but not handed out."""
         self._filling = asyncio.Lock()
-        """Held by the one iterating task that polls."""
+        """If several tasks iterate, the task that polls holds this lock."""
         if self._shared.in_process:
             stays_in_parent(self)
 
@@ -93,7 +93,7 @@ class Consumer:
 
         Raises:
             TypeError: the listener has coroutine functions, which a rebalance cannot await.
-            Exception: as `embedlog.Consumer.subscribe`.
+            Exception: an error of `embedlog.Consumer.subscribe`.
         """
         for name in LISTENER_METHODS:
             if iscoroutinefunction(getattr(listener, name, None)):
@@ -111,7 +111,7 @@ class Consumer:
         await self._moving(partial(self.blocking.assign, chosen))
 
     async def unassign(self) -> None:
-        """Read nothing."""
+        """Read nothing any more: the same as `unsubscribe`."""
         await self.unsubscribe()
 
     subscription = awaited_here(blocking.Consumer.subscription)
@@ -149,10 +149,10 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        """Return the next record, however long it takes; the iteration ends with `close`.
+        """Return the next record, however long it takes. The iteration ends when `close` is called.
 
-        Requesting the next record or committing marks the records handed out so far as read.
-        Fetched records that were not handed out are not read.
+        A record counts as read when the task requests the next record or commits. Records that were
+        fetched but not yet handed out do not count as read.
         """
         ahead = self._ahead
         if not ahead:
@@ -173,11 +173,14 @@ class Consumer:
         await self._moving_here(partial(self.blocking.seek, partition, offset))
 
     async def seek_to_beginning(self, *partitions: Partition) -> None:
-        """Continue at the first record of the partitions, by default of all assigned ones."""
+        """Continue at the first record of each partition, by default in all assigned partitions."""
         await self._moving_here(partial(self.blocking.seek_to_beginning, *partitions))
 
     async def seek_to_end(self, *partitions: Partition) -> None:
-        """Continue at the end; with read_committed, before the first open transaction."""
+        """Continue after the last record; with read_committed, before the first open transaction.
+
+        By default in all assigned partitions.
+        """
         await self._moving_here(partial(self.blocking.seek_to_end, *partitions))
 
     async def pause(self, *partitions: Partition) -> None:
@@ -189,7 +192,10 @@ class Consumer:
         return await self._moving(partial(self.blocking.position, partition, timeout_ms))
 
     async def current_lag(self, partition: Partition) -> int | None:
-        """Return the records between the position and the end as of the last fetch, or None."""
+        """Return the number of records between the position and the log's end at the last fetch.
+
+        Returns None if the consumer does not know the end yet.
+        """
         return await self._moving_here(partial(self.blocking.current_lag, partition))
 
     resume = awaited_here(blocking.Consumer.resume)
@@ -228,9 +234,9 @@ class Consumer:
     # Closing
 
     async def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
-        """Close as `embedlog.Consumer.close` does. A second call waits for the first.
+        """Close like `embedlog.Consumer.close`. A second call waits for the first.
 
-        Waiting polls raise ClosedError, and iterations end.
+        Polls that still wait raise ClosedError, and iterations end.
         """
         await self._calls.close(
             partial(self.blocking.close, timeout, membership=membership), prepare=self._give_back
@@ -250,7 +256,10 @@ class Consumer:
     # Inside
 
     async def _poll(self, timeout_ms: int, poll: Callable[[int], T]) -> T:
-        """Poll until there are records: first here if that cannot wait, then in the thread."""
+        """Poll until there are records or the time is over.
+
+        If `poll(0)` cannot wait, try it first in this thread; then poll in the client's thread.
+        """
         timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -290,19 +299,25 @@ class Consumer:
         return unread
 
     def _give_back(self) -> None:
-        """Seek back to the records that the iteration has not handed out. Requires: the turn."""
+        """Seek back to the records that the iteration has not handed out.
+
+        Requires: the caller holds the turn of `Calls`.
+        """
         if self._ahead:
             unread = self._unread()
             self._ahead.clear()
             self._shared.give_back({key: record.offset for key, record in unread.items()})
 
     def _undo(self, found: Any) -> None:
-        """Seek back to the records of a cancelled poll. Requires: the turn."""
+        """Seek back to the first records of a cancelled poll.
+
+        Requires: the caller holds the turn of `Calls`.
+        """
         self._shared.give_back(_first_offsets(found))
 
 
 class _SharedConsumer:
-    """The synchronous consumer with extra calls. Used by one thread at a time, in turn."""
+    """The synchronous consumer with extra calls. Only one thread uses it at a time."""
 
     def __init__(
         self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
@@ -330,7 +345,11 @@ class _SharedConsumer:
         offsets: GivenOffsets | None,
         timeout_ms: int | None,
     ) -> None:
-        """Commit `offsets`, by default the positions; but for `unread`, the record's own offset."""
+        """Commit `offsets`, or by default the positions, without the records in `unread`.
+
+        `unread` has the first record of a partition that was fetched but not handed out. In these
+        partitions the record's own offset is committed instead of the position.
+        """
         if offsets is None and unread:
             with self._guard:
                 read = consumed_offsets(self._subscription)

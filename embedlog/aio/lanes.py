@@ -2,7 +2,7 @@
 
 The event loop must not wait. The first such record of a topic waits in a thread, inside the
 synchronous `send`, with the time limit and errors of that call. Later records of the topic queue up
-behind it and are sent as usual afterwards. Other topics are not delayed.
+behind it, in the topic's lane, and are sent as usual afterwards. Other topics are not delayed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _THREAD_NAME = "embedlog-aio-send"
 
 
 class Lanes:
-    """The lanes of one producer, by topic. Used in the event loop's thread."""
+    """The lanes of one producer, one for each topic. Used in the event loop's thread."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Lanes:
         self._sent = sent
         self._lanes: dict[str, deque[_Waiting]] = {}
         self.topics = self._lanes.keys()
-        """The topics whose records wait: later records of them must wait as well."""
+        """The topics that have a lane: later records of these topics must wait as well."""
 
     def add(
         self, send: Send, topic: str, partition: int | None, given: Columns, *, is_bulk: bool
@@ -65,13 +65,13 @@ class Lanes:
         sent.add_done_callback(lambda done: self._move(first, done))
 
     def _move(self, first: _Waiting, sent: asyncio.Future[Sent]) -> None:
-        """The first record of a lane was sent or has failed: go on with the records behind it."""
+        """Continue with the records behind `first`, which was sent or has failed."""
         lane = self._lanes[first.topic]
         lane.popleft()
         error = sent.exception() or _refusal(sent.result())
         self._take(first, sent.result)
         if isinstance(error, TimedOut | ClosedError) or (error and self._client.lacks(first.topic)):
-            # The records behind it have waited for the same thing: they fail with it.
+            # The records behind `first` have waited for the same thing: they fail with its error.
             while lane:
                 self._outcomes.settle(lane.popleft().future, None, error)
         while lane and not self._would_wait(lane[0]):
@@ -97,7 +97,7 @@ class Lanes:
 
 
 class _Waiting(NamedTuple):
-    """One call of `send` or `send_batch`."""
+    """A call of `send` or `send_batch` that waits in a lane."""
 
     send: Send
     topic: str
@@ -108,5 +108,5 @@ class _Waiting(NamedTuple):
 
 
 def _refusal(sent: Sent) -> Exception | None:
-    """Return the error of a record that the client has refused at once."""
+    """Return the error of a record that the client refused at once; None if it was not refused."""
     return sent.exception() if sent.done() else None

@@ -1,7 +1,7 @@
-"""`Outcomes`: from batches that any thread completes to futures of the event loop.
+"""`Outcomes`: sets the futures of the event loop when any thread has completed their batches.
 
-The client reports whole batches, and one wake-up of the loop covers all batches done by then: a
-callback for each record would cost more than the record.
+The client reports whole batches, and one wake-up of the loop handles all batches that are done by
+then. A callback for each record would cost more than the record.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.threads import settle, tell
-from embedlog.client.producer.batch import BatchFuture
+from embedlog.client.producer.futures import BatchFuture
 from embedlog.errors import TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from embedlog.client.producer.batch import DeliveryFuture, ProducerBatch
+    from embedlog.client.producer.batch import ProducerBatch
+    from embedlog.client.producer.futures import DeliveryFuture
 
     Sent = DeliveryFuture | BatchFuture
 
@@ -31,16 +32,16 @@ class Outcomes:
         self._serial = 0
         """The last number given to a future or batch."""
         self._open: dict[asyncio.Future[Any] | ProducerBatch, int] = {}
-        """Futures of `new`, and batches whose records are watched, without an outcome. The values
-        are their numbers, in order."""
+        """The futures that `new` returned and the batches in `_records`, as long as they have no
+        outcome. The values are their numbers, in ascending order."""
         self._records: dict[ProducerBatch, list[tuple[asyncio.Future[Any], int]]] = {}
-        """The futures of each such batch, with the indexes of their records."""
+        """By batch, the futures of `of_record`, each with the index of its record in the batch."""
         self._waiting: dict[ProducerBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
-        """The futures that wait for each batch."""
+        """By batch, the futures of `watch` that wait for it."""
         self._done: deque[ProducerBatch] = deque()
         """Batches with an outcome that the loop has not taken yet. Any thread appends to it."""
         self._is_told = False
-        """True if the loop will call `take_done` anyway."""
+        """True if a call of `take_done` is already coming, so that the loop need not be woken."""
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
         """(number of the last future that the flush waits for, future of the flush)."""
 
@@ -54,7 +55,7 @@ class Outcomes:
         return future
 
     def of_record(self, sent: DeliveryFuture) -> asyncio.Future[Any]:
-        """Return the future of a record in a batch: `new` and `watch` in one, but cheaper."""
+        """Return a future for a record in a batch: like `new` and `watch` together, but faster."""
         batch = sent.batch
         watched = self._records.get(batch)
         if watched is None:
@@ -64,7 +65,7 @@ class Outcomes:
         return future
 
     def watch(self, future: asyncio.Future[Any], sent: Sent) -> None:
-        """Settle the future when all batches of the sent records have an outcome."""
+        """Set the outcome of `future` when all batches with the records of `sent` have one."""
         batches = sent.batches if isinstance(sent, BatchFuture) else (sent.batch,)
         if not batches:
             self.settle(future, sent.result(), None)
@@ -76,7 +77,7 @@ class Outcomes:
             waiting.append((future, sent))
 
     def settle(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-        """Set the outcome of a future of `new`."""
+        """Set the outcome of a future that `new` returned."""
         self._open.pop(future, None)
         settle(future, result, error)
 
@@ -95,14 +96,14 @@ class Outcomes:
             self._answer_flushes()
 
     def expect(self) -> None:
-        """Promise a call of `take_done`: batches that complete before it need not wake the loop."""
+        """Promise to call `take_done` soon, so that batches need not wake the loop until then."""
         self._is_told = True
 
     async def until_settled(self, timeout: float | None) -> None:
         """Wait at most `timeout` seconds until all present futures have an outcome.
 
         Raises:
-            TimedOut: some had none in time.
+            TimedOut: some futures had no outcome in time.
         """
         if not self._open:
             return
@@ -146,7 +147,7 @@ class Outcomes:
                 future.set_exception(error)
 
     def _hear_of(self, batch: ProducerBatch) -> None:
-        """Register for the end of the batch."""
+        """Let the batch call `_batch_is_done` when it has an outcome."""
         batch.on_done = self._batch_is_done
         if batch.is_done:
             self._batch_is_done(batch)

@@ -46,9 +46,10 @@ class Producer:
     at once: await it, or gather many. Without linger.ms, all records of one turn of the event loop
     are sent together at the end of the turn.
 
-    Serializers and the `on_send` of interceptors run in the event loop's thread; for a record that
-    must wait for metadata or room they run in the thread that waits. `on_acknowledgement` runs in
-    the sending thread: in process the event loop's, over a network the client's own.
+    Serializers and the `on_send` of interceptors run in the event loop's thread. If a record must
+    wait for metadata or for room in buffer.memory, they run in the thread that waits.
+    `on_acknowledgement` runs in the thread that sends: in process the event loop's thread, over a
+    network the client's own thread.
 
     >>> import asyncio, embedlog, embedlog.aio
     >>> async def main(cluster):
@@ -91,15 +92,15 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Headers | None = None,
     ) -> asyncio.Future[RecordMetadata]:
-        """Send one record. The future completes when it is written, or fails with the reason.
+        """Send one record. The future completes when the record is written, or fails with an error.
 
         Records of a topic are written in the order of the calls. If you do not await the futures,
         call `flush` now and then: nothing else slows you down when brokers are slow. Cancelling the
         future does not take the record back.
 
         Raises:
-            ClosedError, SerializationError, TypeError, ValueError: as `embedlog.Producer.send`. If
-                the record must wait, its future fails with the error instead.
+            ClosedError, SerializationError, TypeError, ValueError: as in `embedlog.Producer.send`.
+                If the record must wait, its future fails with the error instead.
         """
         if self._closed is not None:
             self._check_open()
@@ -138,11 +139,11 @@ class Producer:
         headers: Headers | None = None,
         timeout: float | None = None,
     ) -> RecordMetadata:
-        """Send one record and wait at most `timeout` seconds for its place in the log.
+        """Send one record and wait at most `timeout` seconds until it is written.
 
         Raises:
             TimedOut: there was no outcome in time; the record may still be written.
-            Exception: as `send`.
+            Exception: an error of `send`, or of the future that it returns.
         """
         sent = self.send(
             topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
@@ -162,7 +163,10 @@ class Producer:
         headers: Sequence[Headers] | None = None,
         partition: int | None = None,
     ) -> asyncio.Future[list[BatchMetadata]]:
-        """Send many records in one call, which is faster; otherwise like `send`."""
+        """Send many records in one call, which is faster than many calls of `send`.
+
+        Otherwise it is like `send`.
+        """
         self._check_open()
         owned = own_columns(values, keys, timestamps, headers, wall_ms=self._client.wall_ms)
         send = partial(self._client.send_columns, topic, owned, partition)
@@ -187,7 +191,7 @@ class Producer:
         await self._flush(timeout)
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """Return the partitions of `topic` as of the last metadata.
+        """Return the partitions of `topic` from the last metadata; request it if it is unknown.
 
         Raises:
             TimedOut: the cluster did not answer within max.block.ms; KafkaError: it refused.
@@ -201,9 +205,9 @@ class Producer:
     # Transactions
 
     async def init_transactions(self, *, keep_prepared: bool = False) -> None:
-        """Get this producer's epoch, once, before the first transaction.
+        """Get this producer's epoch. Call it once, before the first transaction.
 
-        See `embedlog.Producer` for the errors of all transactional calls.
+        `embedlog.Producer` describes the errors of all transactional calls.
         """
         init = partial(self._client.sync.init_transactions, keep_prepared=keep_prepared)
         await self._in_thread(_TRANSACTIONS, init)
@@ -230,7 +234,7 @@ class Producer:
         await self._in_thread(_TRANSACTIONS, send)
 
     async def commit_transaction(self) -> None:
-        """Send and await all records, then commit. If it was cancelled, call it again."""
+        """Send and await all records, then commit. If this call was cancelled, call it again."""
         await self._end(self._client.sync.commit_transaction)
 
     async def abort_transaction(self) -> None:
@@ -254,8 +258,9 @@ class Producer:
     async def close(self, timeout: float | None = None) -> None:
         """Send all records, wait at most `timeout` seconds for them, and free the resources.
 
-        Futures without an outcome by then fail with ClosedError. A cancelled `close` stops waiting.
-        A second `close` waits for the first. An open transaction is aborted unless it is prepared.
+        Futures without an outcome after this time fail with ClosedError. A cancelled `close` stops
+        waiting. A second `close` waits for the first. An open transaction is aborted unless it is
+        prepared.
         """
         if self._closed is not None:
             await asyncio.wait([self._closed])
@@ -291,7 +296,7 @@ class Producer:
     # Inside
 
     async def _end(self, call: Callable[[], T]) -> T:
-        """Make a call that ends a transaction, after the records that wait in threads."""
+        """Wait until no record waits in a lane, then make a call that ends the transaction."""
         while self._lanes.topics and self._threads:
             await asyncio.wait([*self._threads])
         try:
@@ -315,7 +320,7 @@ class Producer:
             self._flush_count -= 1
 
     def _lane_moved(self) -> None:
-        """Push records that had to wait and now are in their batches."""
+        """Push the records of a lane: they had to wait, but are in their batches now."""
         if self._flush_count:
             self._push()
         else:
@@ -334,7 +339,7 @@ class Producer:
             loop.call_soon(self._push)
 
     def _push(self) -> None:
-        """Send the batches that linger."""
+        """Send all batches now, even if linger.ms is not over."""
         self._will_push = False
         if self._is_closed:
             return
@@ -347,7 +352,7 @@ class Producer:
             self._drain()
 
     def _drain(self) -> None:
-        """Start a thread that drives batches that wait for the disk or a retry, in process."""
+        """In process, start a thread that completes batches that wait for the disk or a retry."""
         if self._client.has_unsettled and not self._is_draining and not self._is_closed:
             self._is_draining = True
             drained = self._in_thread(_DRAIN, self._client.sync.flush)
@@ -383,7 +388,7 @@ class Transaction:
     ) -> asyncio.Future[RecordMetadata]:
         """Send one record like `Producer.send`; it becomes visible when the block has ended.
 
-        You need not await the future: the commit waits for it, and fails if the record does.
+        You need not await the future: the commit waits for it, and fails if the record fails.
         """
         self._check_open("send")
         return _seen(self._producer.send(topic, value, key, **more))
@@ -396,9 +401,10 @@ class Transaction:
         return _seen(self._producer.send_batch(topic, values, **more))
 
     async def send_offsets(self, consumer: Consumer, offsets: Any = None) -> None:
-        """Commit the positions of `consumer`, or `offsets`, for its group with the transaction.
+        """Commit offsets for the group of `consumer` as part of the transaction.
 
-        See `embedlog.Transaction.send_offsets`.
+        The offsets are `offsets`, or by default the consumer's positions. See
+        `embedlog.Transaction.send_offsets`.
         """
         self._check_open("send_offsets")
         if offsets is None:
@@ -429,7 +435,7 @@ class Transaction:
             raise
 
     async def _abort(self, why: BaseException) -> None:
-        """Abort the transaction; an error of that becomes a note of `why`."""
+        """Abort the transaction. If the abort fails, its error becomes a note of `why`."""
         try:
             await self._producer.abort_transaction()
         except EmbedlogError as error:
@@ -443,6 +449,6 @@ class Transaction:
 
 
 def _seen(future: asyncio.Future[Any]) -> asyncio.Future[Any]:
-    """Mark the future's error as seen, because the commit raises it; asyncio must not warn."""
+    """Keep asyncio from warning that nobody saw the future's error: the commit raises it."""
     future.add_done_callback(lambda done: done.cancelled() or done.exception())
     return future

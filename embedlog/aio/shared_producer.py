@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from embedlog.client.parse_settings import one_of
 from embedlog.client.producer.producer import attended
 from embedlog.client.producer.sends import ColumnSends
-from embedlog.client.producer.settings import PRODUCER
+from embedlog.client.settings import PRODUCER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     """Values, keys, headers."""
 
 _RECORD_OVERHEAD_MAX = 64
-"""Upper bound of the bytes around the key and value of a record without headers."""
+"""A record without headers has at most this many bytes besides its key and value."""
 
 
 class SharedProducer:
-    """Used by the event loop's thread, which must not wait, and by threads that wait instead."""
+    """The producer for the event loop's thread, which must not wait, and for threads that may wait.
+
+    Its checks tell whether a call would wait.
+    """
 
     def __init__(
         self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
@@ -38,14 +41,14 @@ class SharedProducer:
         self.scheduler = parts.transport.runtime.scheduler
         given = one_of(PRODUCER, "linger.ms", config, settings)
         self.push_delay_ms: int | None = given or 0
-        """Delay of a push after a record; None if the client's own thread sends."""
+        """Milliseconds from sending a record to `push`; None if the client's own thread pushes."""
         if given is not None and not self.in_process:
             self.push_delay_ms = None
         self._pool = parts.accumulator.pool
         self._topics = parts.destinations.known
         self._batch_size: int = parts.settings["batch.size"]
         self._compresses: bool = parts.settings["compression.type"] != "none"
-        self._ample = self._pool.total + 1  # never available
+        self._ample = self._pool.total + 1  # more than the pool can ever have
         if not self._compresses:
             self._ample = max(self._batch_size, parts.limits.size_max)
 
@@ -61,7 +64,10 @@ class SharedProducer:
         return info is None or (partition is not None and partition >= len(info.partitions))
 
     def surely_takes(self, topic: str, partition: int | None) -> bool:
-        """Whether there is room for any record and its partition is known: a quick check."""
+        """A quick check: whether buffer.memory has room for any record and the partition is known.
+
+        If it returns False, the slower `would_wait` decides.
+        """
         pool = self._pool
         return (
             pool.available >= self._ample
@@ -74,7 +80,7 @@ class SharedProducer:
     ) -> bool:
         """Whether `send` (or with `is_bulk`, `send_batch`) might wait with these columns.
 
-        The result holds for the next call of this thread: other threads only free room.
+        The result is valid for this thread's next call, because other threads only free memory.
         """
         if self.lacks(topic, partition):
             return True
@@ -83,7 +89,7 @@ class SharedProducer:
             return True
         least = self._batch_size
         if self._compresses and not is_bulk:
-            # A batch reserves its uncompressed size.
+            # A compressed batch reserves memory for its uncompressed size.
             least = int(least / self._parts.destinations.topic(topic).compression_ratio)
         parts = self._parts
         serializes = parts.serialize_key is not None or parts.serialize_value is not None
@@ -93,11 +99,11 @@ class SharedProducer:
         return pool.available < min(max(least, size), pool.total)
 
     def push(self) -> None:
-        """Send the batches that linger. Never waits."""
+        """Send all batches now, even if linger.ms is not over. This call never waits."""
         if self.in_process:
             self._parts.accumulator.close_all()
         else:
-            # Records may join a batch until the connection takes it.
+            # The batches stay open: records may join a batch until the connection takes it.
             self._parts.accumulator.want_all()
         self._parts.passes.run()
 
@@ -105,7 +111,7 @@ class SharedProducer:
 def _size_bound(
     values: Sequence[Any], keys: Sequence[Any] | None, headers: Sequence[Any] | None
 ) -> int | None:
-    """Return an upper bound of the records' size; None if it needs more than their lengths."""
+    """Return an upper bound of the records' size. None with headers, or for values without len."""
     try:
         sizes = sum(map(len, values)) + sum(map(len, keys or ()))
     except TypeError:

@@ -1,4 +1,4 @@
-"""Passing results from a thread to the event loop."""
+"""Functions that pass results from a thread to the event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def attempt(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-    """Return (result, None) or (None, error), for the waiting coroutine to return or raise."""
+    """Make a call. Return (result, None) or (None, error), for the waiting coroutine."""
     try:
         return call(), None
     except StopIteration as error:
@@ -34,7 +34,7 @@ def tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *args: 
 
 
 def settle(future: asyncio.Future[T], result: Any, error: BaseException | None) -> None:
-    """Set a future's outcome unless its task was cancelled. Requires: the loop's thread."""
+    """Set a future's outcome unless it was cancelled. Requires: the event loop's thread."""
     if future.done():
         return
     if error is None:
@@ -44,7 +44,7 @@ def settle(future: asyncio.Future[T], result: Any, error: BaseException | None) 
 
 
 def in_thread(scheduler: Scheduler, name: str, call: Callable[[], T]) -> asyncio.Future[T]:
-    """Make a call in a new thread and return its future."""
+    """Make a call in a new thread, and return a future of its outcome."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -1,10 +1,11 @@
-"""`Broker`: one door for requests, and the parts behind it.
+"""`Broker`: the one entry for requests (`Broker.handle`), and the parts behind it.
 
     Broker.handle -> dispatch -> apis/* -> replica_manager -> storage
                                         -> controller -> metadata log
 
-The controller decides and the broker follows: `MetadataPublisher` turns each change of the metadata
-into logs and partitions. The caller's thread does the work; the broker has no thread of its own.
+The controller decides, and the broker follows: `MetadataPublisher` applies each change of the
+metadata to logs and partitions. The caller's thread does the work; the broker has no thread of its
+own.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _log = Logger("broker")
 
 
 class Broker:
-    """One broker over opened logs and a replayed controller.
+    """One broker, made from its opened log directories and a controller that has read its log.
 
-    The owner reports each change of the metadata (`changed`), and closes the log manager and the
-    controller after the broker. `close` ends only the parts that the broker made.
+    The program that makes a broker must call `changed` for each change of the metadata. It closes
+    the log manager and the controller after the broker: `close` ends only the broker's own parts.
     """
 
     def __init__(
@@ -71,19 +72,21 @@ class Broker:
         log_manager.cordoned = lambda: config.cordoned_log_dirs
         self.controller = controller
         self.image = controller.image
-        """The newest metadata that this broker knows. Use one reference throughout a request."""
+        """The newest metadata that this broker knows. Other threads replace it, so a request must
+        keep one reference throughout.
+        """
         self.peers = peers
-        """The other brokers; None on the only one."""
+        """The other brokers; None if the cluster has only this broker."""
         self.endpoints: list[tuple[str, str, int]] = []
         """(listener name, host, port) of every listener, as advertised."""
         self.replica_manager = ReplicaManager(runtime, node_id=self.node_id)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self.api_versions: dict[int, ApiVersionsResponse] = {}
-        """By version, the last answer to a remote client. Never modified."""
+        """Version -> the last answer to a client over a connection. Answers are never modified."""
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
-        """Called with every request before its API, and with records that producers of this process
-        append. Its return value is the answer; None lets the broker answer."""
+        """Called with every request before its API. Its return value is the answer; None lets the
+        broker answer. While it is set, producers of this process send requests (`append_one`)."""
         self._on_demand = OnDemandParts(
             runtime,
             config,
@@ -93,7 +96,7 @@ class Broker:
             send_markers=self._send_markers,
         )
         self.parked = ParkedFetches()
-        """The parked fetches of connections, which may break."""
+        """The parked fetch of each connection, to end it if the connection breaks."""
         self.publisher = MetadataPublisher(
             config,
             log_manager,
@@ -125,11 +128,11 @@ class Broker:
         )
 
     def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-        """Answer a request: return a response, a `Pending` of one, or None if there is none.
+        """Answer a request: return the response, a `Pending` of it, or None if there is none.
 
-        Callable from any thread; never waits. The request is only read, but also after the return:
-        its buffers may be in use until the answer is complete. Requires: `dispatch.versions` has
-        the API and its version.
+        Callable from any thread; never waits. The request is not modified, but its buffers may be
+        in use until the answer is complete. Requires: `dispatch.versions` has the API and the
+        version of the request; the caller checks that (`server/service.py` for connections).
         """
         if self.interceptor is not None:
             instead: R | Pending[R] | None = self.interceptor(context, request)
@@ -141,9 +144,9 @@ class Broker:
         return answer
 
     def close(self, *, syncs: bool = True, makes_logs: bool = False) -> None:
-        """Sync, and answer all waiting requests. Later requests find no partition.
+        """Answer all waiting requests; sync first if `syncs` is true. Later requests find nothing.
 
-        With `makes_logs`, first make the logs of new topics that nobody has used yet.
+        If `makes_logs` is true, first make the logs of new replicas that still wait for their turn.
         """
         self.publisher.close(makes_logs=makes_logs)
         for each in self.log_manager.managers:
@@ -163,7 +166,7 @@ class Broker:
 
     @property
     def serves_consumer_protocol(self) -> bool:
-        """May groups use the protocol of KIP-848? A feature and a setting must both allow it."""
+        """Whether groups may use the protocol of KIP-848: a feature and a setting must allow it."""
         is_on = self.image.feature_level(features.GROUP) > 0
         return is_on and "consumer" in self.config.group_coordinator_rebalance_protocols
 
@@ -195,7 +198,7 @@ class Broker:
         )
 
     def changed(self, delta: MetadataDelta) -> None:
-        """Act on one change of the metadata. Changes come in order, one at a time."""
+        """Apply one change of the metadata. Requires: changes come in order, one at a time."""
         self.image = delta.image
         if self.peers is not None and delta.broker_configs_changed:
             self._obey_settings()
@@ -206,13 +209,13 @@ class Broker:
             self._on_demand.note_leaders(delta)
         is_made = self._on_demand.group_coordinator is not None
         if delta.deleted and (is_made or OFFSETS_TOPIC in delta.image.topics_by_name):
-            # A deleted topic may have committed offsets even before the coordinator is made.
+            # Make the coordinator if necessary, because the deleted topic may have offsets.
             self.group_coordinator.on_metadata(delta)
 
     def join(self, *, is_opening: bool) -> None:
         """Begin to lead and follow as one broker of several.
 
-        `is_opening`: the whole cluster is being opened.
+        `is_opening` is true if the whole cluster is being opened, not this broker alone.
         """
         assert self.peers is not None, "there are no other brokers"
         self._obey_settings()
@@ -237,7 +240,7 @@ class Broker:
         )
 
     def report_cordons(self) -> None:
-        """Tell the controller which directories are cordoned, even if there is only one."""
+        """Report the cordoned directories to the controller, even if the broker has only one."""
         manager = self.log_manager
         if manager.keeper is None and self.config.cordoned_log_dirs:
             from embedlog.broker.directory_keeper import DirectoryKeeper
@@ -262,7 +265,7 @@ class Broker:
         return list(self.replica_manager.partitions.values())
 
     def disk_error(self, topic: str, partition: int) -> Exception | None:
-        """Return the partition's damage, or the disk's last refusal of a write, or None."""
+        """Return the damage of a partition's log, or the last error of its disk, or None."""
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
             state = self.image.partition(topic, partition)
@@ -277,7 +280,7 @@ class Broker:
         return log.health.disk_error if log.health.damage is None else log.health.damage[1]
 
     def health(self) -> list[Degradation]:
-        """Return every degradation of the data and of background work, by kind and subject."""
+        """Return everything that is degraded in the data and in background work, sorted."""
         from embedlog.storage.degradation import OFFLINE, WORK_FAILING, Degradation
 
         manager = self.log_manager

@@ -1,4 +1,4 @@
-"""The context of a request: its sender, its version, and the listener that it came through."""
+"""The context of a request: the sender, the version, and the listener that received it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class RequestContext:
     """Everything about a request except its body. Handlers may only change `fetch_first`.
 
     A transport may use one object for all requests of a connection, because only one is in flight
-    at a time: do not keep it beyond the answer. `advertised_host` and `advertised_port` belong to
-    the listener that the request came through.
+    at a time. So do not keep it beyond the answer. `advertised_host` and `advertised_port` are the
+    address for clients of the listener that received the request.
     """
 
     __slots__ = (
@@ -61,8 +61,9 @@ class RequestContext:
         self.advertised_host = advertised_host
         self.advertised_port = advertised_port
         self.connection = connection
-        """None in process."""
+        """None if the sender is in this process."""
         self.in_process = in_process
-        """Does the caller still hold the request? Otherwise its buffers are the broker's."""
+        """Whether the sender is in this process and may still use the request's buffers. If not,
+        the buffers belong to the broker."""
         self.fetch_first: tuple[str, int] | None = None
-        """Where the connection's next fetch without a session begins to read."""
+        """The partition at which the connection's next fetch without a session begins to read."""

@@ -1,17 +1,18 @@
-"""The duty that looks after several data directories of a broker, or cordoned ones.
+"""The duty for a broker with several data directories, or with cordoned directories.
 
-    a log is made or moved      tell the controller its directory
-    a disk fails                take its directory and replicas offline and tell the controller, so
-                                that others lead; one broker of several ends if this was its first
-                                directory, or if the controller has not been reached for
-                                log.dir.failure.timeout.ms
-    a move was cut short        begin it again
-    directories are cordoned    tell the controller, which places no replica on a broker without
-                                other directories
+    a log is made or moved      report the log's directory to the controller
+    a disk fails                take its directory and replicas offline and report them to the
+                                controller, so that other brokers lead
+    a move was interrupted      begin the move again
+    directories are cordoned    report them to the controller, which places no replica on a broker
+                                whose directories are all cordoned
 
-The only broker of a cluster reports the directory in the call that makes the log, because records
-are acknowledged only when the place of their log is known. One of several reports it soon, as Kafka
-does.
+In a cluster of several brokers, a broker stops if its first directory fails, or if it cannot report
+a failed directory to the controller for log.dir.failure.timeout.ms.
+
+The only broker of a cluster reports a log's directory in the call that makes the log: its records
+may be acknowledged only when the controller has stored their directory. One broker of several
+reports it soon after, as in Kafka.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _log = Logger("broker")
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 NO_EPOCH = -1
-"""The broker epoch of the only broker of a cluster, which does not register."""
+"""The broker epoch of the only broker of a cluster, which does not register with the controller."""
 _RETRY_MS = 50
 _REFUSED_MS = 1_000
 """Delay after the disk has refused a write to the metadata log."""
 
 
 def move_rate(config: BrokerConfig) -> int | None:
-    """Return the limit for moves between directories in bytes a second, or None."""
+    """Return the limit of moves between directories in bytes a second, or None if it is not set."""
     for texts, _ in config.sources():
         if MOVE_RATE in texts:
             return int(texts[MOVE_RATE])
@@ -56,22 +57,22 @@ class DirectoryKeeper:
     """Keeps the directories of one broker. Every method may be called from any thread."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Make a keeper that only notes failures until `begin`, as a disk may fail before that."""
+        """Make a keeper that only collects failures until `begin`: a disk may fail before it."""
         self._runtime = runtime
         self._clock = runtime.clock
         self._is_open = False
         self._failed: deque[tuple[str, OSError]] = deque()
         self._places: dict[TopicPartition, bytes] = {}
-        """Directories of logs to report to the controller."""
+        """Partition -> id of its log's directory, still to be reported to the controller."""
         self._cut_short: dict[TopicPartition, str] = {}
-        """Moves that an earlier process did not finish: the target directories."""
+        """Partition -> target directory of a move that an earlier process did not finish."""
         self._asked: Pending[None] | None = None
-        """The last report to the controller."""
+        """The last report to the controller, answered or not."""
         self._told: object = None
-        """The state that the controller knows: see `_State.key`."""
+        """The `_State.key` of the last report that the controller has stored."""
         self._retry_ms = 0
         self._untold: dict[str, tuple[int, OSError]] = {}
-        """Failures to report to the controller, the oldest first: time and error."""
+        """Path of a failed directory -> (time, error), still to be reported; the oldest first."""
 
     def begin(
         self,
@@ -83,7 +84,7 @@ class DirectoryKeeper:
         peers: Peers | None,
         replica_manager: ReplicaManager,
     ) -> None:
-        """Look after the directories of a broker from here on, until `close`."""
+        """Begin to look after the directories of a broker."""
         self._config = config
         self._controller = controller
         self._log_manager = log_manager
@@ -115,18 +116,18 @@ class DirectoryKeeper:
         self._is_open = False
 
     def note_failure(self, path: str, error: OSError) -> None:
-        """Deal soon with a directory whose disk has failed. Callable with any lock held."""
+        """Let the duty handle a directory whose disk has failed. Callable with any lock held."""
         self._failed.append((path, error))
         self._runtime.scheduler.notify(self)
 
     def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
-        """Note the directory of a log; `report` follows. Callable with any lock held."""
+        """Note the directory of a log for the next `report`. Callable with any lock held."""
         self._places[topic_partition] = directory_id
 
     def report(self) -> None:
-        """Tell the controller about changes.
+        """Report changes to the controller: now on the only broker, soon on one of several.
 
-        Requires: no lock that ranks after the controller's.
+        Requires: no lock whose rank comes after the rank of the controller's lock.
         """
         if not self._is_open:
             return
@@ -136,7 +137,7 @@ class DirectoryKeeper:
             self._runtime.scheduler.notify(self)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Take failed directories offline and tell the controller about changes."""
+        """Take failed directories offline and report changes to the controller."""
         if not self._is_open:
             return None
         has_failed = bool(self._failed)
@@ -167,7 +168,10 @@ class DirectoryKeeper:
                 self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
 
     def _is_too_late(self, now_ms: int) -> bool:
-        """End the broker after too long without the controller, which may still name it leader."""
+        """If a failed directory could not be reported in time, end the broker and return True.
+
+        Without the report the controller may still name this broker as the leader of lost replicas.
+        """
         if not self._untold or self._peers is None:
             return False
         path, (since_ms, error) = next(iter(self._untold.items()))
@@ -177,10 +181,10 @@ class DirectoryKeeper:
         return True
 
     def _give_up(self, path: str, error: OSError) -> None:
-        """End the broker, so that others take over.
+        """End the broker, so that other brokers take over.
 
-        A Kafka broker does not run without its first directory, or while the controller does not
-        know its failed ones.
+        Like a Kafka broker, it does not run without its first directory, or if the controller does
+        not get to know its failed directories.
         """
         assert self._peers is not None, path
         _log.error(
@@ -191,7 +195,7 @@ class DirectoryKeeper:
     def _begin_anew(self) -> None:
         """Begin the moves of an earlier process again once their replicas are hosted."""
         if self._peers is not None and self._replica_manager.replication is None:
-            return  # `join` notifies
+            return  # `Broker.join` calls `report`, which notifies this duty again
         relocations = self._log_manager.relocations
         while self._cut_short and relocations is not None:
             topic_partition, path = self._cut_short.popitem()
@@ -204,9 +208,9 @@ class DirectoryKeeper:
     # Reports to the controller
 
     def _tell(self) -> None:
-        """Report to the controller of this broker, and repeat it later if the disk refuses.
+        """Report to the controller, on the only broker; repeat it later if the disk refuses.
 
-        The thread that makes a log cannot help a refused write to the metadata log.
+        It does not raise, because a thread that only makes a log cannot handle the error.
         """
         places = self._places.copy()
         try:
@@ -221,7 +225,7 @@ class DirectoryKeeper:
         self._told_of(places)
 
     def _ask(self) -> int | None:
-        """Report to the controller of a cluster of several, which may be out of reach."""
+        """Report to the controller, which may be out of reach, on one broker of several."""
         peers = self._peers
         assert peers is not None, "there are no other brokers"
         if self._asked is not None and not self._asked.done():
@@ -251,7 +255,7 @@ class DirectoryKeeper:
         return _State(self._config.node_id, self._log_manager)
 
     def _told_of(self, places: Mapping[TopicPartition, bytes]) -> None:
-        """Forget reported places. Not earlier, because another thread may wait for the report."""
+        """Forget places after their report. Another thread that waits for the report needs them."""
         for topic_partition, directory_id in places.items():
             if self._places.get(topic_partition) == directory_id:
                 self._places.pop(topic_partition, None)
@@ -276,7 +280,7 @@ class _State:
     def tell(
         self, controller: Controller, epoch: int, places: Mapping[TopicPartition, bytes]
     ) -> None:
-        """Report the directories, and the places of logs."""
+        """Report the directories of the broker, and the directory of each log in `places`."""
         if places:
             controller.directories.assign(self.node_id, epoch, places)
         controller.directories.note(self.node_id, epoch, self.online, self.cordoned)

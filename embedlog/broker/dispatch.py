@@ -1,12 +1,19 @@
-"""From a request to its handler, and from an exception to an error code. Both happen only here.
+"""The table of served APIs and versions; the calls of handlers; exceptions to error codes.
 
-A handler module has the name of the API's schema and answers one API:
+`VERSIONS` only lists the versions. The place that checks a request's version against the list is
+`BrokerService.handle` in `server/service.py`. Clients in this process choose from the same list.
+
+A handler module in `broker/apis` has the name of the API's schema and answers one API:
 
     def handle(broker, context, request) -> response | Pending[response] | None
     def refused(request, version, error) -> response      optional
 
-`refused` puts an error code everywhere the response has room for it. Without it the error goes into
-the top-level `error_code` and `error_message`. Modules are imported for the first request.
+`refused` puts an error code into every place that the response has for it. Without `refused`, the
+error goes into the top-level `error_code` and `error_message`. Modules are imported for the first
+request of their API.
+
+The docstring of a handler module says what each version added: "v3 flexible" means that version 3
+is the first with Kafka's compact encoding and tagged fields (KIP-482).
 """
 
 from __future__ import annotations
@@ -87,12 +94,13 @@ exactly these."""
 UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
     api_key: valid_versions(api_key) for api_key in VERSIONS
 }
-"""The same with unstable versions, for `unstable.api.versions.enable`."""
+"""Like VERSIONS, but with unstable versions, for `unstable.api.versions.enable`."""
 
 
 def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
     """Return the versions that a broker with these settings serves."""
-    # Read the value only if it is set: the default would cost the opening a table of settings.
+    # Read the value only if it is set: to find the default, the opening would import another
+    # table of settings.
     name = "unstable.api.versions.enable"
     return UNSTABLE_VERSIONS if config.is_set(name) and config.value(name) else VERSIONS
 
@@ -101,7 +109,10 @@ _handlers: dict[int, Handler] = {}
 
 
 def call(broker: object, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-    """Hand `broker` to the API's handler. Requires: the broker serves the version."""
+    """Call the API's handler; turn an exception into an error response.
+
+    Requires: `versions` has the request's version.
+    """
     handler = _handlers.get(context.api_key)
     if handler is None:
         handler = _load(context.api_key)
@@ -111,8 +122,8 @@ def call(broker: object, context: RequestContext, request: Request[R]) -> R | Pe
     except errors.EmbedlogError as error:
         return error_response(request, context, error)
     except Exception as error:
-        # A caller in this process gets the traceback. A peer gets Kafka's code for a defect;
-        # without an answer it would wait until its timeout.
+        # This is a bug. A caller in this process gets the traceback. A client over a connection
+        # gets Kafka's code for it, because without an answer it would wait until its timeout.
         if context.in_process:
             raise
         _log.error(
@@ -127,9 +138,9 @@ def call(broker: object, context: RequestContext, request: Request[R]) -> R | Pe
 
 
 def error_response(request: Request[R], context: RequestContext, error: Exception) -> R:
-    """Return the answer to a failed request, with the code wherever Kafka puts it.
+    """Return the answer to a failed request, with the error code in each place where Kafka puts it.
 
-    It is None for requests without a response (acks 0); then the connection is closed.
+    If the request has no response (acks=0), close its connection and return None.
     """
     kafka_error = as_kafka_error(error)
     module = _module(context.api_key)
@@ -141,9 +152,9 @@ def error_response(request: Request[R], context: RequestContext, error: Exceptio
 
 
 def settle(context: RequestContext, request: Request[R], pending: Pending[R]) -> R | Pending[R]:
-    """Return the response in `pending`, or a pending of it; failures become error responses.
+    """Return the response in `pending`, or a pending of it, with errors as error responses.
 
-    For requests that may wait and then fail: their clients must get a response, not an exception.
+    Handlers use it for requests that may wait and then fail: the client must get a response.
     """
     from embedlog.coordinator.answers import answered
 
@@ -164,7 +175,7 @@ def _refused_at_the_top(request: Request[Any], _version: int, error: errors.Kafk
 
 
 def as_kafka_error(error: Exception) -> errors.KafkaError:
-    """Return `error`, or the Kafka error that tells a client the same."""
+    """Return `error` if it is a Kafka error, otherwise the nearest Kafka error."""
     if isinstance(error, errors.KafkaError):
         return error
     if isinstance(error, errors.StorageFailed | errors.CorruptRecord | errors.ClosedError):
@@ -176,7 +187,7 @@ def as_kafka_error(error: Exception) -> errors.KafkaError:
 
 def _module(api_key: int) -> ModuleType:
     name = module_name(api_key)
-    # Not importlib: nothing else needs `importlib` and `warnings`.
+    # `__import__` and not importlib, which would import `importlib` and `warnings` for this alone.
     module: ModuleType = __import__(f"embedlog.broker.apis.{name}", fromlist=(name,))
     return module
 

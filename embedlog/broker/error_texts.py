@@ -1,6 +1,6 @@
-"""Kafka's default messages of error codes.
+"""Kafka's default messages of the error codes that some answer shows with a message.
 
-Only of codes whose message some answer shows. Programs print the messages and tests compare them.
+Programs print the messages, and tests compare them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`Hosting`: take partitions in, or give them up, as an image of the metadata says.
+"""`Hosting`: host partitions, change them or remove them, as an image of the metadata says.
 
-Every method requires the publisher's lock: the image is the newest that this broker knows.
+Every method requires the lock of `MetadataPublisher` and the newest image that this broker knows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = Logger("broker")
 
 
 class Hosting:
-    """Gives partitions to `replica_manager`; their logs belong to `log_manager`."""
+    """Adds partitions to the replica manager; the log manager makes and deletes their logs."""
 
     def __init__(
         self, config: BrokerConfig, log_manager: DataDirectories, replica_manager: ReplicaManager
@@ -42,13 +42,13 @@ class Hosting:
         is_new: bool = True,
         may_replace: bool = False,
     ) -> Partition:
-        """Take in a partition, and make its log if there is none. Requires: it is not hosted.
+        """Host a partition, and make its log if there is none. Requires: it is not hosted.
 
-        `is_new`: see `DataDirectories.get_or_create`. `may_replace`: delete the log of an earlier
-        topic of that name.
+        `is_new` is true if the log need not exist, see `DataDirectories.get_or_create`. With
+        `may_replace`, delete the log of an earlier topic of the same name.
 
         Raises:
-            InconsistentTopicId: such a log exists and may not be replaced.
+            InconsistentTopicId: the log of an earlier topic exists, and `may_replace` is false.
             KafkaStorageError: the disk refuses.
         """
         state = image.partition(*topic_partition)
@@ -64,7 +64,8 @@ class Hosting:
         except errors.InconsistentTopicId:
             if not may_replace:
                 raise
-            # A crash came after a topic was deleted in the metadata, and before its log was.
+            # After an earlier topic was deleted in the metadata, a crash came before its log was
+            # deleted.
             manager.delete(topic_partition)
             log = manager.get_or_create(topic_partition, topic_id=topic_id)
         return self._serve(image, topic_partition, log, topic_id)
@@ -76,16 +77,17 @@ class Hosting:
             topic_partition, log, self._state(image, topic_partition), topic_id=topic_id
         )
         if self._log_manager.is_offline(topic_partition):
-            # The directory failed meanwhile, and its other partitions were retired before this.
+            # The directory has failed just now, and its other partitions were retired before this
+            # one was hosted.
             self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
         return partition
 
     def host_or_warn(
         self, image: MetadataImage, topic_partition: TopicPartition, *, is_new: bool = True
     ) -> None:
-        """Host a partition after a change of the metadata, which holds whatever the disk says.
+        """Host a partition after a change of the metadata, which stays even if the disk refuses.
 
-        If that fails, the partition is hosted when somebody uses it.
+        In this case the partition is hosted when a request first uses it.
         """
         try:
             self.host(image, topic_partition, is_new=is_new, may_replace=True)
@@ -104,12 +106,12 @@ class Hosting:
         except errors.KafkaStorageError as error:
             if hosted.log.failure is None:
                 raise
-            # Go on, so that the other brokers get the change and one of them leads.
+            # Do not raise, so that the other brokers get the change and one of them leads.
             _log.warning("%s can no longer be served: %s", topic_partition, error)
         self._replica_manager.changed(hosted)
 
     def configure(self, image: MetadataImage, topic: str) -> None:
-        """Apply the settings of a topic to its logs and partitions, present and future."""
+        """Apply the settings of a topic to its hosted partitions and to its logs."""
         self.configure_logs(image, topic)
         min_insync_replicas = self._min_insync_replicas(image, topic)
         for number in range(len(image.topics_by_name[topic].partitions)):
@@ -119,19 +121,19 @@ class Hosting:
                 self._replica_manager.changed(partition)
 
     def configure_logs(self, image: MetadataImage, topic: str) -> None:
-        """Apply the settings of a topic without hosted partitions."""
+        """Apply the settings of a topic to its logs, also to logs that are made later."""
         texts = image.topic_configs.get(topic, {})
         log_config = LogConfig(**topic_config.log_settings(texts, self._config))
         self._log_manager.configure(topic, log_config)
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Give up a partition, hosted or not, and delete its log."""
+        """Delete a partition's log; stop serving the partition first if it is hosted."""
         self._replica_manager.retire(topic_partition)
         try:
             self._log_manager.delete(topic_partition)
         except errors.KafkaStorageError as error:
-            # The topic is gone from the metadata. Its log is deleted when the directory is next
-            # opened, or when a topic of the same name is made.
+            # The topic is deleted in the metadata. Its log is deleted when the directory is next
+            # opened, or when a topic of the same name is created.
             _log.warning("the log of a deleted topic is still there: %s", error)
 
     def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> LeaderAndIsr:

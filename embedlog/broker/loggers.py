@@ -1,4 +1,4 @@
-"""Log levels as a broker resource, kept until the broker closes.
+"""The resource BROKER_LOGGER: log levels that a client sets, kept until the broker closes.
 
 There is only the root logger. The levels have no effect: the application configures its logging.
 """
@@ -55,7 +55,7 @@ def _check(config: BrokerConfig, operation: int, name: str, level: str | None) -
     if name not in config.logger_levels:
         raise errors.InvalidConfig(f"Logger {name} does not exist!")
     if operation == config_changes.DELETE:
-        # There is no other logger to remove.
+        # The root logger is the only one, and its level cannot be removed.
         raise errors.InvalidRequest(f"Removing the log level of the {name} logger is not allowed")
     if level not in LEVELS:
         raise errors.InvalidConfig(

@@ -1,7 +1,7 @@
-"""The way of a transaction's markers: one request to each broker that leads some of its partitions.
+"""Send the markers of transactions: one request to each broker that leads some of the partitions.
 
-A partition gets an error code if its leader is unknown or does not answer; the coordinator sends
-its marker again later.
+If the leader of a partition is unknown or does not answer, the partition has an error code in the
+response, and the transaction coordinator sends its marker again later.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def send_markers(
 ) -> Answer:
     """Send the markers to all leaders; return their answers as one response.
 
-    `handle` is the door of this broker, whose number is `node_id`.
+    `handle` is `Broker.handle` of this broker, whose id is `node_id`.
     """
     if peers is None:
         return handle(RequestContext(ApiKey.WRITE_TXN_MARKERS, _VERSION), request)
@@ -72,7 +72,7 @@ def send_markers(
 def _by_leader(
     image: MetadataImage, request: WriteTxnMarkersRequest
 ) -> dict[int, WriteTxnMarkersRequest]:
-    """Return the part of the request for each leader, or for `NOBODY`."""
+    """Split the request by the leaders of its partitions; `NOBODY` stands for an unknown leader."""
     parts: dict[int, WriteTxnMarkersRequest] = {}
     for marker in request.markers:
         places: dict[int, dict[str, list[int]]] = {}
@@ -101,7 +101,7 @@ def _of(marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]) -> W
 
 
 def _ask(peers: Peers, leader: int, asked: WriteTxnMarkersRequest) -> Answer:
-    """Ask one leader; a missing answer becomes an error code for each partition."""
+    """Send a request to a leader. If the answer fails, return its error code for each partition."""
     answer: Pending[WriteTxnMarkersResponse] = Pending()
 
     def answered(done: Pending[WriteTxnMarkersResponse]) -> None:

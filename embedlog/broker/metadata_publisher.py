@@ -1,17 +1,20 @@
-"""From the controller's decisions to hosted partitions: logs made, removed, reconfigured.
+"""Apply the controller's decisions: host partitions, make, remove and configure their logs.
 
-    a change of the metadata      acted on at once: `publish`, one change at a time
-    a partition of earlier        hosted when first used: `load`
-    at opening                    (after an unclean stop all of them at once)
-    a coordinator's partition     its log is made when first used: an internal topic has 50, and few
-                                  are ever used
+On the only broker of a cluster:
+
+    a change of the metadata          is applied at once: `publish`, one change at a time
+    a partition that exists when      is hosted when it is first used: `load`. After an unclean
+    the broker opens                  stop all partitions are hosted at once
+    a partition of an internal        gets its log when it is first used: an internal topic has 50,
+    topic                             and few are ever used
 
 One broker of several hosts every replica soon, because followers must follow: see `ReplicasToHost`.
-With several log directories it hosts them at once, because the directory of a log depends on the
-logs before it.
+If it has several log directories, it hosts new replicas at once, because the choice of a directory
+for a log depends on the logs before it.
 
-Locks: controller, then the publisher's, then partition. No operation that waits is completed under
-them: answered clients may need the controller lock, and a completing operation holds its own.
+Locks are taken in this order: controller, publisher, partition. No waiting operation is completed
+under these locks: an answered client may need the controller lock, and a completing operation holds
+a lock of its own.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 class MetadataPublisher:
     """Keeps the replica manager and the logs in step with the controller's image.
 
-    `bump_leader_epochs` belongs to the controller: a log that lost records in a crash begins a
-    leader epoch of its own, and the image must follow.
+    `bump_leader_epochs` is a call of the controller. A log that lost records in a crash begins a
+    new leader epoch, and the controller must record it.
     """
 
     def __init__(
@@ -60,20 +63,20 @@ class MetadataPublisher:
         self._image: MetadataImage | None = None
         self._peers = peers
         self._to_host: ReplicasToHost | None = None
-        """None on the only broker."""
+        """None if the cluster has only this broker."""
         if peers is not None:
             from embedlog.broker.replicas_to_host import ReplicasToHost
 
             self._to_host = ReplicasToHost(replica_manager.runtime, self._host_waiting)
 
     def open(self, image: MetadataImage) -> None:
-        """Begin with the image of an opening broker. Partitions wait for their first use."""
+        """Begin with the image of an opening broker: configure logs, but host no partition yet."""
         self._image = image
         for name in image.topics_by_name:
             self._hosting.configure_logs(image, name)
 
     def _throttle(self, image: MetadataImage, topics: Iterable[str]) -> None:
-        """Throttle the replicas that the settings of topics name (KIP-73)."""
+        """Throttle the replicas that the settings of the topics name (KIP-73)."""
         replication = self._replica_manager.replication
         if replication is None:
             return
@@ -92,9 +95,9 @@ class MetadataPublisher:
             )
 
     def host_all(self, *, at_once: bool) -> None:
-        """Host every replica of this broker soon, or now if `at_once`; delete other logs.
+        """Host every replica of this broker, soon or `at_once`. Delete logs that are no replicas.
 
-        Only the image tells what happened to replicas while the broker was away.
+        The image is the only source for changes of replicas while the broker was stopped.
         """
         assert self._image is not None, "open comes first"
         assert self._to_host is not None, "there are no other brokers"
@@ -123,11 +126,11 @@ class MetadataPublisher:
             for topic_partition in to_host.all():
                 if self._log_manager.holder(topic_partition) is None:
                     self._host_waiting(topic_partition)
-        with self._lock:  # one may be about to be hosted
+        with self._lock:  # another thread may be hosting a replica
             to_host.close()
 
     def _host_waiting(self, topic_partition: TopicPartition) -> None:
-        """Host a replica whose turn has come. Requires: no other lock."""
+        """Host a replica of `ReplicasToHost` whose turn has come. Requires: no lock."""
         assert self._image is not None, "open comes first"
         assert self._to_host is not None, "there are no other brokers"
         with self._lock:
@@ -137,14 +140,14 @@ class MetadataPublisher:
                 if topic_partition not in self._replica_manager.partitions:
                     self._hosting.host_or_warn(self._image, topic_partition)
             except Exception:
-                # A defect in one replica must not keep the others waiting.
+                # A bug with one replica must not keep the others waiting.
                 self._to_host.forget(topic_partition)
                 raise
             self._to_host.forget(topic_partition)
         self._log_manager.report()
 
     def load_all(self) -> None:
-        """Host every partition of this broker; coordinators' partitions only with a log."""
+        """Host every partition of this broker; of internal topics only partitions with a log."""
         assert self._image is not None, "open comes first"
         present = set(self._log_manager.partitions())
         for topic in self._image.topics_by_name.values():
@@ -157,14 +160,16 @@ class MetadataPublisher:
                         self.load(topic.name, number)
                     except (errors.KafkaStorageError, errors.NotLeaderOrFollower):
                         if not self._log_manager.offline:
-                            raise  # otherwise it lies in an offline directory
+                            raise  # if a directory is offline, skip its partitions
 
     def load(self, topic: str, number: int) -> Partition | None:
-        """Return the partition, hosted now if necessary, or None. Requires: no other lock.
+        """Return the partition, or None if it does not exist. Host it first if necessary.
+
+        Requires: no lock.
 
         Raises:
             NotLeaderOrFollower: only other brokers have replicas, or the replica here was lost.
-            KafkaStorageError: its log cannot be opened.
+            KafkaStorageError: the log of the partition cannot be opened.
         """
         with self._lock:
             assert self._image is not None, "open comes first"
@@ -194,12 +199,12 @@ class MetadataPublisher:
         return partition
 
     def want(self, topic_partition: TopicPartition) -> None:
-        """Host a waiting replica now, because another broker uses the partition."""
+        """Host a waiting replica at once, because the partition is used on another broker."""
         if self._to_host is not None:
             self._to_host.want(topic_partition)
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Act on one change. Changes come in order, one at a time."""
+        """Apply one change of the metadata. Requires: changes come in order, one at a time."""
         with self._lock:
             former, image = self._image, delta.image
             self._image = image
@@ -207,8 +212,8 @@ class MetadataPublisher:
                 for partition in topic.partitions:
                     self._remove(TopicPartition(topic.name, partition.partition))
             added = [(topic, range(len(topic.partitions))) for topic in delta.created]
-            # All settings before the first log: a disk that refuses the log of one topic must not
-            # cost another its settings, nor itself when its log is made later.
+            # Apply all settings before the first log is made: if the disk refuses a log, its topic
+            # and the topics after it still have their settings when their logs are made later.
             for topic, _ in added:
                 self._hosting.configure_logs(image, topic.name)
             self._throttle(image, (topic.name for topic, _ in added))
@@ -231,9 +236,9 @@ class MetadataPublisher:
         *,
         is_new: bool = True,
     ) -> None:
-        """Make the logs of new partitions, or let them wait for their turn.
+        """Host new partitions of a topic, or let them wait for their turn.
 
-        Unless `is_new`, the logs exist already, if their topics have ever had records.
+        If `is_new` is false, a log may exist already.
         """
         to_host = self._to_host
         if topic.is_internal and to_host is None:
@@ -250,7 +255,7 @@ class MetadataPublisher:
     def _update(
         self, former: MetadataImage | None, image: MetadataImage, topic_partition: TopicPartition
     ) -> None:
-        """Let a changed partition lead, follow, begin or end on this broker."""
+        """Apply a change of one partition: lead it, follow it, host it or remove it."""
         hosted = self._replica_manager.partitions.get(topic_partition)
         if not self._is_ours(image, topic_partition):
             if hosted is not None or self._waits(topic_partition):
@@ -278,7 +283,7 @@ class MetadataPublisher:
         return state is not None and self._replica_manager.node_id in state.replicas
 
     def _was_lost(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
-        """Was its directory lost while this broker was away, so that another one leads?"""
+        """Return whether the replica's directory is missing and another broker leads."""
         directories = self._log_manager
         if not directories.offline or directories.is_offline(topic_partition):
             return False

@@ -1,7 +1,7 @@
 """Parts of a broker that are made when first needed: the coordinators and the fetch sessions.
 
-In a cluster of several brokers a coordinator serves the groups or transactional ids that lie in the
-partitions led by its broker.
+In a cluster of several brokers, each broker's coordinators serve the groups and transactional ids
+whose partition of the internal topic the broker leads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
 class OnDemandParts:
-    """Each part is None until the first thread that needs it makes it."""
+    """The parts of a broker made on demand. Each is None until a thread needs it and makes it."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class OnDemandParts:
     def open_coordinators(self, image: MetadataImage, *, is_opening: bool) -> None:
         """Load the shards of the partitions that this broker leads.
 
-        `is_opening`: the whole cluster is being opened, not this broker alone.
+        `is_opening` is true if the whole cluster is being opened, not this broker alone.
         """
         for topic in _TOPICS:
             found = image.topics_by_name.get(topic)

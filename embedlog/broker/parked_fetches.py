@@ -1,4 +1,4 @@
-"""Parked fetches by connection: they end when the connection breaks."""
+"""The parked fetches of connections, which end when their connections break."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ParkedFetches:
             self.unpark(connection)
 
     def unpark(self, connection: Connection) -> None:
-        """Forget the connection's fetch, which is being answered."""
+        """Forget the connection's fetch, because it is being answered."""
         self._parked.pop(connection, None)
 
     def connection_closed(self, connection: Connection) -> None:

@@ -1,7 +1,7 @@
-"""The way from one broker to the others and to the controller; for the type checker.
+"""The calls from one broker to the other brokers and to the controller; for the type checker.
 
-The only broker of a cluster has no peers. No method waits: answers come as `Pending`s, and fail
-with `Network` or `RequestTimedOut` if nobody answers.
+The only broker of a cluster has no peers. No method waits: an answer is a `Pending`, which fails
+with `Network` or `RequestTimedOut` if no answer comes.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class Peers(Membership, Protocol):
-    """The cluster around one broker. `embedlog.cluster`, the room above, implements it."""
+    """The other brokers and the controller, as one broker sees them; see `embedlog.cluster`."""
 
     def ask_controller(self, call: Callable[[Controller], T]) -> Pending[T]:
         """Run `call` on the controller; the pending fails with the exception of `call`."""
 
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
-        """Return the address of a broker for clients of the request's listener, or None."""
+        """Return a broker's address for clients of the request's listener, or None without one."""
 
     def has_just_left(self, node_id: int) -> bool:
-        """Was the broker stopped or killed only a moment ago?"""
+        """Return whether the broker was stopped or killed only a moment ago."""
 
     def let_follow(self, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """Let the other replicas of a used partition be hosted now."""
+        """Let the other brokers host their replicas of a used partition at once."""
 
     def give_up(self) -> None:
         """End this broker at once, because its first log directory has failed."""
 
     def reaches_controller(self) -> bool:
-        """Would the controller hear of a call now?"""
+        """Return whether a call of this broker would reach the controller now."""

@@ -1,4 +1,4 @@
-"""Producer ids, given out from blocks: the controller records a block, not each id."""
+"""Producer ids, taken from blocks: the controller stores each block, not each id."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ BLOCK_COUNT = 1000
 
 
 class ProducerIds:
-    """`allocate(count)` makes a block durable and returns its ids.
+    """The producer ids of one broker. `allocate(count)` stores a new block and returns its ids.
 
-    The rest of a block is never used after the broker stops: no id is given out twice.
+    When the broker stops, the rest of its block is never used. So no id is given out twice.
     """
 
     def __init__(self, allocate: Callable[[int], range]) -> None:
@@ -23,7 +23,11 @@ class ProducerIds:
         self._block = range(0)
 
     def next(self) -> int:
-        """Return an unused id. Raises the controller's errors."""
+        """Return an unused id.
+
+        Raises:
+            KafkaError: `allocate` failed.
+        """
         with self._lock:
             block = self._block or self._allocate(BLOCK_COUNT)
             self._block = block[1:]

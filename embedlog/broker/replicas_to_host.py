@@ -1,8 +1,8 @@
-"""The duty that hosts the replicas of a broker of several: soon, or at once when used.
+"""The duty that hosts new replicas on one broker of several: soon, or at once if they are used.
 
-A change of the metadata only names them, because it holds the controller's lock; Kafka's brokers
-also make their logs after they acknowledged a topic. A replica that is used does not wait for its
-turn, nor do its followers: their brokers host it at once.
+A change of the metadata only adds them here, because it is applied under the controller's lock.
+Kafka's brokers also make the logs after the topic was acknowledged. When a partition is first used,
+its leader and its followers host their replicas at once.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
 
 _REST_MS = 20
-"""Rest before unused replicas are hosted, from the first waiting replica on."""
+"""Delay of hosting unused replicas, counted from the first waiting replica on."""
 _SLICE_MS = 5
-"""How long the duty works before the other duties have their turn."""
+"""The duty works this long before other duties have their turn."""
 
 
 class ReplicasToHost:
-    """`host(topic_partition)` hosts a waiting replica and forgets it. It is called without locks.
+    """The replicas that wait to be hosted. Any thread may call the methods, with any lock held.
 
-    Every method may be called from any thread, with any lock held.
+    `host(topic_partition)` hosts a waiting replica and calls `forget`. No lock is held when it is
+    called.
     """
 
     def __init__(self, runtime: Runtime, host: Callable[[TopicPartition], None]) -> None:
@@ -49,7 +50,7 @@ class ReplicasToHost:
         self._scheduler.notify(self, _REST_MS)
 
     def want(self, topic_partition: TopicPartition) -> None:
-        """Host a waiting replica now, because somebody uses it."""
+        """Host a waiting replica at once, because the partition is used."""
         if topic_partition in self._waiting:
             self._wanted[topic_partition] = None
             self._scheduler.notify(self)
@@ -64,7 +65,7 @@ class ReplicasToHost:
         return list(self._waiting)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Host the used replicas, and some of the others after their rest."""
+        """Host the used replicas first, then the others if their delay is over."""
         others = self.all() if now_ms >= self._begin_ms else []
         began_ms = self._clock.monotonic_ms()
         for topic_partition in (*self._wanted.copy(), *others):

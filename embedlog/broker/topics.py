@@ -1,7 +1,10 @@
-"""Topics and brokers, for several APIs: endpoints, automatic creation, authorized operations."""
+"""Functions for several APIs: addresses of brokers, automatic creation of topics, operations that
+clients may do.
+"""
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.controller import topic_names
 from embedlog.controller.controller import NewTopic
 from embedlog.controller.metadata import RESOURCE_BROKER
@@ -13,7 +16,6 @@ from embedlog.topic_names import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +29,13 @@ if TYPE_CHECKING:
 
 OPERATIONS_NOT_ASKED_FOR = -(2**31)
 TOPIC_OPERATIONS = 3576
-"""The bits of all operations on a topic: without an authorizer every client may do all."""
+"""The bits of all operations on a topic: without an authorizer every client may do all of them."""
 CLUSTER_OPERATIONS = 8096
 GROUP_OPERATIONS = 3400
 
 
 class BrokerEndpoint(Value):
-    """Where clients of the request's listener reach a broker."""
+    """A broker's address for clients of the listener that received the request."""
 
     node_id: int
     host: str
@@ -74,9 +76,9 @@ def live_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoint]:
 def departed_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoint]:
     """Return the endpoints of brokers that left a moment ago.
 
-    Kafka also names a broker until it has shut down, even when others lead already, and clients of
-    librdkafka depend on it. If the answer that moves a partition no longer names its former leader,
-    they may lose the new leader again until they refresh after a second.
+    Kafka too names a broker until it has shut down, even if other brokers already lead its
+    partitions. librdkafka depends on it: if the Metadata answer with a new leader does not name the
+    former leader, the client may forget the new leader until it refreshes after a second.
     """
     peers = broker.peers
     if peers is None:
@@ -90,10 +92,10 @@ def departed_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoi
 
 
 def check_node(broker: Broker, resource_type: int, resource_name: str) -> None:
-    """Refuse the settings of another broker: each broker takes its own and the cluster-wide ones.
+    """Refuse the settings of another broker. Each broker takes its own and cluster-wide settings.
 
     Raises:
-        InvalidRequest: the resource is another broker.
+        InvalidRequest: the resource is another broker, or no number.
     """
     if resource_type != RESOURCE_BROKER or resource_name in ("", str(broker.node_id)):
         return
@@ -114,7 +116,7 @@ def leader_of(broker: Broker, topic: str, index: int) -> tuple[int, int]:
 
 
 def create_missing(broker: Broker, names: Iterable[str]) -> None:
-    """Create topics that a client asked about. Skip a topic that cannot be created."""
+    """Create the missing topics of a client's request. Skip a topic that cannot be created."""
     if broker.peers is not None and not broker.peers.reaches_controller():
         return
     existing = broker.image.topics_by_name
@@ -128,7 +130,7 @@ def create_missing(broker: Broker, names: Iterable[str]) -> None:
 
 
 def ensure_internal_topic(broker: Broker, name: str) -> bool:
-    """Create a coordinator's topic if it is missing; return False if that fails."""
+    """Create an internal topic if it is missing. Return whether it exists."""
     assert name in INTERNAL_TOPICS, name
     if name in broker.image.topics_by_name:
         return True
@@ -157,7 +159,7 @@ def _automatic(name: str, image: MetadataImage, config: BrokerConfig) -> NewTopi
 def _internal_settings(
     name: str, config: BrokerConfig
 ) -> tuple[int, int, dict[str, str | None]] | None:
-    """Return partitions, replicas and settings of an internal topic, or None."""
+    """Return (partitions, replicas, settings) of an internal topic, or None for another topic."""
     if name == OFFSETS_TOPIC:
         return (
             config.offsets_topic_num_partitions,

@@ -1,21 +1,22 @@
-"""May a transactional batch be appended? Its partition and its coordinator decide.
+"""Verify that a transactional batch belongs to an open transaction, before it is appended.
 
-    the partition knows the open transaction   yes, without asking
-    otherwise                                  ask the coordinator: it adds the partition for
-                                               clients of version 2 (KIP-890), and only verifies it
-                                               for others
+If the partition knows the producer's open transaction, that is enough. If not, the broker asks the
+transaction coordinator. For clients of transactions version 2 (KIP-890) the coordinator adds the
+partition to the transaction; for other clients it only verifies that the partition was added.
 
     the coordinator's answer        the producer's error
-    not part of the transaction     TRANSACTION_ABORTABLE if the client knows it, otherwise
+    not part of the transaction     TRANSACTION_ABORTABLE if the client knows this code, otherwise
                                     INVALID_TXN_STATE
     fenced                          INVALID_PRODUCER_EPOCH
-    the last one is not complete    clients of version 2: none yet, ask again until
-                                    add.partitions.to.txn.retry.backoff.max.ms have passed
-    not now                         NOT_ENOUGH_REPLICAS, so that old clients try again; clients of
-                                    version 2 know CONCURRENT_TRANSACTIONS, and clients that commit
-                                    offsets know every error of a coordinator
+    the previous transaction is     CONCURRENT_TRANSACTIONS for clients of version 2; a coordinator
+    not complete                    on this broker first waits for its end, at most
+                                    add.partitions.to.txn.retry.backoff.max.ms. For other clients as
+                                    in the next row
+    not available now               NOT_ENOUGH_REPLICAS, so that the client repeats the batch;
+                                    clients that commit offsets get the coordinator's own error
 
-A verified batch is guarded until it is appended: see `VerificationState`.
+A marker that ends the transaction before the append invalidates the verification: see
+`VerificationState`.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ _NOT_NOW = frozenset(
 
 
 class TransactionVerification:
-    """The transactional batches of one request, all of one producer, and the coordinator's answers.
+    """The verification of one request's transactional batches, which are all of one producer.
 
-    `knows_abortable`: does the client know TRANSACTION_ABORTABLE? `adds`: may the broker add
-    partitions to the transaction? `knows_coordinators`: does the client know the errors of a busy
-    coordinator?
+    `knows_abortable`: the client knows the code TRANSACTION_ABORTABLE. `adds`: the coordinator adds
+    partitions to the transaction. `knows_coordinators`: the client knows the errors of a
+    coordinator.
     """
 
     __slots__ = (
@@ -95,7 +96,10 @@ class TransactionVerification:
         self._to_ask: list[Place] = []
 
     def begin(self, place: Place, producer_id: int, epoch: int, sequence: int) -> None:
-        """Guard the append of a batch; note whether to ask the coordinator."""
+        """Begin the verification of a batch.
+
+        If the partition does not know the transaction, `ask` will ask the coordinator.
+        """
         try:
             guard = self._broker.replica_manager.partition(*place).begin_verification(
                 producer_id, epoch, sequence, supports_epoch_bump=self._adds
@@ -104,7 +108,7 @@ class TransactionVerification:
             self._refusals[place] = error
             return
         except KafkaError:
-            return  # the append raises the error
+            return  # the append raises the same error
         self._guards[place] = guard
         if not guard.is_open:
             self._to_ask.append(place)
@@ -127,7 +131,7 @@ class TransactionVerification:
         return then(answer, self._answered)
 
     def guard(self, place: Place) -> VerificationState | None:
-        """Return the guard of the append to this partition, or None without one.
+        """Return the `verification` for the append to a partition, or None if there is none.
 
         Raises:
             KafkaError: the batch may not be appended.
@@ -183,10 +187,10 @@ def of_produce(
 ) -> Pending[TransactionVerification]:
     """Verify the transactional batches of a Produce request.
 
-    `name_of` returns the name of a topic id, or "".
+    `name_of` returns the name for a topic id, or "" if the id is unknown.
 
     Raises:
-        InvalidProducerIdMapping: the batches have more than one producer.
+        InvalidProducerIdMapping: the batches have more than one producer id.
     """
     found = TransactionVerification(
         broker,
@@ -216,7 +220,7 @@ def of_produce(
 def of_offsets(
     broker: Broker, request: TxnOffsetCommitRequest, version: int, partition: int
 ) -> Pending[TransactionVerification]:
-    """Verify the offsets that a transaction commits to a partition of `__consumer_offsets`."""
+    """Verify a transaction that commits offsets to a partition of `__consumer_offsets`."""
     found = TransactionVerification(
         broker,
         knows_abortable=version >= _COMMIT_WITH_ABORTABLE,
@@ -228,7 +232,7 @@ def of_offsets(
     return found.ask(request.transactional_id, producer_id, epoch)
 
 
-# The coordinator
+# Calls to the transaction coordinator
 
 
 def _register(
@@ -241,9 +245,10 @@ def _register(
     is_verified_only: bool,
     is_patient: bool,
 ) -> Pending[dict[Place, int]]:
-    """Return an error code for each partition: see `TransactionCoordinator.register`.
+    """Add partitions to a transaction, or only verify them; return an error code for each.
 
-    The request to another broker is AddPartitionsToTxn, as among Kafka's brokers.
+    See `TransactionCoordinator.register`. If another broker coordinates the id, send it
+    AddPartitionsToTxn, as Kafka's brokers do.
     """
     peers = broker.peers
     coordinator = broker.node_id if peers is None else _coordinator_of(broker, transactional_id)
@@ -277,7 +282,7 @@ def _register(
 
 
 def _coordinator_of(broker: Broker, transactional_id: str) -> int:
-    """Return the leader of the partition that coordinates the id, or -1."""
+    """Return the broker that coordinates the transactional id, or -1 if there is none."""
     topic = broker.image.topics_by_name.get(TRANSACTIONS_TOPIC)
     if topic is None:
         return -1
@@ -296,7 +301,7 @@ def _codes(answer: AddPartitionsToTxnResponse, partitions: Collection[Place]) ->
 def _settled(
     asked: Pending[dict[Place, int]], partitions: Collection[Place]
 ) -> Pending[dict[Place, int]]:
-    """Return the codes; a missing answer is one of them."""
+    """Return the codes. If the request fails, each partition has the code of the error."""
     settled: Pending[dict[Place, int]] = Pending()
 
     def answered(done: Pending[dict[Place, int]]) -> None:

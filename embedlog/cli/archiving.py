@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import click
 
-from embedlog.cli.jobs import EXIT_FOUND, JSON, MASTER, bar, show, spark_session
+from embedlog.cli.jobs import EXIT_FOUND, JSON, MASTER, show, spark_session
+from embedlog.cli.progress import bar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.spark.jobs.topics import Topics
+    from embedlog.spark.jobs.topics import JobTopics
 
 _TABLE = click.Argument(["table"], metavar="TABLE")
 _PATH = click.Option(["--path"], help="data directory of the log")
@@ -120,7 +121,7 @@ def restore(
     **target: Any,
 ) -> int:
     """Restore topics."""
-    from embedlog.spark.jobs.restore import Chosen
+    from embedlog.spark.jobs.restore import Selection
     from embedlog.spark.jobs.restore import restore as job
 
     pairs = [each.partition("=") for each in names]
@@ -128,7 +129,7 @@ def restore(
         raise click.UsageError("--as: TOPIC=NAME is expected")
     given = {old: new for old, _, new in pairs}
     with spark_session("restore", master) as spark:
-        report = job(spark, table, chosen=Chosen(topics, where), names=given, **target)
+        report = job(spark, table, chosen=Selection(topics, where), names=given, **target)
     show(report, as_json)
     return 0
 
@@ -150,8 +151,8 @@ def _given(
     path: str | None,
     bootstrap_servers: str | None,
     read_committed: bool = False,
-) -> Topics:
-    from embedlog.spark.jobs.topics import Topics
+) -> JobTopics:
+    from embedlog.spark.jobs.topics import JobTopics
 
     options = {"kafka.isolation.level": "read_committed"} if read_committed else {}
-    return Topics(topics, path, bootstrap_servers, options)
+    return JobTopics(topics, path, bootstrap_servers, options)

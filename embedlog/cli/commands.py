@@ -44,7 +44,7 @@ def _lazily(name: str) -> Callable[..., int]:
             status: int = module.run(**arguments)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader of the output, such as `head`, closed it.
+            # The program that reads the output, such as `head`, has closed it.
             sys.stdout = _Unheard(sys.stdout)
             return 0
         return status
@@ -53,7 +53,7 @@ def _lazily(name: str) -> Callable[..., int]:
 
 
 class _Unheard:
-    """Closed standard output: Python flushes it once more at its end."""
+    """Stands for a closed standard output, which Python flushes once more at its exit."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream  # kept alive: its finalizer would fail

@@ -1,16 +1,15 @@
-"""Common parts of the job verbs: a Spark session, a progress bar, a report."""
+"""Common parts of the verbs that run on Spark: a session, a report."""
 
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import contextmanager
 
 import click
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from embedlog.spark.jobs.report import Report
@@ -33,7 +32,7 @@ def show(report: Report, as_json: bool) -> None:
 @contextmanager
 def spark_session(name: str, master: str | None) -> Iterator[Any]:
     """Yield a Spark session. A session that was open before stays open."""
-    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
+    from embedlog.spark.pipeline.running.spark_session import is_open, open_session, spark_errors
 
     is_new = not is_open()
     session = open_session(name, master=master)
@@ -43,27 +42,3 @@ def spark_session(name: str, master: str | None) -> Iterator[Any]:
     finally:
         if is_new:
             session.stop()
-
-
-@contextmanager
-def bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on a terminal only. Yield a function `(done, total)` that moves the bar."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TransferSpeedColumn,
-    )
-
-    sizes = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (MofNCompleteColumn(),)
-    with Progress(
-        TextColumn(what), BarColumn(), *sizes, console=Console(stderr=True), transient=True
-    ) as shown:
-        task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -30,9 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=0,
         help="log more than warnings to standard error; -vv: every step",
     )
-    chosen.add_argument(
-        "-q", "--quiet", action="store_true", help="log errors only"
-    )
+    chosen.add_argument("-q", "--quiet", action="store_true", help="log errors only")
     chosen.add_argument(
         "--log-level",
         type=str.lower,

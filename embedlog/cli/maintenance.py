@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import click
 
-from embedlog.cli.jobs import EXIT_FOUND, JSON, MASTER, bar, show, spark_session
+from embedlog.cli.jobs import EXIT_FOUND, JSON, MASTER, show, spark_session
+from embedlog.cli.progress import bar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

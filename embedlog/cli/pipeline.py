@@ -15,16 +15,17 @@ from signal import SIG_DFL, SIGINT, SIGTERM, signal
 import click
 
 from embedlog.cli import archiving, maintenance
+from embedlog.cli.jobs import JSON, MASTER, spark_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from embedlog.spark.pipeline.metrics import Progress
+    from embedlog.spark.pipeline.batch.report import BatchReport, Totals
     from embedlog.spark.pipeline.project import Project
-    from embedlog.spark.pipeline.report import BatchReport, Totals
-    from embedlog.spark.pipeline.runner import Runner
+    from embedlog.spark.pipeline.running.metrics import Progress
+    from embedlog.spark.pipeline.running.runner import Runner
 
 EXIT_ALERT = 1
 EXIT_QUERY = 3
@@ -53,8 +54,6 @@ def command() -> click.Group:
 
 
 _PROJECT = click.Argument(["project"], metavar="PROJECT", default=".")
-_MASTER = click.Option(["--master"], help="master of Spark, such as local[4]")
-_JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
 
 
 def _init() -> click.Command:
@@ -84,7 +83,7 @@ def _validate() -> click.Command:
         help="Check a project file, the files it names, and its SQL.",
         params=[
             _PROJECT,
-            _MASTER,
+            MASTER,
             click.Option(["--no-spark"], is_flag=True, help="do not check the SQL; needs no JVM"),
         ],
     )
@@ -97,7 +96,7 @@ def _dry_run() -> click.Command:
         help="Show the rows that the last records would give; nothing is written.",
         params=[
             _PROJECT,
-            _MASTER,
+            MASTER,
             click.Option(["-n", "--records", "count"], type=click.IntRange(min=1), default=1000,
                          show_default=True, help="read this many records"),
         ],
@@ -112,11 +111,11 @@ def _run() -> click.Command:
         "project says. SIGINT and SIGTERM finish the current batch; a second one ends at once.",
         params=[
             _PROJECT,
-            _MASTER,
+            MASTER,
             click.Option(
                 ["--once"], is_flag=True, help="ignore the trigger: write present records and end"
             ),
-            _JSON,
+            JSON,
         ],
     )
 
@@ -126,7 +125,7 @@ def _status() -> click.Command:
         "status",
         callback=status,
         help="Show totals, rules, dead letters and lag. Exit status 1 if a limit is exceeded.",
-        params=[_PROJECT, _JSON],
+        params=[_PROJECT, JSON],
     )
 
 
@@ -138,7 +137,7 @@ def _replaying(name: str, text: str) -> click.Command:
         "left alone.",
         params=[
             _PROJECT,
-            _MASTER,
+            MASTER,
             click.Option(["--from-offsets"], help='such as {"orders":{"0":100}}; other partitions '
                          "are skipped"),
             click.Option(["--to-offsets"], help="the same, exclusive"),
@@ -158,7 +157,7 @@ def _redrive() -> click.Command:
         help="Try dead letters again. A record that fails again stays a dead letter.",
         params=[
             _PROJECT,
-            _MASTER,
+            MASTER,
             click.Option(["--where"], default="true", help="SQL over the columns of the letters, "
                          "such as \"error_stage = 'schema'\""),
             click.Option(["--limit"], type=click.IntRange(min=1),
@@ -179,8 +178,9 @@ def init(
     widen: bool,
 ) -> int:
     """Write a project, or widen its schema."""
-    from embedlog.spark.pipeline import load, verbs
-    from embedlog.spark.pipeline.project import Source
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
+    from embedlog.spark.pipeline.project import PipelineSource
 
     if widen:
         changed = verbs.widen(load(directory), sample)
@@ -189,7 +189,7 @@ def init(
     if not topics or (path is None) == (bootstrap_servers is None):
         raise click.UsageError("--topic, and one of --path and --bootstrap-servers, are needed")
     options = {"kafka.bootstrap.servers": bootstrap_servers} if bootstrap_servers else {}
-    source = Source("embedlog", topics, path, options)
+    source = PipelineSource("embedlog", topics, path, options)
     file = verbs.init(
         directory, name=name or topics[0], source=source, envelope=envelope, sample=sample
     )
@@ -199,10 +199,11 @@ def init(
 
 def validate(project: str, master: str | None, no_spark: bool) -> int:
     """Check a project."""
-    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
-    with nullcontext() if no_spark else _session(loaded, master) as spark:
+    with nullcontext() if no_spark else spark_session(loaded.name, master) as spark:
         for line in verbs.validate(loaded, spark):
             click.echo(line)
     return 0
@@ -210,10 +211,11 @@ def validate(project: str, master: str | None, no_spark: bool) -> int:
 
 def dry_run(project: str, master: str | None, count: int) -> int:
     """Print rows and rejects."""
-    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
-    with _session(loaded, master) as spark:
+    with spark_session(loaded.name, master) as spark:
         found = verbs.dry_run(loaded, spark, count)
     for sink, rows in found.rows.items():
         for row in rows:
@@ -227,11 +229,11 @@ def dry_run(project: str, master: str | None, count: int) -> int:
 def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
     """Run a pipeline."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.runner import Runner, check_state
+    from embedlog.spark.pipeline.running.runner import Runner, check_state
 
     loaded = load(project)
     check_state(loaded)
-    with _session(loaded, master) as session, _shown(as_json) as (on_batch, on_progress):
+    with spark_session(loaded.name, master) as session, _shown(as_json) as (on_batch, on_progress):
         runner = Runner(session, loaded, on_batch=on_batch, on_progress=on_progress)
         _stop_on_signal(runner.stop)
         return _exit_status(loaded, runner, once=once, as_json=as_json)
@@ -255,8 +257,9 @@ def _exit_status(project: Project, runner: Runner, *, once: bool, as_json: bool)
 
 def status(project: str, as_json: bool) -> int:
     """Print the state of a pipeline."""
-    from embedlog.spark.pipeline import load, verbs
-    from embedlog.spark.pipeline.report import Totals
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.batch.report import Totals
+    from embedlog.spark.pipeline.commands import verbs
 
     loaded = load(project)
     found = verbs.status(loaded)
@@ -279,11 +282,11 @@ def status(project: str, as_json: bool) -> int:
 def replay(project: str, master: str | None, into: str | None, **wanted: Any) -> int:
     """Replay or backfill a range."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.replay import Range, Replayer, skipped_sinks
+    from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange, skipped_sinks
 
     loaded = load(project)
-    with _session(loaded, master) as spark:
-        report = Replayer(spark, loaded, into=into).replay(Range(**wanted))
+    with spark_session(loaded.name, master) as spark:
+        report = Replayer(spark, loaded, into=into).replay(ReplayRange(**wanted))
     for name in skipped_sinks(loaded):
         click.echo(f"left alone: {name}", err=True)
     click.echo(json.dumps(report.as_dict()))
@@ -293,28 +296,13 @@ def replay(project: str, master: str | None, into: str | None, **wanted: Any) ->
 def redrive(project: str, master: str | None, where: str, limit: int | None) -> int:
     """Redrive dead letters."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.replay import Replayer
+    from embedlog.spark.pipeline.running.replay import Replayer
 
     loaded = load(project)
-    with _session(loaded, master) as spark:
+    with spark_session(loaded.name, master) as spark:
         report = Replayer(spark, loaded).redrive(where, limit)
     click.echo(json.dumps(report.as_dict()))
     return 0
-
-
-@contextmanager
-def _session(project: Project, master: str | None) -> Iterator[Any]:
-    """Yield a Spark session. A session that was open before stays open."""
-    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
-
-    is_new = not is_open()
-    session = open_session(project.name, master=master)
-    try:
-        with spark_errors():
-            yield session
-    finally:
-        if is_new:
-            session.stop()
 
 
 def _stop_on_signal(stop: Callable[[], None]) -> None:

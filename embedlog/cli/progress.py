@@ -11,15 +11,24 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(what: str, size: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar of `size` bytes. Yield a function that advances it by a number of bytes."""
+def bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal only. Yield a function `(done, total)` that moves the bar."""
     if not sys.stderr.isatty():
-        yield lambda count: None
+        yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TransferSpeedColumn,
+    )
 
-    columns = TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=size)
-        yield lambda count: shown.advance(task, count)
+    sizes = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (MofNCompleteColumn(),)
+    with Progress(
+        TextColumn(what), BarColumn(), *sizes, console=Console(stderr=True), transient=True
+    ) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -7,11 +7,11 @@ import sys
 from embedlog.cli import internal_topics
 from embedlog.cli.directory import data_directory, is_chosen, other_directories
 from embedlog.cli.exit_status import EXIT_DAMAGED
-from embedlog.cli.progress import progress
+from embedlog.cli.progress import bar
 from embedlog.errors import CorruptRecord, EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.storage.foreign.log import ForeignLog
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,17 @@ def run(path: str, topic: str | None, partition: int | None) -> int:
     chosen = is_chosen(topic, partition)
     started_ms = runtime.clock.monotonic_ms()
     count = 0
-    sizing = Verification(files, directory, lambda size: None, chosen)
+    sizing = DirectoryCheck(files, directory, lambda size: None, chosen)
     total = sizing.size()
-    with progress("verify", total) as advance:
-        verification = Verification(files, directory, advance, chosen)
+    done = 0
+    with bar("verify", of_bytes=True) as show:
+
+        def advance(size: int) -> None:
+            nonlocal done
+            done += size
+            show(done, total)
+
+        verification = DirectoryCheck(files, directory, advance, chosen)
         for finding in verification.findings():
             _tell(finding)
             count += 1
@@ -59,7 +66,9 @@ def _tell(finding: CorruptRecord) -> None:
     print(finding, file=sys.stdout, flush=True)
 
 
-def _internal(files: Files, directory: str, verification: Verification) -> Iterator[CorruptRecord]:
+def _internal(
+    files: Files, directory: str, verification: DirectoryCheck
+) -> Iterator[CorruptRecord]:
     """Yield the undecodable records of internal topics, in sound files."""
     for topic_partition in sorted(verification.ends):
         if topic_partition.topic in internal_topics.INTERNAL:

@@ -1,12 +1,13 @@
-"""Checks of what users pass to the calls of clients.
+"""Checks of the arguments that users pass to the calls of clients.
 
-Each takes the value, the name of the call and the name of the argument, and returns the value as
-the client works with it. Its error says which argument it is, what came, and what is expected:
+Each check takes the value, the name of the call and the name of the argument, and returns the value
+in the form that the client works with. Its error names the argument, the value and the expected
+type:
 
     delete_topics(topics='jobs'): expected a list of topic names, got one str; write ['jobs']
 
-A wrong type is a `WrongType`, a value out of range a ValueError. Whether there is such a topic or
-partition is for the broker to say.
+A wrong type raises `WrongType`, a value out of range ValueError. The broker decides whether a topic
+or partition exists.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _PAIR = 2
 class WrongType(TypeError, ValueError):
     """An argument is not of the type that the call takes.
 
-    A TypeError by its meaning; a ValueError as well, so that one `except ValueError` catches
-    whatever is wrong with an argument.
+    It is a TypeError by its meaning, and also a ValueError, so that one `except ValueError` catches
+    every wrong argument.
     """
 
 
@@ -38,9 +39,9 @@ _PARTITIONS = "partitions, as TopicPartition or (topic, partition)"
 
 
 def topic_name(value: Any, call: str, argument: str = "topic") -> str:
-    """One topic's name: a str that is not blank.
+    """Check a topic's name: a str that is not blank.
 
-    Whether it may be a topic's is for the broker to say, as `invalid_topic_name` explains it.
+    The broker decides whether the name is legal; `embedlog.topic_names` explains its refusal.
     """
     if not isinstance(value, str):
         _refuse(value, call, argument, "a topic's name as str")
@@ -50,7 +51,7 @@ def topic_name(value: Any, call: str, argument: str = "topic") -> str:
 
 
 def name(value: Any, call: str, argument: str, *, what: str = "a name") -> str:
-    """Any other name: a str, which may be empty."""
+    """Check any other name: a str, which may be empty."""
     if not isinstance(value, str):
         _refuse(value, call, argument, f"{what} as str")
     return value
@@ -64,7 +65,7 @@ def names(
     what: str = "topic names",
     kinds: tuple[type, ...] = (str,),
 ) -> list[Any]:
-    """Several names (or whatever `kinds` are), never a single one that would be taken apart."""
+    """Check a list of names, or of items of the types `kinds`; a single str is refused."""
     if isinstance(value, bytes | bytearray) and bytes not in kinds:
         _refuse(value, call, argument, f"a list of {what}")
     items = several(value, call, argument, what)
@@ -79,7 +80,7 @@ def names(
 
 
 def several(value: Any, call: str, argument: str, what: str) -> list[Any]:
-    """The items of any iterable but a lone text, bytes or topic partition."""
+    """Return the items of any iterable except a single text, bytes or topic partition."""
     if isinstance(value, str | bytes | bytearray | memoryview | TopicPartition):
         kind = type(value).__name__
         raise WrongType(
@@ -92,7 +93,7 @@ def several(value: Any, call: str, argument: str, what: str) -> list[Any]:
 
 
 def mapping(value: Any, call: str, argument: str, what: str) -> Mapping[Any, Any]:
-    """A dict, or anything else that has keys and items."""
+    """Check a dict, or another object with keys and items."""
     if not hasattr(value, "items") or not hasattr(value, "keys"):
         _refuse(value, call, argument, f"a dict of {what}")
     found: Mapping[Any, Any] = value
@@ -100,7 +101,7 @@ def mapping(value: Any, call: str, argument: str, what: str) -> Mapping[Any, Any
 
 
 def partition(value: Any, call: str, argument: str = "partition") -> TopicPartition:
-    """One partition, given as TopicPartition or (topic, partition)."""
+    """Check one partition, given as TopicPartition or (topic, partition)."""
     if isinstance(value, str | bytes) or not hasattr(value, "__len__") or len(value) != _PAIR:
         _refuse(value, call, argument, "a TopicPartition or (topic, partition)")
     topic, number = value
@@ -111,7 +112,7 @@ def partition(value: Any, call: str, argument: str = "partition") -> TopicPartit
 def partitions(
     value: Any, call: str, argument: str = "partitions", *, what: str = _PARTITIONS
 ) -> list[TopicPartition]:
-    """Several partitions, each given as TopicPartition or (topic, partition)."""
+    """Check a list of partitions, each given as TopicPartition or (topic, partition)."""
     if isinstance(value, str):
         raise WrongType(
             f"{call}({argument}={shown(value)}): expected a list of {what}, got one str; "
@@ -127,7 +128,7 @@ def partitions(
 
 
 def each_partition(given: tuple[Any, ...], call: str) -> list[TopicPartition]:
-    """The partitions that a call takes one by one, `call(*partitions)`; not as a list."""
+    """Check partitions that a call takes one by one, `call(*partitions)`, not as a list."""
     for each in given:
         if isinstance(each, list | set | frozenset | dict) or (
             isinstance(each, tuple) and each and isinstance(each[0], tuple)
@@ -140,44 +141,44 @@ def each_partition(given: tuple[Any, ...], call: str) -> list[TopicPartition]:
 
 
 def by_partition(value: Any, call: str, argument: str, what: str) -> dict[TopicPartition, Any]:
-    """A dict whose keys are partitions; its values are as they were given."""
+    """Check a dict whose keys are partitions; return its values unchanged."""
     given = mapping(value, call, argument, f"partition: {what}")
     return {partition(key, call, f"{argument}: key"): each for key, each in given.items()}
 
 
 def partition_number(value: Any, call: str, argument: str = "partition") -> int:
-    """A partition's number, from 0."""
+    """Check the number of a partition, from 0."""
     return _whole(value, call, argument, "a partition's number as int", 0, _INT_MAX)
 
 
 def partition_count(value: Any, call: str, argument: str) -> int:
-    """How many partitions a topic shall have; the broker says which numbers it takes."""
+    """Check the number of partitions of a new topic; the broker decides which numbers it takes."""
     return _whole(value, call, argument, "a number of partitions as int", -_INT_MAX, _INT_MAX)
 
 
 def offset(value: Any, call: str, argument: str = "offset", *, lowest: int = 0) -> int:
-    """An offset: a whole number, not below `lowest`."""
+    """Check an offset: a whole number, at least `lowest`."""
     return _whole(value, call, argument, "an offset as int", lowest, LONG_MAX)
 
 
 def timestamp_ms(value: Any, call: str, argument: str = "timestamp_ms", *, lowest: int = 0) -> int:
-    """Milliseconds since 1970 as a whole number; `time.time()` gives seconds, as a float."""
+    """Check whole milliseconds since 1970; `time.time()` gives seconds, as a float."""
     expected = "milliseconds since 1970 as int, such as int(time.time() * 1000)"
     return _whole(value, call, argument, expected, lowest, LONG_MAX)
 
 
 def count(value: Any, call: str, argument: str, *, lowest: int = 1) -> int:
-    """How many of something: a whole number, at least `lowest`."""
+    """Check a number of things: a whole number, at least `lowest`."""
     return _whole(value, call, argument, "a whole number as int", lowest, _INT_MAX)
 
 
 def number(value: Any, call: str, argument: str, what: str, *, lowest: int) -> int:
-    """Another whole number, at least `lowest`; `what` says which."""
+    """Check another whole number, at least `lowest`; `what` describes it in errors."""
     return _whole(value, call, argument, what, lowest, LONG_MAX)
 
 
 def timeout_ms(value: Any, call: str, argument: str = "timeout_ms") -> int:
-    """How long a call may wait, in milliseconds."""
+    """Check the longest wait of a call, in milliseconds."""
     if type(value) is int and value >= 0:
         return value
     if isinstance(value, bool) or not hasattr(value, "__float__"):
@@ -188,12 +189,12 @@ def timeout_ms(value: Any, call: str, argument: str = "timeout_ms") -> int:
 
 
 def optional_timeout_ms(value: Any, call: str, argument: str = "timeout_ms") -> int | None:
-    """As `timeout_ms`; None is the client's default."""
+    """Check as `timeout_ms` does; None means the client's default."""
     return None if value is None else timeout_ms(value, call, argument)
 
 
 def timeout_s(value: Any, call: str, argument: str = "timeout") -> float | None:
-    """How long a call may wait, in seconds; None is the call's default."""
+    """Check the longest wait of a call, in seconds; None means the call's default."""
     if value is None:
         return None
     if isinstance(value, bool) or not hasattr(value, "__float__"):
@@ -204,14 +205,14 @@ def timeout_s(value: Any, call: str, argument: str = "timeout") -> float | None:
 
 
 def callback(value: Any, call: str, argument: str, expected: str = "a function") -> Any:
-    """Something that can be called, or None."""
+    """Check a callable, or None."""
     if value is not None and not callable(value):
         _refuse(value, call, argument, f"{expected}, or None")
     return value
 
 
 def shown(value: object) -> str:
-    """The value's repr, cut where it is long."""
+    """Return the value's repr, cut if it is long."""
     text = repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
@@ -226,7 +227,7 @@ def _is_one_partition(value: Any) -> bool:
 
 
 def setting_text(value: Any) -> str | None:
-    """A setting's value as Kafka writes it."""
+    """Return a setting's value as Kafka writes it, such as "true" or "a,b"; None stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

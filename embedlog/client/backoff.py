@@ -1,8 +1,8 @@
-"""How long to wait before something is tried again: longer each time, and never in step.
+"""Pauses before something is tried again: longer after each failure, and partly random.
 
-The pause doubles from the first to the longest one; a draw of 20 % more or less keeps clients that
-failed together from coming back together (KIP-144, KIP-580). `Backoff` says how long; `Retry`
-also counts the failures of one thing.
+The pause doubles from the first to the longest one. A random draw of 20 % more or less keeps
+clients that failed together from coming back together (KIP-144, KIP-580). `Backoff` computes the
+pause; `Retry` also counts the failures of one operation.
 """
 
 from __future__ import annotations
@@ -20,36 +20,32 @@ _DOUBLINGS_MAX = 30
 class Backoff:
     """The pauses between attempts, in ms: `first_ms`, twice that, and so on up to `longest_ms`."""
 
-    __slots__ = ("_below", "_first_ms", "_longest_ms")
-
     def __init__(self, first_ms: int, longest_ms: int, below: Callable[[int], int]) -> None:
-        """`below(n)` draws a number of [0, n). A first pause above the longest is the longest."""
+        """`below(n)` draws a number of [0, n). `longest_ms` also limits the first pause."""
         self._first_ms = min(first_ms, longest_ms)
         self._longest_ms = longest_ms
         self._below = below
 
     @classmethod
     def of_retries(cls, settings: Settings, random: Random) -> Backoff:
-        """The pauses before a request is sent again: retry.backoff.ms and its maximum."""
+        """Return the pauses for retried requests: retry.backoff.ms up to retry.backoff.max.ms."""
         return cls(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random.below)
 
     def delay_ms(self, failures: int) -> int:
-        """The pause after so many failures before the present one.
+        """Return the pause after a failure; `failures` counts the failures in a row before it.
 
         >>> [Backoff(100, 1000, lambda n: n // 2).delay_ms(n) for n in range(5)]
         [100, 200, 400, 800, 1000]
         """
         if self._first_ms == self._longest_ms:
-            return self._first_ms  # Kafka draws no lots where there is nothing to double
+            return self._first_ms  # as in Kafka: without doubling there is no random draw
         delay = min(self._first_ms << min(failures, _DOUBLINGS_MAX), self._longest_ms)
         fifth = delay // 5
         return min(delay - fifth + self._below(2 * fifth + 1), self._longest_ms)
 
 
 class Retry:
-    """When the next attempt at one thing may be made."""
-
-    __slots__ = ("_backoff", "_not_before_ms", "failure_count")
+    """The failures of one operation, and the time before which it may not be tried again."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
@@ -58,15 +54,14 @@ class Retry:
         """Failures since the last success."""
 
     def failed(self, now_ms: int) -> None:
-        """An attempt failed."""
         self._not_before_ms = now_ms + self._backoff.delay_ms(self.failure_count)
         self.failure_count += 1
 
     def succeeded(self) -> None:
-        """The next failure is the first one again."""
+        """Note a success: the next failure counts as the first one again."""
         self.failure_count = 0
         self._not_before_ms = 0
 
     def left_ms(self, now_ms: int) -> int:
-        """Milliseconds until the next attempt; 0 when it may be made."""
+        """Return the milliseconds until the next attempt; 0 if it may be made now."""
         return max(self._not_before_ms - now_ms, 0)

@@ -1,6 +1,8 @@
-"""`ClusterNodes`: the brokers that a client knows, and what the transport is told of them."""
+"""`ClusterNodes`: the brokers that a client knows; the transport gets their addresses."""
 
 from __future__ import annotations
+
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,28 +14,21 @@ if TYPE_CHECKING:
     from wire.schemas.produce import NodeEndpoint
 
 
-class Node:
-    """A broker: its id, where it listens, its rack; fenced while it is registered and not there."""
+class Node(Value):
+    """A broker. It is fenced if it is registered but does not send heartbeats."""
 
-    __slots__ = ("host", "is_fenced", "node_id", "port", "rack")
-
-    def __init__(
-        self, node_id: int, host: str, port: int, rack: str | None, *, is_fenced: bool = False
-    ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.is_fenced = is_fenced
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool = False
 
     def __repr__(self) -> str:
         return f"Node({self.node_id}, {self.host!r}, {self.port})"
 
 
 class ClusterNodes:
-    """As last heard. `by_id` is replaced, never changed: reading it is free."""
-
-    __slots__ = ("_transport", "by_id", "cluster_id", "controller_id")
+    """The brokers of the last answer. `by_id` is replaced, never changed: it needs no lock."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -43,11 +38,9 @@ class ClusterNodes:
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]:
-        """Where each of them listens."""
         return {each.node_id: (each.host, each.port) for each in self.by_id.values()}
 
     def take(self, response: MetadataResponse) -> None:
-        """These are all."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         self.by_id = {
@@ -59,17 +52,17 @@ class ClusterNodes:
     def with_endpoints(
         self, endpoints: Iterable[NodeEndpoint | EndpointInFetch]
     ) -> dict[int, Node]:
-        """These and the ones that a broker named beside a leader."""
+        """Return the known brokers and the `endpoints` that a broker sent with a new leader."""
         named = {e.node_id: Node(e.node_id, e.host, e.port, e.rack) for e in endpoints}
         return {**self.by_id, **named}
 
     def replace(self, nodes: dict[int, Node]) -> None:
-        """These are all, of the same cluster."""
+        """Replace the brokers by `nodes` of the same cluster."""
         self.by_id = nodes
         self._tell()
 
     def bootstrap_again(self) -> None:
-        """They are doubted: the first addresses are asked who they are."""
+        """Distrust the known brokers, and let the transport ask the bootstrap addresses again."""
         self.cluster_id = None
         self._transport.bootstrap_again()
 

@@ -1,4 +1,5 @@
-"""From what a client was given (a cluster of this process, an address) to a transport."""
+"""Make a transport from the target that a client was given: a cluster of this process or an
+address."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         """A cluster of this process: `embedlog.open` returns one."""
 
         def connect(self, client_id: str) -> Transport:
-            """A transport to this cluster's brokers."""
+            """Return a transport to this cluster's brokers."""
 
     Target = Connectable | Transport | str | Sequence[str] | None
 
@@ -38,14 +39,14 @@ _OF_CONNECTIONS = (
     "socket.connection.",
     "ssl.",
 )
-"""What these begin with is about connections: without a network they do nothing."""
+"""Prefixes of settings about connections: without a network they have no effect."""
 
 
 def connect(client: object, target: Target, settings: Settings) -> Transport:
-    """The transport to `target`: a cluster, a transport, "host:port[,host:port]" or a list.
+    """Return the transport to `target`: a cluster, a transport, "host:port[,host:port]" or a list.
 
     None means the addresses of bootstrap.servers. A `client` of a cluster in this process refuses
-    to be used in processes that are forked from it.
+    to work in a forked child.
 
     Raises:
         ConfigError: there is neither a target nor bootstrap.servers, an address is malformed, or
@@ -78,10 +79,11 @@ def connect(client: object, target: Target, settings: Settings) -> Transport:
 
 
 def _warn_without_effect(target: Target, settings: Settings, *, in_process: bool) -> None:
-    """Warn, once, of settings that do nothing beside the target, or beside the others.
+    """Warn once of settings that have no effect with this target, or with the other settings.
 
-    In process nothing is connected to; elsewhere bootstrap.servers gives way to the address, and
-    what security.protocol does not ask for is not done. A default does nothing anyway.
+    In process nothing is connected; elsewhere the given address replaces bootstrap.servers, and the
+    settings of TLS and SASL need a security.protocol that uses them. A default value gets no
+    warning.
     """
     given = [
         name
@@ -109,13 +111,14 @@ def _warn_without_effect(target: Target, settings: Settings, *, in_process: bool
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """(host, port) of "host:port" or "[v6 address]:port", with or without a "PLAINTEXT://".
+    """Return (host, port) of "host:port" or "[v6 address]:port"; a "PLAINTEXT://" before it is
+    skipped.
 
     >>> parse_address("localhost:9092")
     ('localhost', 9092)
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the text has another form.
     """
     if not isinstance(text, str):
         raise ConfigError(f"bootstrap.servers: {text!r} is not text")

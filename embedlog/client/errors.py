@@ -1,4 +1,4 @@
-"""Errors that only a client raises, about how it is used."""
+"""Errors about the use of a client, which only clients raise."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 def because(last_error: KafkaError | None) -> str:
-    """How the text of a `TimedOut` ends: with what stood in the way when it was last tried."""
+    """Return the end of a `TimedOut` text: the error of the last attempt, if there was one."""
     if last_error is None:
         return ""
     return f"; the last error was: {type(last_error).__name__}: {last_error}"
 
 
 class ConcurrentUse(EmbedlogError):
-    """Two threads used one consumer at the same time; only `wakeup` may come from another."""
+    """Two threads used one consumer at the same time; another thread may only call `wakeup`."""
 
 
 class WakeupError(EmbedlogError):
-    """`wakeup` ended a call that waited."""
+    """A call of `wakeup` interrupted a waiting call."""
 
 
 class BufferExhausted(TimedOut):
@@ -30,15 +30,15 @@ class BufferExhausted(TimedOut):
 
 
 class SerializationError(EmbedlogError):
-    """A serializer refused a record; its own exception is the cause."""
+    """A serializer refused a record; the serializer's exception is the cause."""
 
 
 class NoOffsetForPartition(EmbedlogError):
-    """A partition has no position, and auto.offset.reset=none forbids to choose one."""
+    """A partition has no position, and auto.offset.reset=none forbids choosing one."""
 
 
 class RecordUnreadable(EmbedlogError):
-    """A record cannot be handed out: its batch is damaged, or a deserializer refused it.
+    """A record cannot be returned: its batch is damaged, or a deserializer refused it.
 
     The position stays at `offset` of `topic`-`partition`: every poll raises again until the
     consumer seeks past it.
@@ -52,14 +52,14 @@ class RecordUnreadable(EmbedlogError):
 
 
 class CommitFailed(EmbedlogError):
-    """The offsets were not stored: the group has gone on without this member.
+    """The offsets were not stored: the group has rebalanced without this member.
 
-    Its partitions belong to others now. The next poll joins again.
+    Other members have its partitions. The next poll joins the group again.
     """
 
 
 class RetriableCommitFailed(EmbedlogError):
-    """An asynchronous commit was not stored, and one of later offsets may well be."""
+    """An asynchronous commit was not stored; a commit of later offsets may still succeed."""
 
 
 class TransactionAborted(EmbedlogError):

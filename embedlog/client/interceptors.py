@@ -1,4 +1,4 @@
-"""Interceptors: a user's code that sees, and may replace, what a client sends or receives.
+"""Interceptors: user code that sees, and may replace, the records of a client.
 
     class Stamp:
         def on_send(self, record): return record.replace(value=b"1:" + record.value)
@@ -6,20 +6,20 @@
 
     producer = cluster.producer(interceptor_classes=[Stamp])
 
-An interceptor is an object, or a class that is called without arguments. Methods it lacks are
-passed over; `configure(settings)` is called first and `close()` last. The others are
+An interceptor is an object, or a class that is called without arguments. It may leave out any
+method. `configure(settings)` is called first and `close()` last. The other methods are
 
     producer   on_send(record) -> record, in the thread that sends
-               on_acknowledgement(metadata, error), in a thread that drives, before the callback
+               on_acknowledgement(metadata, error), in the thread of the pass, before the callback
     consumer   on_consume(records) -> records
                on_commit(offsets)
 
-They run in the order given, each seeing what the one before it made. What one of them raises is
-logged and goes no further: an interceptor must not stop a program that works without it. So it is
-when `on_send` returns no `ProducerRecord`, or `on_consume` no `ConsumerRecords` nor a list of
-records, as one that forgets to return anything: the interceptor is named in the log, and what it
-was given goes on unchanged. `on_consume` sees what `poll` and iteration return; `poll_batches` and
-`poll_columns` go past it.
+Interceptors run in the given order, and each gets the result of the previous one. An exception is
+logged and ignored: an interceptor must not stop a program that works without it. A wrong result is
+logged with the interceptor's name and ignored as well: an `on_send` that returns no
+`ProducerRecord`, or an `on_consume` that returns neither `ConsumerRecords` nor a list of records.
+`on_consume` sees the records of `poll` and of iteration, but not the records of `poll_batches` and
+`poll_columns`.
 """
 
 from __future__ import annotations
@@ -39,18 +39,17 @@ _log = Logger("client")
 
 
 class InterceptorChain:
-    """The interceptors of one client. As thread-safe as they are."""
-
-    __slots__ = ("_interceptors",)
+    """The interceptors of one client. Thread-safe if the interceptors are."""
 
     def __init__(self, given: Iterable[Any], settings: Mapping[str, Any]) -> None:
         """`settings` are the client's, by their dotted names.
 
-        What a class raises when it is called, or `configure`, passes through: a client that is
-        configured wrongly is not built.
+        An exception from a class that is called here, or from `configure`, is not caught: a wrongly
+        configured client is not built.
 
         Raises:
-            ConfigError: a name is given; no configuration makes a client load code.
+            ConfigError: an interceptor is given as a name; no configuration makes a client load
+                code.
         """
         for each in given:
             if isinstance(each, str):
@@ -67,7 +66,7 @@ class InterceptorChain:
         return len(self._interceptors)
 
     def transform(self, method: str, value: V) -> V:
-        """What becomes of `value` when each interceptor's `method` is given the last good one."""
+        """Pass `value` through `method` of each interceptor; skip exceptions and wrong results."""
         for interceptor in self._interceptors:
             call = getattr(interceptor, method, None)
             if call is not None:
@@ -84,7 +83,6 @@ class InterceptorChain:
         return value
 
     def tell(self, method: str, *news: object) -> None:
-        """Call `method(*news)` of each interceptor."""
         for interceptor in self._interceptors:
             call = getattr(interceptor, method, None)
             if call is not None:
@@ -94,14 +92,13 @@ class InterceptorChain:
                     _log_error(interceptor, method, error, *news)
 
     def close(self) -> None:
-        """Call `close()` of each interceptor."""
         self.tell("close")
 
 
 def _accepted(made: Any, given: Any) -> Any:
-    """What an interceptor made of `given`, if it is of the same kind; else None."""
+    """Return `made` if it is of the same kind as `given`; else None."""
     if isinstance(made, type(given)):
-        # A tuple of another length is no record.
+        # A tuple of another length is not a whole record.
         is_whole = not isinstance(given, tuple) or len(made) == len(given)
         return made if is_whole else None
     regroup = getattr(given, "of_records", None)
@@ -130,7 +127,7 @@ def _log_return(interceptor: object, method: str, made: object, given: object) -
 
 
 def _place(*news: Any) -> str:
-    """Which records it was about, in words."""
+    """Return the topic, partition and offset of the first record in `news`, in words."""
     about: Any = news[0] if news else None
     if hasattr(about, "partitions"):
         firsts = [f"{key} from offset {records[0].offset}" for key, records in about.items()]

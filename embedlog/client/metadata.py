@@ -1,12 +1,12 @@
-"""What a client knows of the cluster: nodes, topics, and the leader of each partition.
+"""A client's knowledge of the cluster: nodes, topics, and the leader of each partition.
 
-Knowledge ages: it is asked for again after metadata.max.age.ms, when an error says that it is
-wrong, and when a new topic is named; then only about that topic. `advance` does that without
-waiting, in whichever thread calls it. Between two requests lies a back-off, which grows while they
-fail, or while the answers to "something is wrong" say nothing new.
+A client asks for metadata again after metadata.max.age.ms, and when an error shows that its
+knowledge is wrong. It asks about a new topic at once, and only about that topic. `advance` does
+this without waiting, in any thread that calls it. The back-off between two requests grows while
+they fail, or while repeated requests after an error bring nothing new.
 
-When no node answers for metadata.recovery.rebootstrap.trigger.ms, or a broker says that this is
-another cluster, all of it is doubted and the first addresses are asked again (KIP-899, KIP-1102).
+If no node answers for metadata.recovery.rebootstrap.trigger.ms, or a broker reports another
+cluster, the client distrusts all nodes and asks the bootstrap addresses again (KIP-899, KIP-1102).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from embedlog import errors
 from embedlog.client.cluster_nodes import ClusterNodes
 from embedlog.client.metadata_pauses import MetadataPauses
 from embedlog.client.wanted_topics import WantedTopics
+from embedlog.common import Value
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from embedlog.client.settings import Settings
-    from embedlog.client.wanted_topics import Question
+    from embedlog.client.wanted_topics import MetadataQuestion
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.fetch import NodeEndpoint as EndpointInFetch
@@ -51,7 +52,7 @@ STALE_METADATA = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors which say that the client knows the wrong leader or topic: ask, and try again."""
+"""Errors which show that a client's metadata is old: it asks for metadata, then tries again."""
 
 _SURFACED = frozenset(
     (
@@ -60,58 +61,31 @@ _SURFACED = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     )
 )
-"""Errors of a topic that asking again will not cure."""
+"""Errors of a topic that remain, however often the client asks."""
 
 
 NO_LEADER = -1
 
 
-class PartitionInfo:
-    """One partition as Metadata described it. `leader` is -1 while there is none."""
+class PartitionInfo(Value):
+    """One partition of the metadata. `leader` is -1 while it has no leader."""
 
-    __slots__ = ("isr", "leader", "leader_epoch", "offline_replicas", "partition", "replicas")
-
-    def __init__(
-        self,
-        partition: int,
-        leader: int,
-        leader_epoch: int,
-        *,
-        replicas: tuple[int, ...] = (),
-        isr: tuple[int, ...] = (),
-        offline_replicas: tuple[int, ...] = (),
-    ) -> None:
-        self.partition = partition
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.replicas = replicas
-        self.isr = isr
-        self.offline_replicas = offline_replicas
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
 
     def without_leader(self) -> PartitionInfo:
-        """The same while nobody leads it."""
-        return PartitionInfo(
-            self.partition,
-            NO_LEADER,
-            self.leader_epoch,
-            replicas=self.replicas,
-            isr=self.isr,
-            offline_replicas=self.offline_replicas,
-        )
-
-    def equals(self, other: PartitionInfo) -> bool:
-        """Is all of it the same?"""
-        names = PartitionInfo.__slots__
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        return self.replace(leader=NO_LEADER)
 
     def __repr__(self) -> str:
         return f"PartitionInfo({self.partition}, leader {self.leader}, epoch {self.leader_epoch})"
 
 
 class TopicInfo:
-    """One topic: partitions by number, and the id that tells it from a deleted namesake."""
-
-    __slots__ = ("available", "is_internal", "name", "partitions", "topic_id")
+    """One topic. `topic_id` distinguishes it from a deleted topic of the same name."""
 
     def __init__(
         self, name: str, topic_id: bytes, is_internal: bool, partitions: list[PartitionInfo]
@@ -121,19 +95,11 @@ class TopicInfo:
         self.is_internal = is_internal
         self.partitions = partitions
         self.available = [each.partition for each in partitions if each.leader >= 0]
-        """Numbers of the partitions that have a leader."""
 
     def led_by(self, partition: int, leader: int, leader_epoch: int) -> TopicInfo:
-        """The topic with another leader of one partition; its replicas are as they were."""
+        """Return a copy in which one partition has another leader; the replicas stay the same."""
         known = self.partitions[partition]
-        changed = PartitionInfo(
-            partition,
-            leader,
-            leader_epoch,
-            replicas=known.replicas,
-            isr=known.isr,
-            offline_replicas=known.offline_replicas,
-        )
+        changed = known.replace(leader=leader, leader_epoch=leader_epoch)
         partitions = [*self.partitions[:partition], changed, *self.partitions[partition + 1 :]]
         return TopicInfo(self.name, self.topic_id, self.is_internal, partitions)
 
@@ -142,10 +108,10 @@ class TopicInfo:
 
 
 class Metadata:
-    """The cluster as last heard. One thread at a time may call `advance`; reading is free."""
+    """The newest metadata. Only one thread at a time may call `advance`; any thread may read."""
 
     def __init__(self, transport: Transport, settings: Settings, *, create_topics: bool) -> None:
-        """`create_topics`: asking for an unknown topic may create it, if the broker allows."""
+        """`create_topics`: asking for an unknown topic may create it, if the broker allows that."""
         self._transport = transport
         self.wanted = WantedTopics(settings, create_topics=create_topics)
         self._pauses = MetadataPauses(settings, transport.runtime.random)
@@ -153,27 +119,25 @@ class Metadata:
         self.topics: dict[str, TopicInfo] = {}
         self.names_by_id: dict[bytes, str] = {}
         self.errors: dict[str, KafkaError] = {}
-        """Why a wanted topic is not in `topics`, as of the last answer."""
+        """By topic, the error of a wanted topic that is missing from `topics`."""
         self.answer_count = 0
         self.change_count = 0
-        """Counts answers, and what was learned of leaders between them."""
+        """Counts answers, and the changes of leaders that other responses reported (KIP-951)."""
         self.full_version = 0
-        """Counts answers about all topics."""
         self.on_news: Callable[[], object] | None = None
-        """Called after every answer."""
+        """Called after every answer, and after a change of leaders."""
         self.failure: KafkaError | None = None
-        """Why the cluster refused the last request as a whole."""
+        """The error with which the cluster refused the whole last request."""
         self.last_error: KafkaError | None = None
-        """Why the last request got no answer; None when it got one."""
+        """The reason why the last request got no answer; None if it got one."""
         self.pending: Pending[MetadataResponse] | None = None
-        """The request under way."""
-        self._question: Question | None = None
-        """What the last request asked about."""
+        self._question: MetadataQuestion | None = None
+        """The last request, and its scope."""
 
-    # What is known
+    # Lookups
 
     def leader(self, topic: str, partition: int) -> PartitionInfo | None:
-        """The partition, if it is known and has a leader."""
+        """Return the partition, or None if it is unknown or has no leader."""
         info = self.topics.get(topic)
         if info is None or partition >= len(info.partitions):
             return None
@@ -182,49 +146,49 @@ class Metadata:
 
     @property
     def is_asking(self) -> bool:
-        """Is a request under way or due?"""
         return bool(self._pauses.is_requested or self.wanted.new or self.pending)
 
     def age_ms(self, now_ms: int) -> int:
-        """Milliseconds since the last answer about all that is followed; 0 before the first."""
         return self._pauses.age_ms(now_ms)
 
     def topic_error(self, topic: str) -> KafkaError | None:
-        """An error of the topic that waiting will not cure."""
+        """Return an error of the topic that waiting will not cure, or None."""
         error = self.errors.get(topic)
         return error if error is not None and error.code in _SURFACED else None
 
-    # What to ask for
+    # Requests
 
     def want(self, topic: str) -> None:
-        """Keep knowing `topic`; ask for it at once if it is new. From any thread."""
+        """Keep the topic's metadata up to date; ask at once if it is new. From any thread."""
         if self.wanted.want(topic, self._transport.runtime.clock.monotonic_ms()):
             self._pauses.reset()
 
     def unlearn(self, topics: Iterable[str]) -> None:
-        """Drop what is known of these topics, so that the next answer is seen to come."""
+        """Forget the metadata of these topics, so that a caller can see the next answer arrive."""
         names = set(topics)
         self.topics = {name: info for name, info in self.topics.items() if name not in names}
         self.errors = {name: error for name, error in self.errors.items() if name not in names}
 
     def want_all(self) -> None:
-        """Ask once for every topic of the cluster."""
         self.wanted.want_all()
         self._pauses.is_requested = True
 
     def request_update(self) -> None:
-        """An error says that something known is wrong: ask again."""
+        """Ask again, after an error that shows that the metadata is wrong."""
         self._pauses.is_requested = True
 
     def want_now(self) -> None:
-        """The user asks: the pause after answers that told nothing new is not for this request."""
+        """Skip the pause that follows answers without news, because the user asks for metadata."""
         self._pauses.skip_repeats()
 
     def advance(self, now_ms: int) -> int | None:
-        """Take an answer that came, ask if it is time; milliseconds to the next step, if known.
+        """Take an answer that has arrived, and ask if it is time.
+
+        Return the milliseconds until the next step. None means that only an answer can make another
+        step useful, or that there is nothing to do.
 
         Raises:
-            KafkaError: the whole request was refused with an error that will not go away.
+            KafkaError: the cluster refused the whole request with an error that will not go away.
         """
         if self.pending is not None:
             if not self.pending.done():
@@ -253,10 +217,10 @@ class Metadata:
         leaders: Mapping[tuple[str, int], tuple[int, int]],
         endpoints: Iterable[NodeEndpoint | EndpointInFetch],
     ) -> None:
-        """Believe a broker that says who leads partitions, if it is news (KIP-951).
+        """Take new leaders from a broker's answer to another request (KIP-951).
 
-        `leaders` are (node id, epoch) by (topic, partition). A leader that nobody told the address
-        of is not believed in, nor one of an epoch that is known already.
+        `leaders` are (node id, epoch) by (topic, partition). A leader is ignored if its address is
+        unknown or its epoch is not newer than the known one.
         """
         nodes = self.cluster.with_endpoints(endpoints)
         topics = dict(self.topics)
@@ -273,7 +237,7 @@ class Metadata:
             self.on_news()
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """The newest leader epoch that was heard of; -1 for none, -2 if there is no partition."""
+        """Return the newest known leader epoch; -1 for none, -2 for an unknown partition."""
         info = self.topics.get(topic)
         if info is None or partition >= len(info.partitions):
             return -2
@@ -306,20 +270,23 @@ class Metadata:
             self.failure = error_for(response.error_code)
             raise self.failure
         if not response.brokers:
-            # It comes from a broker that is only beginning to know its cluster.
-            self._take_failure(errors.Network("the broker knows no broker"), question, now_ms)
+            # The broker has only begun to learn about its cluster.
+            self._take_failure(
+                errors.Network("the broker does not know its cluster yet"), question, now_ms
+            )
             return
         self.last_error = None
         told_news = self._update(response, was_all=question.asks_all)
         self._pauses.answered(now_ms, told_news=told_news, is_partial=question.is_partial)
         in_process = self._transport.in_process
         if any(self._is_unsettled(name) for name in list(self.wanted.used)):
-            # Brokers answer that a topic is unknown, and make it. One of this process has made it.
+            # Brokers answer that a topic is unknown, and then create it. A broker of this process
+            # has created it already.
             self._pauses.back_off(now_ms, at_once=in_process and not self._pauses.has_failed)
         else:
             self._pauses.settle(now_ms, pauses=not in_process)
 
-    def _take_failure(self, error: BaseException, question: Question, now_ms: int) -> None:
+    def _take_failure(self, error: BaseException, question: MetadataQuestion, now_ms: int) -> None:
         if not isinstance(error, KafkaError) or not error.retriable:
             self.failure = as_kafka_error(error)
             raise error
@@ -338,7 +305,7 @@ class Metadata:
         return info is None or len(info.available) < len(info.partitions)
 
     def _update(self, response: MetadataResponse, *, was_all: bool) -> bool:
-        """Take what an answer tells; was any of it new?"""
+        """Take an answer; return whether it brought anything new."""
         before = (self.cluster.addresses, self.topics, self.errors.keys())
         self.cluster.take(response)
         topics = {} if was_all else dict(self.topics)
@@ -360,13 +327,13 @@ class Metadata:
         if self.on_news is not None:
             self.on_news()
         self.full_version += was_all
-        # Topics of which nothing has changed are the same objects, see `_merged`.
+        # `_merged` keeps the object of an unchanged topic, so this comparison is cheap.
         return before != (self.cluster.addresses, topics, errors.keys())
 
     def _merged(self, old: TopicInfo | None, described: MetadataResponseTopic) -> TopicInfo:
-        """The topic as described; a partition whose leader epoch fell keeps what was known.
+        """Return the described topic, or `old` itself if nothing changed.
 
-        It is `old` itself when that is all the same.
+        A partition whose leader epoch fell keeps its known state.
         """
         same = old is not None and old.topic_id == described.topic_id
         known = {each.partition: each for each in old.partitions} if old and same else {}
@@ -379,14 +346,14 @@ class Metadata:
                 continue
             info = PartitionInfo(
                 found.partition_index,
-                # A leader that is no node of the cluster has just gone, and cannot be asked.
+                # A leader that is not among the nodes has just gone: nobody can reach it.
                 found.leader_id if found.leader_id in nodes else NO_LEADER,
                 found.leader_epoch,
                 replicas=tuple(found.replica_nodes),
                 isr=tuple(found.isr_nodes),
                 offline_replicas=tuple(found.offline_replicas),
             )
-            partitions.append(before if before is not None and before.equals(info) else info)
+            partitions.append(before if before == info and before is not None else info)
         if old is not None and same and partitions == old.partitions:
             return old
         name = described.name or ""
@@ -394,12 +361,12 @@ class Metadata:
 
 
 def as_kafka_error(error: BaseException) -> KafkaError:
-    """`error`, or an UnknownServerError that quotes it."""
+    """Return `error`, or an UnknownServerError that quotes it."""
     return error if isinstance(error, KafkaError) else errors.UnknownServerError(repr(error))
 
 
 def _text_of(name: str, code: int) -> str:
-    """What an error of a topic is about; a broker does not say why it refuses a name."""
+    """Return the text of a topic's error; for a refused name, add the reason."""
     if code != ErrorCode.INVALID_TOPIC_EXCEPTION:
         return f"topic {name!r}"
     from embedlog.topic_names import problem_of

@@ -1,4 +1,4 @@
-"""From what a user gave to a client's settings: names, types, rules; serializers made of some."""
+"""Parse the settings that a user gave: names, types, ranges; make the serializers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ _WORDS = {"true": True, "false": False}
 
 
 def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Parsed:
-    """All settings by their dotted names: what was given, checked, over the defaults.
+    """Return all settings by their dotted names: checked given values, else the defaults.
 
-    The result's `given` are the names that were set.
-
-    A later mapping wins. Keys of value None keep their default.
+    The result's `given` lists the names that the user set. A later mapping wins. Keys with the
+    value None keep their default.
 
     Raises:
         ConfigError: a value has the wrong type or is out of its range.
@@ -47,7 +46,7 @@ def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Parsed:
 
 
 def one_of(definitions: Definitions, name: str, *given: Mapping[str, Any] | None) -> Any:
-    """What `parse` makes of one setting; it warns of none of the others."""
+    """Parse one setting as `parse` does, without a warning about the others."""
     known = {name: definitions[name]}
     return parse(
         known,
@@ -56,7 +55,8 @@ def one_of(definitions: Definitions, name: str, *given: Mapping[str, Any] | None
 
 
 def converters(settings: Settings, kind: str) -> list[Converter | None]:
-    """What key.`kind` and value.`kind` name, made and configured; None for one that is not set.
+    """Make and configure the converters of key.`kind` and value.`kind`; None for each that is not
+    set.
 
     `kind` is "serializer" or "deserializer".
     """
@@ -73,7 +73,7 @@ def converters(settings: Settings, kind: str) -> list[Converter | None]:
 
 
 def close_converters(key: Converter | None, value: Converter | None) -> None:
-    """Close both; an object that serves keys and values alike only once."""
+    """Close both converters; an object that serves keys and values is closed once."""
     if key is not None:
         key.close()
     if value is not None and (key is None or value.given is not key.given):

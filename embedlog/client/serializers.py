@@ -1,4 +1,4 @@
-"""Serializers and deserializers: what key.serializer, value.deserializer, ... may be.
+"""Serializers and deserializers: the values of key.serializer, value.deserializer and so on.
 
     producer = cluster.producer(value_serializer=text_serializer)
 
@@ -8,13 +8,13 @@ Each setting takes one of
     an object    with a method `serialize(topic, value)`, or `deserialize(topic, data)`
     a class      of such objects, called without arguments
 
-An object, or a callable one, may also have `configure(settings, is_key)`, called once when its
-client is made, with the client's settings by their dotted names; and `close()`, called when the
-client closes. What `close` raises is logged and goes no further.
+An object may also have `configure(settings, is_key)`, called once with the client's settings by
+their dotted names, and `close()`, called when the client closes. An exception from `close` is
+logged and ignored.
 
-None is null on both sides, for keys and for values: it is never given to a serializer nor null to a
-deserializer. A null value is a tombstone, which every serializer can then send, and no deserializer
-fails at: Kafka's consumer does so too, and its own serializers make null of null.
+None stands for null, in keys and in values. None is never passed to a serializer, nor null to a
+deserializer. So every serializer can send a tombstone (a null value), and no deserializer fails at
+one, as with Kafka's own serializers and its consumer.
 """
 
 from __future__ import annotations
@@ -34,49 +34,47 @@ _log = Logger("client")
 
 
 def text_serializer(value: str | None) -> bytes | None:
-    """UTF-8 of a text; None stays None."""
+    """Encode a text as UTF-8; None stays None."""
     return None if value is None else value.encode()
 
 
 def text_deserializer(data: bytes | None) -> str | None:
-    """The text behind UTF-8 bytes; None stays None."""
+    """Decode UTF-8; None stays None."""
     return None if data is None else data.decode()
 
 
 def integer_serializer(value: int | None) -> bytes | None:
-    """8 bytes, big-endian, as Kafka's LongSerializer."""
+    """Pack an integer into 8 bytes, big-endian, as Kafka's LongSerializer does."""
     return None if value is None else _INT64.pack(value)
 
 
 def integer_deserializer(data: bytes | None) -> int | None:
-    """The integer behind 8 bytes, big-endian."""
+    """Unpack an integer of 8 bytes, big-endian."""
     return None if data is None else int(_INT64.unpack(data)[0])
 
 
 def json_serializer(value: object) -> bytes:
-    """UTF-8 of the JSON text of any value that has one."""
+    """Encode a value as JSON in UTF-8."""
     from json import dumps
 
     return dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def json_deserializer(data: bytes | None) -> object:
-    """The value behind JSON; None stays None."""
+    """Decode JSON; None stays None."""
     from json import loads
 
     return None if data is None else loads(data)
 
 
 class Converter:
-    """One serializer or deserializer of one client, whatever form it was given in."""
-
-    __slots__ = ("_function", "_takes_topic", "given", "name", "setting")
+    """One serializer or deserializer of one client, in any of the forms that users may give."""
 
     def __init__(self, setting: str, given: Any, settings: Mapping[str, Any]) -> None:
-        """`given` is what the client's `setting` names, such as value.serializer; configure it.
+        """Configure `given`, the value of a client's `setting` such as value.serializer.
 
-        What a class raises when it is called, or `configure`, passes through: a client that is
-        configured wrongly is not built.
+        An exception from a class that is called here, or from `configure`, is not caught: a wrongly
+        configured client is not built.
         """
         method = method_of(setting)
         if isinstance(given, type) and hasattr(given, method):
@@ -86,13 +84,13 @@ class Converter:
         self._takes_topic = hasattr(given, method)
         self._function: Callable[..., Any] = getattr(given, method, given)
         self.name = describe(given)
-        """The user's name of it, for errors."""
+        """Name of the user's function or class, for errors."""
         configure = getattr(given, "configure", None)
         if configure is not None:
             configure(settings, setting.startswith("key."))
 
     def for_topic(self, topic: str) -> Callable[[Any], Any]:
-        """The function of one argument to call for keys or values of a topic."""
+        """Return the function of one argument that converts a topic's keys or values."""
         if self._takes_topic:
             from functools import partial
 
@@ -100,7 +98,6 @@ class Converter:
         return self._function
 
     def close(self) -> None:
-        """Let the object give back what it holds."""
         close = getattr(self.given, "close", None)
         if close is None or isinstance(self.given, type):
             return
@@ -112,5 +109,5 @@ class Converter:
 
 
 def method_of(setting: str) -> str:
-    """The method that an object given for the setting has."""
+    """Return the name of the method that an object for this setting must have."""
     return "deserialize" if setting.endswith("deserializer") else "serialize"

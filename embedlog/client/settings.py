@@ -1,8 +1,8 @@
-"""Configuration of the clients: Kafka's keys, types, defaults and rules.
+"""Configuration of the clients: Kafka's keys, types and defaults; `parse_settings` applies them.
 
-A key may be written with dots in a dict or with underscores as a keyword argument:
-`{"linger.ms": 5}` is `linger_ms=5`. Values may be text, as in a properties file. An unknown key
-warns at the user's line, and so does one without effect; a wrong value is a `ConfigError`.
+A key may be written with dots in a dict or with underscores as a keyword argument: `{"linger.ms":
+5}` is `linger_ms=5`. Values may be text, as in a properties file. An unknown key, or a key without
+effect, causes a warning at the user's line; a wrong value raises `ConfigError`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping
     from typing import Any
 
-    # kind, default, then (lowest, highest) of a number or the allowed words of a text
+    # kind, default, rule: (lowest, highest) of a number, or the allowed words of a choice
     Definition = tuple[str, Any, Any]
     Definitions = Mapping[str, Definition]
     Settings = dict[str, Any]
@@ -34,7 +34,8 @@ COMMON: Definitions = {
     "metadata.max.age.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.rebootstrap.trigger.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.strategy": ("choice", "rebootstrap", ("none", "rebootstrap")),
-    # Kafka's clients ask for 32 or 64 KiB and 128 KiB; -1, the system's own choice, grows.
+    # Kafka's clients set fixed sizes, 32 or 64 KiB and 128 KiB; -1 lets the system choose and grow
+    # them.
     "receive.buffer.bytes": ("int", -1, (-1, INT_MAX)),
     "send.buffer.bytes": ("int", -1, (-1, INT_MAX)),
     "reconnect.backoff.ms": ("int", 50, NATURAL),
@@ -69,6 +70,64 @@ COMMON: Definitions = {
     "socket.connection.setup.timeout.max.ms": ("int", 30_000, NATURAL),
 }
 
+PRODUCER: Definitions = {
+    **COMMON,
+    "acks": ("choice", None, ("all", "-1", "0", "1")),
+    "batch.size": ("int", None, NATURAL),
+    "buffer.memory": ("int", 33_554_432, (0, LONG_MAX)),
+    "compression.type": ("choice", "none", ("none", "gzip", "snappy", "lz4", "zstd")),
+    "compression.gzip.level": ("int", None, (-1, 9)),
+    "compression.lz4.level": ("int", None, (1, 17)),
+    "compression.zstd.level": ("int", None, (-131_072, 22)),
+    "delivery.timeout.ms": ("int", None, NATURAL),
+    "enable.idempotence": ("bool", None, None),
+    "interceptor.classes": ("objects", (), None),
+    "key.serializer": ("converter", None, None),
+    "linger.ms": ("int", None, NATURAL),
+    "max.block.ms": ("int", 60_000, (0, LONG_MAX)),
+    "max.in.flight.requests.per.connection": ("int", 5, (1, INT_MAX)),
+    "max.request.size": ("int", 1_048_576, NATURAL),
+    "metadata.max.idle.ms": ("int", 300_000, (5_000, LONG_MAX)),
+    "partitioner.adaptive.partitioning.enable": ("bool", True, None),
+    "partitioner.availability.timeout.ms": ("int", 0, (0, LONG_MAX)),
+    "partitioner.class": ("object", None, None),
+    "partitioner.ignore.keys": ("bool", False, None),
+    "retries": ("int", None, NATURAL),
+    "transaction.timeout.ms": ("int", None, (1, INT_MAX)),
+    "transaction.two.phase.commit.enable": ("bool", False, None),
+    "transactional.id": ("text", None, None),
+    "value.serializer": ("converter", None, None),
+}
+
+CONSUMER: Definitions = {
+    **COMMON,
+    "allow.auto.create.topics": ("bool", True, None),
+    "auto.commit.interval.ms": ("int", 5_000, NATURAL),
+    "auto.offset.reset": ("text", "latest", None),
+    "check.crcs": ("bool", True, None),
+    "client.rack": ("text", "", None),
+    "default.api.timeout.ms": ("int", 60_000, NATURAL),
+    "enable.auto.commit": ("bool", None, None),
+    "exclude.internal.topics": ("bool", True, None),
+    "fetch.max.bytes": ("int", 52_428_800, NATURAL),
+    "fetch.max.wait.ms": ("int", 500, NATURAL),
+    "fetch.min.bytes": ("int", 1, NATURAL),
+    "group.id": ("text", None, None),
+    "group.instance.id": ("text", None, None),
+    "group.protocol": ("choice", "classic", ("classic", "consumer")),
+    "group.remote.assignor": ("text", None, None),
+    "heartbeat.interval.ms": ("int", None, (1, INT_MAX)),
+    "interceptor.classes": ("objects", (), None),
+    "isolation.level": ("choice", "read_uncommitted", ("read_uncommitted", "read_committed")),
+    "key.deserializer": ("converter", None, None),
+    "max.partition.fetch.bytes": ("int", 1_048_576, NATURAL),
+    "max.poll.interval.ms": ("int", 300_000, (1, INT_MAX)),
+    "max.poll.records": ("int", 500, (1, INT_MAX)),
+    "partition.assignment.strategy": ("objects", None, None),
+    "session.timeout.ms": ("int", None, (1, INT_MAX)),
+    "value.deserializer": ("converter", None, None),
+}
+
 ADMIN: Definitions = {
     **COMMON,
     "default.api.timeout.ms": ("int", 60_000, NATURAL),
@@ -77,7 +136,7 @@ ADMIN: Definitions = {
 
 
 class Parsed(dict[str, "Any"]):
-    """Settings, and the names of those that the user has set."""
+    """Settings, and in `given` the names that the user has set."""
 
     __slots__ = ("given",)
 
@@ -87,7 +146,7 @@ class Parsed(dict[str, "Any"]):
 
 
 def warn_idle(settings: Settings, names: Container[str], reason: str) -> None:
-    """Warn of those of `names` that the user has set and that do nothing, for this `reason`."""
+    """Warn of each of `names` that the user has set although it has no effect; say the `reason`."""
     idle = [name for name in sorted(set(getattr(settings, "given", ()))) if name in names]
     if idle:
         from embedlog.user_warnings import warn_user

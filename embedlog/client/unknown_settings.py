@@ -1,19 +1,22 @@
-"""What is said about a setting that a client does not have. Loaded only when there is one."""
+"""The warning about a setting that a client does not have. Imported only for such a setting."""
 
 from __future__ import annotations
 
+from embedlog.client.settings import CONSUMER, PRODUCER
 from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.settings import Definitions
 
+_OWNERS = {"consumers": CONSUMER, "producers": PRODUCER}
 _ALIKE_FROM = 0.8
-"""difflib's ratio: 'linger.msec' and 'linger.ms' are at 0.9, strangers below 0.7."""
+"""The lowest difflib ratio of a suggestion: 'linger.msec' and 'linger.ms' have 0.9, unrelated names
+less than 0.7."""
 
 _NOT_NEEDED = "is not needed: it has no effect"
-_IS_LOGGED = "has no effect: the logger 'embedlog.client' of the standard library is what is used"
-_IS_COUNTED = "has no effect: metrics() tells the numbers"
+_IS_LOGGED = "has no effect: the clients log to the standard library's logger 'embedlog.client'"
+_IS_COUNTED = "has no effect: metrics() returns the numbers"
 _ELSEWHERE = {
     "api.version": _NOT_NEEDED,
     "api.version.auto.timeout.ms": _NOT_NEEDED,
@@ -29,12 +32,12 @@ _ELSEWHERE = {
     "'compression.zstd.level' here",
     "consumer.timeout.ms": "has no effect: poll(timeout_ms=...) says how long to wait",
     "debug": _IS_LOGGED,
-    "delivery.report.only.error": "has no effect: on_delivery is told of every record",
+    "delivery.report.only.error": "has no effect: on_delivery is called for every record",
     "dr.cb": "has no effect: send(..., on_delivery=...) takes the callback",
     "dr.msg.cb": "has no effect: send(..., on_delivery=...) takes the callback",
     "enable.auto.offset.store": "has no effect: poll moves the positions, commit stores them",
-    "enable.partition.eof": "has no effect: current_lag tells when a partition has been read",
-    "error.cb": "has no effect: errors are raised, and told by futures and callbacks",
+    "enable.partition.eof": "has no effect: current_lag shows when a partition has been read",
+    "error.cb": "has no effect: errors are raised, or passed to futures and callbacks",
     "fetch.message.max.bytes": "is 'max.partition.fetch.bytes' here",
     "fetch.wait.max.ms": "is 'fetch.max.wait.ms' here",
     "log.level": _IS_LOGGED,
@@ -60,13 +63,13 @@ _ELSEWHERE = {
     "socket.nagle.disable": "has no effect: TCP_NODELAY is always set",
     "socket.timeout.ms": "is 'request.timeout.ms' here",
     "ssl.check.hostname": "is 'ssl.endpoint.identification.algorithm' here",
-    "ssl.context": "has no effect: the settings ssl.* say what a context is made of",
+    "ssl.context": "has no effect: the settings ssl.* describe the context",
     "statistics.interval.ms": _IS_COUNTED,
     "stats.cb": _IS_COUNTED,
     "throttle.cb": _NOT_NEEDED,
     "value.encoder": "is 'value.serializer' here",
 }
-"""Settings of other clients, and what they are called here or why they do nothing."""
+"""Settings of other clients: their name here, or the reason why they have no effect."""
 
 
 def warn_unknown(key: str, definitions: Definitions) -> None:
@@ -74,7 +77,7 @@ def warn_unknown(key: str, definitions: Definitions) -> None:
     name = key.replace("_", ".")
     said = _ELSEWHERE.get(name)
     if said is None:
-        owner = _owner(name)
+        owner = next((who for who, settings in _OWNERS.items() if name in settings), None)
         if owner is not None:
             said = f"is a setting of {owner}; it has no effect here"
     if said is not None:
@@ -85,13 +88,3 @@ def warn_unknown(key: str, definitions: Definitions) -> None:
     nearest = get_close_matches(name.lower(), definitions, n=1, cutoff=_ALIKE_FROM)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "; it has no effect"
     warn_user(f"unknown configuration {key!r}{hint}")
-
-
-def _owner(name: str) -> str | None:
-    """Whose setting it is, if another client has it."""
-    from embedlog.client.consumer.settings import CONSUMER
-    from embedlog.client.producer.settings import PRODUCER
-
-    if name in CONSUMER:
-        return "consumers"
-    return "producers" if name in PRODUCER else None

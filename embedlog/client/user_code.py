@@ -1,4 +1,4 @@
-"""Code of the user's that clients call: how it is named in errors, and how it may fail."""
+"""Users' callbacks and objects: call them safely, and name them in errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 def attempt(
     callback: Callable[..., object], *arguments: object, about: str = ""
 ) -> Exception | None:
-    """Call it; return what it raised, for the caller to raise when its own work is done.
+    """Call `callback`; return its exception, so that the caller can finish its own work first.
 
-    With `about`, in words what it was called for, the traceback names the user's function too.
+    With `about`, which says in words when the callback is called, the traceback also names the
+    user's function.
     """
     try:
         callback(*arguments)
@@ -24,9 +25,9 @@ def attempt(
 
 
 def describe(function: object) -> str:
-    """The name of a user's function, method, class or object, as "module.qualified name".
+    """Return "module.qualified name" of a user's function, method, class or object.
 
-    Of a partial it is that of the function inside, of another object that of its class.
+    A partial is named by the function inside, any other object by its class.
 
     >>> describe(describe)
     'embedlog.client.user_code.describe'
@@ -36,7 +37,7 @@ def describe(function: object) -> str:
         return describe(inner)
     owner = getattr(function, "__self__", None)
     if owner is not None and not isinstance(owner, type) and hasattr(function, "__func__"):
-        # A bound method, by the class of its object: where it was inherited from says less.
+        # A bound method is named by the class of its object, which says more than the base class.
         return f"{describe(type(owner))}.{getattr(function, '__name__', '?')}"
     named = function if hasattr(function, "__qualname__") else type(function)
     module = getattr(named, "__module__", None)

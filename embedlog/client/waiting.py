@@ -1,4 +1,4 @@
-"""How a client that one thread uses waits for whichever of its answers comes first."""
+"""`Waiter`: how a client that one thread uses waits for the first of several answers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 
 class Signal(Pending[None]):
-    """A Pending that one thread waits for, one wait after the other, and that takes no lock.
+    """A Pending without a lock, for one thread that waits again and again.
 
-    So `complete` may also be called by a signal handler, which runs in the middle of whatever its
-    thread does: any lock might be that thread's own. The price is that a callback, which is the
-    newest only, may be called twice.
+    A signal handler may call `complete`: it runs in the middle of its thread's work, and any lock
+    might be held by that thread. The price: only the newest callback is kept, and it may be called
+    twice.
     """
 
     __slots__ = ()
 
     def add_callback(self, callback: Callable[[Pending[None]], None]) -> None:
-        # First known, then asked for; `complete` goes the other way round: one of them calls it.
+        # Store the callback first, then test `done`; `complete` does the opposite, so at least one
+        # of them calls it.
         self._callbacks = [callback]
         if self.done():
             callback(self)
@@ -38,15 +39,15 @@ class Signal(Pending[None]):
 
 
 class Waiter:
-    """One signal for all answers. `arrived` may be called by any thread, and by a signal handler;
-    the rest by the owner.
+    """Waits for the answers of one client, with one signal for all of them.
 
-    A pass of the owner's state machines goes between `advance` and `wait`: what arrives after the
-    pass began ends the wait at once, so no answer is slept over. What is not for a pass to see,
-    but for the owner, is looked at after `advance` therefore.
+    Any thread, and a signal handler, may call `arrived`; only the owner's thread may call the other
+    methods.
+
+    The owner runs its state machines between `advance` and `wait`. An arrival after `advance` ends
+    the wait at once, so that no answer is missed. For the same reason, the owner must check only
+    after `advance` for news that its state machines do not see.
     """
-
-    __slots__ = ("_clock", "_metadata", "_signal", "_transport", "_watched")
 
     def __init__(self, transport: Transport, metadata: Metadata) -> None:
         self._transport = transport
@@ -56,11 +57,11 @@ class Waiter:
         self._watched: Pending[Any] | None = None
 
     def arrived(self, _pending: Pending[Any] | None = None) -> None:
-        """There is something for the next pass."""
+        """Wake the owner, because the next pass has something to do."""
         self._signal.complete(None)
 
     def advance(self, now_ms: int, *steps: Callable[[int], int | None]) -> int | None:
-        """A pass: metadata, then `steps`. Milliseconds until time makes the next one useful."""
+        """Advance the metadata and call `steps`; return ms until another pass is useful."""
         if self._signal.done():
             self._signal = Signal()
         metadata = self._metadata
@@ -75,7 +76,7 @@ class Waiter:
         return delay
 
     def wait(self, delay: int | None, deadline: int, now_ms: int) -> None:
-        """Wait for an arrival, or for time to make something possible; never past `deadline`."""
+        """Wait for an arrival, or until `delay` is over; never past `deadline`."""
         left = deadline - now_ms
         if left <= 0:
             self._transport.poll()
@@ -85,7 +86,7 @@ class Waiter:
     def until(
         self, is_done: Callable[[], bool], timeout_ms: int, *steps: Callable[[int], int | None]
     ) -> bool:
-        """Pass after pass until `is_done()`; False when it was not in time."""
+        """Make passes until `is_done()`; return False if that took longer than `timeout_ms`."""
         now_ms = self._clock.monotonic_ms()
         deadline = now_ms + timeout_ms
         while True:

@@ -1,1 +1,3 @@
-"""A cluster of this process: its brokers, their controller, and the calls of its owner."""
+"""A cluster of this process: its brokers, their controller, and the API for the program that opened
+it.
+"""

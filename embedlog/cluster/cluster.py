@@ -65,14 +65,15 @@ _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
 _EMBEDDED = {
     # An application knows its workers. It shall not wait 3 s for more members at each start.
     _REBALANCE_DELAY: "0",
-    # Otherwise the first record to a topic costs 80 ms, the client's pause between two requests.
+    # Without this the first record to a topic costs 80 ms, the client's pause between two requests.
     "embedlog.auto.create.topics.await": "true",
 }
 """Defaults of `open` that differ from Kafka's."""
 
 
 class Cluster:
-    """One or several brokers of this process, and the clients' way to them.
+    """One or several brokers of this process, with methods that make clients and listeners for
+    them.
 
     Every method may be called from any thread. `durability` is the default level: an acknowledged
     record survives nothing ("memory"), the end of this process ("os"), or loss of power ("fsync").
@@ -279,8 +280,9 @@ class Cluster:
     def connect(self, client_id: str | None = None) -> Transport:
         """Return a transport to the brokers: requests are objects; no bytes, no socket.
 
-        With a `client_id` (it may be empty) the client belongs to this process: after the directory
-        is opened again, groups do not wait for it. None: the client is unknown.
+        With a `client_id` (it may be empty) the client counts as a part of this process: after the
+        directory is opened again, groups do not wait for it. With None it counts as a remote
+        client.
 
         Raises:
             ClosedError: the cluster was closed.

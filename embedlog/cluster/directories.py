@@ -13,8 +13,8 @@ from embedlog.errors import ConfigError, KafkaError
 from embedlog.runtime import Runtime
 from embedlog.storage.data_directories import DataDirectories, OfflineDirectory, refuse_duplicates
 from embedlog.storage.directory import meta_properties
-from embedlog.storage.directory.data_directory import after_committers, prepare
 from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.directory.preparation import after_committers, prepare
 from embedlog.storage.events import events
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.open_files import OPEN_FILES_MAX
@@ -246,7 +246,8 @@ class DirectoryOpener:
                 events.warning(
                     "%s (%s) is forgotten: no replica lies there", gone.path, uuid_to_text(gone.id)
                 )
-        # A forgotten directory is not offline, unless log.dirs names it and it cannot be opened.
+        # A forgotten directory is not reported as offline, unless log.dirs names it and it cannot
+        # be opened.
         forgotten = self._left_out.difference(kept)
         directories.offline = tuple(
             each for each in directories.offline if each.id not in forgotten

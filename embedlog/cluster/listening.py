@@ -27,7 +27,7 @@ class Listening:
         self._allows_remote = False
         self.host = ""
         self.port: int | None = None
-        """None without a call of `ask`."""
+        """The port to listen at; None before a call of `ask`."""
 
     def ask(self, host: str, port: int, *, allow_remote_plaintext: bool) -> None:
         """Set the address for the next `open`."""

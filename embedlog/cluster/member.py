@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ClusterMember:
-    """One broker: its place, its settings, and its life."""
+    """One broker: its directories, its settings, its starts and stops."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ClusterMember:
 
     @property
     def rack(self) -> str | None:
-        """The setting broker.rack, if it was made."""
+        """The setting broker.rack; None if it is not set."""
         return self.config.broker_rack if self.config.is_set("broker.rack") else None
 
     # Life
@@ -257,7 +257,7 @@ class ClusterMember:
         return controller if self.node_id in controller.image.brokers else None
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Send a heartbeat; ask to be unfenced where the session had expired."""
+        """Send a heartbeat; ask to be unfenced if the broker's session had expired."""
         running = self.running  # another thread may stop the broker meanwhile
         if running is None or self.door.is_paused:
             return None

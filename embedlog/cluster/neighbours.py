@@ -34,7 +34,7 @@ forgets the new leaders with the broker and then waits a second."""
 
 
 class Neighbours:
-    """The neighbourhood of one broker. Every method may be called from any thread."""
+    """One broker's way to its cluster. Every method may be called from any thread."""
 
     def __init__(self, shared: Shared, own: Presence) -> None:
         self._own = own

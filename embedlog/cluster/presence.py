@@ -1,4 +1,4 @@
-"""`Presence`: what the other brokers of a cluster see of one broker."""
+"""`Presence`: the state of one broker that the other brokers of its cluster see."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class Several:
     def connect(
         self, client_id: str | None, owner: object, *, appends: bool = True
     ) -> SeveralTransport:
-        """Return a transport to all brokers, of requests: see `Cluster.connect`."""
+        """Return a transport to all brokers: see `Cluster.connect`. It has no `append`."""
         return self._transport(client_id, self.members, owner)
 
     def connect_to(self, node_id: int, client_id: str | None, owner: object) -> SeveralTransport:

@@ -38,7 +38,7 @@ class SeveralTransport(LocalTransport):
         *,
         owner: object,
     ) -> None:
-        """`members` are brokers by number. The other parameters are those of `LocalTransport`."""
+        """`members` are brokers by number. See `LocalTransport` for the other parameters."""
         super().__init__(make_context, versions, runtime, owner)
         self.failure_count = 0
         self.disk_error: Callable[[str, int], Exception | None] = self._disk_error

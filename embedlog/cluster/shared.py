@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Shared(Value):
-    """Handed to each broker of a cluster of several."""
+    """The common parts, which each broker of a cluster of several gets."""
 
     runtime: Runtime
     network: ClusterNetwork

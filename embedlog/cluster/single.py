@@ -78,7 +78,10 @@ class Single:
     def connect(
         self, client_id: str | None, owner: object, *, appends: bool = True
     ) -> InProcessTransport:
-        """Return a transport: see `Cluster.connect`. `appends`: it appends without requests."""
+        """Return a transport: see `Cluster.connect`.
+
+        `appends`: the transport can append without a request.
+        """
         core = self._broker.core
         host = LOOPBACK if client_id is None else IN_PROCESS_HOST
         append_one: AppendOne | None = None

@@ -1,9 +1,11 @@
-"""The settings of one broker: from its start, and changed while it runs.
+"""The settings of one broker: its start-up values, and the changes made while it runs.
 
-They have Kafka's names and texts: `BrokerConfig({"num.partitions": 3})`. A setting is read as an
-attribute with underscores for dots, as a value of its type: `config.num_partitions`.
+Settings have Kafka's names and value texts: `BrokerConfig({"num.partitions": 3})`. Read a setting
+as an attribute, with underscores for dots: `config.num_partitions` is the int 3.
 
-    per-broker change  >  cluster-wide change  >  started with  >  default
+A setting has the value of the strongest layer that names it:
+
+    per-broker change  >  cluster-wide change  >  start-up value  >  default
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _NODE_ID_NAMES = ("node.id", "broker.id")
 """Two names of one setting; the second is the older one."""
 
 _DEDUPE_SIZE_MIN = 1 << 20
-"""Each compaction thread needs more memory for keys than this."""
+"""Each compaction thread needs more bytes than this for the keys of a log."""
 
 CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (
@@ -49,27 +51,28 @@ CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
         ("log.flush.scheduler.interval.ms", 1),
     ),
 }
-"""Settings in several units; the first with a value counts, times its milliseconds."""
+"""Settings that Kafka has in several units, as (name, milliseconds in a unit). The first name that
+has a value decides."""
 
 
 class BrokerConfig:
-    """Readable from any thread; `set_dynamic` replaces the changed layers at once."""
+    """The settings of one broker. Any thread may read them, even while `set_dynamic` runs."""
 
     __slots__ = ("_layers", "logger_levels", "node_id", "unknown")
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         """Take settings by Kafka's names, with values as text or as Python values.
 
-        An unknown name is kept in `unknown`, and warned about with the name that the user may have
-        meant; it is no error in Kafka either. A setting without effect whose value is not the
-        default is warned about as well. The warnings name the user's line.
+        An unknown name is no error, as in Kafka. It is kept in `unknown`, and a warning suggests
+        the name that the user may have meant. A setting without effect in embedlog causes a warning
+        if its value is not the default. The warnings point to the line of the user's program.
 
         Raises:
-            ConfigError: a setting does not take its value.
+            ConfigError: a value does not fit its setting, or two settings conflict.
         """
         self.unknown: dict[str, str] = {}
         self.logger_levels = {"root": "INFO"}
-        """Levels of loggers by name, for as long as the broker runs."""
+        """Log level by logger name, as an admin client has set it. Lost when the broker stops."""
         static: dict[str, str] = {}
         for name, value in (values or {}).items():
             text = text_of(value)
@@ -103,7 +106,7 @@ class BrokerConfig:
         return self._layers.value(name)
 
     def chain_ms(self, name: str) -> int:
-        """Return the milliseconds of a setting in several units; -1 for any negative value."""
+        """Return a setting of CHAINS in milliseconds; -1 for any negative value."""
         for member, unit_ms in CHAINS[name]:
             value = self._layers.value(member)
             if value is not None:
@@ -135,11 +138,11 @@ class BrokerConfig:
                 )
 
     def set_dynamic(self, cluster: Texts, broker: Texts) -> None:
-        """Take over all changes made while running: cluster-wide ones, and this broker's own."""
+        """Replace all dynamic changes: `cluster` for all brokers, `broker` for this one alone."""
         self._layers = _Layers(broker, cluster, self._layers.static)
 
     def with_dynamic(self, cluster: Texts, broker: Texts) -> BrokerConfig:
-        """Return the settings after such changes; this object keeps its own."""
+        """Return a copy with these dynamic changes in place of its own; see `set_dynamic`."""
         other = BrokerConfig({"node.id": self.node_id})
         other._layers = _Layers(broker, cluster, self._layers.static)
         return other
@@ -152,25 +155,25 @@ class BrokerConfig:
         return other
 
     def set_static(self, name: str, text: str) -> None:
-        """Record a decision of the start-up, such as the directory or a listener."""
+        """Set a start-up value that the program determined, such as the directory or a listener."""
         layers = self._layers
         self._layers = _Layers(layers.broker, layers.cluster, {**layers.static, name: text})
 
     def is_set(self, name: str) -> bool:
-        """Has the setting a value beside the default?"""
+        """Return whether any layer gives the setting a value, which replaces the default."""
         return any(name in texts for texts, _ in self._layers.sources())
 
     def set_names(self) -> set[str]:
-        """Return every name that has a value beside the default."""
+        """Return the names of all settings that some layer gives a value."""
         return {name for texts, _ in self._layers.sources() for name in texts}
 
     def sources(self) -> tuple[tuple[Texts, int], ...]:
-        """Return the layers as (texts by name, Kafka's number of the source), strongest first."""
+        """Return the layers, strongest first: (text by name, Kafka's number of the source)."""
         return self._layers.sources()
 
 
 class _Layers:
-    """One state of the three layers, and the values read from it so far."""
+    """The texts of the three layers at one moment, and the values parsed from them so far."""
 
     __slots__ = ("broker", "cluster", "static", "values")
 
@@ -178,7 +181,7 @@ class _Layers:
         self.broker = broker
         self.cluster = cluster
         self.static = static
-        # One cache for each state: a value from an old state cannot outlive it.
+        # A change of settings replaces the whole object, so no value of the old texts survives.
         self.values: dict[str, SettingValue] = {}
 
     def sources(self) -> tuple[tuple[Texts, int], ...]:
@@ -206,10 +209,10 @@ class _Layers:
 
 
 def _node_id(settings: Texts) -> int:
-    """Return the number of the broker that is started with `settings`.
+    """Return the node id in `settings`, or 1 if they have none.
 
     Raises:
-        ConfigError: the two names have different values.
+        ConfigError: `node.id` and `broker.id` differ.
     """
     numbers = {
         name: int(settings[name])
@@ -229,7 +232,7 @@ def _ids(node_id: int) -> dict[str, str]:
 
 
 def _roles(node_id: int) -> dict[str, str]:
-    """Return the roles that every embedlog broker has; Kafka wants them spelled out."""
+    """Return the settings with the roles of a process: each embedlog broker has both roles."""
     return {
         "process.roles": "broker,controller",
         "controller.listener.names": "CONTROLLER",
@@ -243,7 +246,7 @@ def normalise_names(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def text_of(value: object) -> str | None:
-    """Return the text of a Python value; None means the default."""
+    """Return the text of a Python value, or None for None, which means the default."""
     if isinstance(value, list):
         value = tuple(value)
     if value is None or isinstance(value, str | bool | int | float | tuple):

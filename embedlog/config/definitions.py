@@ -1,21 +1,22 @@
 """The definitions of settings: the tables of `embedlog.config.tables`, read one row at a time.
 
 There are four kinds of settings (broker, topic, group, client metrics) and 450 rows. Opening a log
-needs a few dozen, so the tables stay text and a row is parsed when it is first named: making an
-object for every row would cost more than opening. A row and its documentation:
+needs a few dozen of them. So the tables stay text, and a row is parsed when its setting is first
+used: an object for every row would cost more than the opening. A row and its documentation:
 
     num.partitions int 1 >=1 read-only
         Partitions of a topic whose creator names no count.
 
-The columns are name, type, default, rule (see `embedlog.config.types`) and mode of change:
-`read-only`, `per-broker` or `cluster-wide`; `internal` settings work but are never described. A
-default of `""` is the empty text or list, `null` is no value, `required` has no default.
+The columns are name, type, default, rule for values (see `embedlog.config.types`) and mode. The
+modes `read-only`, `per-broker` and `cluster-wide` say how the setting can change while the broker
+runs. An `internal` setting works, but DescribeConfigs does not list it. The default `""` is the
+empty text or list, `null` is no value, and `required` means that there is no default.
 """
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.config import types
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,14 +25,23 @@ if TYPE_CHECKING:
     from embedlog.config.types import SettingValue
 
 _LIKENESS_MIN = 0.8
-"""By difflib's ratio: a missing letter is likely, another word is not."""
+"""The lowest ratio of difflib at which `nearest` takes one name for a misspelling of another: a
+missing letter is one, a different word is not."""
 
-_BROKER_TABLES = ("own", "log", "network", "groups", "cluster", "security")
-"""In the order that opening needs: a table is imported only if the ones before lack the row."""
+_BROKER_TABLES = (
+    "broker_and_topic",
+    "broker_log",
+    "broker_network",
+    "broker_coordinators",
+    "broker_cluster",
+    "broker_security",
+)
+"""Modules of `embedlog.config.tables`, in the order of search. Opening a broker finds its settings
+in the first ones; the others are not imported."""
 
 
 class ConfigKey(Value):
-    """One setting: its type, default text, rule and how it can change."""
+    """The definition of one setting: the columns of its row."""
 
     name: str
     type: int
@@ -45,7 +55,7 @@ class ConfigKey(Value):
 
     @property
     def is_internal(self) -> bool:
-        """Do the answers of DescribeConfigs leave the setting out?"""
+        """Whether DescribeConfigs leaves the setting out when it lists all of them."""
         return self.mode == "internal"
 
     @property
@@ -68,7 +78,7 @@ class ConfigKey(Value):
 
 
 class Definitions:
-    """The settings of one kind of resource, by name, in the order of their names."""
+    """The definitions of all settings of one kind of resource."""
 
     def __init__(self, *tables: str) -> None:
         self._table_names = tables
@@ -115,7 +125,7 @@ class Definitions:
         return ""
 
     def nearest(self, name: str) -> str | None:
-        """Return the name that a misspelt one most likely means, or None."""
+        """Return the setting that a misspelt `name` most likely means, or None."""
         from difflib import get_close_matches
 
         matches = get_close_matches(name, self.names(), 1, _LIKENESS_MIN)
@@ -148,6 +158,6 @@ def _parse_row(row: str) -> ConfigKey:
 
 
 BROKER = Definitions(*_BROKER_TABLES)
-TOPIC = Definitions("topic", "own")
+TOPIC = Definitions("topic", "broker_and_topic")
 GROUP = Definitions("group")
 CLIENT_METRICS = Definitions("client_metrics")

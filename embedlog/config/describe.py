@@ -1,8 +1,9 @@
-"""The answers of DescribeConfigs: values in force, their sources, and the next weaker values.
+"""The answers of DescribeConfigs: values in force, their sources, and their synonyms.
 
-The synonyms of a setting are all places that give it a value, the strongest first; the first one
-gives the source. Kafka drops the places before the first with the requested name, so
-retention.ms has no synonyms while only log.retention.hours gives it a value.
+The synonyms of a setting are all settings that give it a value, the strongest first. The first
+synonym decides the source. Some broker settings exist in several units. Of these, Kafka leaves out
+the synonyms before the first one with the name that the client requested. So while only
+log.retention.hours is set, retention.ms has no synonyms.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     Texts = Mapping[str, str]
     Synonym = tuple[str, str | None, int]
-    """Name, value, source."""
+    """(name, value, Kafka's number of the source)"""
 
 SOURCE_TOPIC = 1
 SOURCE_CLIENT_METRICS = 7
@@ -43,7 +44,7 @@ _LISTENER_PREFIX = "listener.name."
 
 
 class ConfigEntry:
-    """One line of the answer. `value` is None without a value, and for secrets."""
+    """One setting in an answer. `value` is None if the setting has no value or holds a secret."""
 
     __slots__ = ("name", "read_only", "sensitive", "source", "synonyms", "type", "value")
 
@@ -72,7 +73,7 @@ class ConfigEntry:
 def describe_topic(
     texts: Texts, broker: BrokerConfig, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe a topic with its own `texts`: the settings in `names`, or all that are shown."""
+    """Describe a topic: the settings in `names`, or all. `texts` are the topic's own settings."""
     entries = []
     for key in _keys(TOPIC, texts, names):
         value = types.format_value(topic_config.effective(key.name, texts, broker))
@@ -87,7 +88,7 @@ def describe_topic(
 
 
 def describe_broker(broker: BrokerConfig, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """Describe this broker, including its dynamic settings and unknown names."""
+    """Describe the broker's settings, including dynamic ones with names unknown to embedlog."""
     unknown = [
         name
         for texts, source in broker.sources()
@@ -105,7 +106,10 @@ def describe_broker(broker: BrokerConfig, names: Iterable[str] | None = None) ->
 def describe_cluster_defaults(
     broker: BrokerConfig, texts: Texts, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe the resource "": the cluster-wide dynamic settings only."""
+    """Describe the cluster-wide dynamic settings, which are `texts`.
+
+    Clients name the broker resource "" to get them.
+    """
     wanted = None if names is None else set(names)
     entries = []
     for name in texts:
@@ -159,7 +163,7 @@ def describe_client_metrics(texts: Texts, names: Iterable[str] | None = None) ->
 
 
 def _keys(definitions: Definitions, texts: Texts, names: Iterable[str] | None) -> list[ConfigKey]:
-    """Return the settings to describe; internal ones only if they are set or requested."""
+    """Return the definitions to describe, and internal ones only if they are set or requested."""
     wanted = [*_shown(definitions), *texts] if names is None else names
     found = (definitions.find(name) for name in dict.fromkeys(wanted))
     return [key for key in found if key is not None]
@@ -185,7 +189,7 @@ def _broker_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
 
 
 def _unknown_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
-    """Describe a setting without a known type, or of one listener: its value could be a secret."""
+    """Describe a setting with an unknown name or of one listener. Its value could be a secret."""
     type_ = 0
     if name.startswith(_LISTENER_PREFIX):
         plain = BROKER.find(name.removeprefix(_LISTENER_PREFIX).partition(".")[2])

@@ -32,7 +32,8 @@ GROUP_BROKER_NAMES = {
     "streams.rack.aware.assignment.tags": "group.streams.rack.aware.assignment.tags",
     "streams.session.timeout.ms": "group.streams.session.timeout.ms",
 }
-"""The broker setting with the default of a group setting; the others have plain defaults."""
+"""Group setting -> the broker setting that gives its default. Group settings that are missing here
+have the default in their own row."""
 
 _UNBOUNDED = {
     "streams.assignor.name",
@@ -40,7 +41,9 @@ _UNBOUNDED = {
     "streams.num.standby.replicas",
     "streams.rack.aware.assignment.tags",
 }
-"""The others of these have bounds in group.<type>.min and group.<type>.max of the broker."""
+"""Settings of GROUP_BROKER_NAMES that do not have two bounds. For the others, such as
+share.session.timeout.ms, broker settings are the bounds: group.share.min.session.timeout.ms and
+group.share.max.session.timeout.ms."""
 
 _UPPER_ONLY = {
     "streams.num.standby.replicas": "group.streams.max.standby.replicas",
@@ -75,12 +78,12 @@ _PER_LISTENER = frozenset(
 
 
 def is_per_listener(name: str) -> bool:
-    """Can this broker setting be changed for one listener only, with its prefix?"""
+    """Return whether a prefix `listener.name.<name>.` can change this setting for one listener."""
     return name in _PER_LISTENER
 
 
 def group_value(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> SettingValue:
-    """Return the value of one group setting in force, given the group's own texts."""
+    """Return the value in force of a group setting; `texts` are the group's own settings."""
     key = GROUP[name]
     if name in texts:
         return key.parse(texts[name])

@@ -1,6 +1,7 @@
 """Settings of a topic: validation as in Kafka, and values in force.
 
-A topic's own setting wins, then the broker's setting of the same meaning, then the default.
+A topic's own setting wins over the broker's setting of the same meaning, and that one over the
+default.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ _OF_THE_BROKER = (
     ("producer.id.expiration.ms", "producer_id_expiration_ms"),
     ("embedlog.max.partition.producer.ids", "max_partition_producer_ids"),
 )
-"""Broker settings that logs obey although topics cannot set them."""
+"""Broker settings that logs obey although topics cannot set them: (name, field of `LogConfig`)."""
 _TEST_SEGMENT_BYTES = "internal.segment.bytes"
 
 
 def validate(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
-    """Return the settings that a topic would have.
+    """Return `configs` if a topic can have these settings.
 
     Raises:
-        InvalidConfig: a null, an unknown name, a wrong value, or two that conflict.
+        InvalidConfig: a value is null or wrong, a name is unknown, or two settings conflict.
     """
     nulls = [name for name, text in configs.items() if text is None]
     if nulls:
@@ -66,7 +67,7 @@ def validate(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[st
 
 
 def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> SettingValue:
-    """Return the value of one topic setting in force, given the topic's own texts."""
+    """Return the value in force of a topic setting; `texts` are the topic's own settings."""
     key = TOPIC[name]
     if name in texts:
         return key.parse(texts[name])
@@ -79,7 +80,7 @@ def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Sett
 
 
 def log_settings(texts: Mapping[str, str], broker: BrokerConfig) -> dict[str, object]:
-    """Return the settings for a log of the topic as keywords of `LogConfig`, without defaults.
+    """Return the keywords of `LogConfig` for a topic: all settings that it or the broker has set.
 
     `texts` are the topic's own settings, already validated.
     """

@@ -39,4 +39,4 @@ BROKER_NAMES = {
     "embedlog.max.compressed.records": "embedlog.max.compressed.records",
     "embedlog.retention.archived": "embedlog.retention.archived",
 }
-"""The broker setting with the default of a topic setting."""
+"""Topic setting -> the broker setting that gives its default."""

@@ -1,7 +1,7 @@
-"""Types of settings: from text, to text, and the rules for values.
+"""Types of settings: parse texts, format values, and check the rules for values.
 
-The type numbers are DescribeConfigs' own. The messages are Kafka's for INVALID_CONFIG, word for
-word, because programs show them and tests compare them.
+The type numbers are the numbers in DescribeConfigs. The error messages are Kafka's for
+INVALID_CONFIG, word for word, because programs show them and tests compare them.
 
 A rule is one word of a definition table:
 

@@ -9,19 +9,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _UNUSED = "Accepted, not used"
-"""In the documentation of every setting without effect."""
+"""These words mark a setting without effect, in its documentation."""
 
 _ALWAYS = {"inter.broker.listener.name": "PLAINTEXT"}
-"""Fixed values of embedlog that are no defaults in Kafka."""
+"""Values that are not Kafka's defaults but describe embedlog truly: setting them is no mistake."""
 
 _OF_THE_QUORUM = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
-"""Kafka's own file sets these; every embedlog broker is its own controller anyway."""
+"""No warning for these, because Kafka's own `server.properties` sets them. Every embedlog broker is
+its own controller anyway."""
 
 _OF_SECURITY = ("authorizer.", "sasl.", "security.", "ssl.", "delegation.token.")
 
 
 def warn_of(unknown: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Warn the user about unknown names, and once about all settings without effect."""
+    """Warn the user about each unknown name, and once about all settings without effect."""
     unused = [name for name, text in given.items() if _is_without_effect(name, text)]
     if not unknown and not unused:
         return
@@ -37,7 +38,7 @@ def warn_of(unknown: Mapping[str, str], given: Mapping[str, str]) -> None:
 
 
 def _is_without_effect(name: str, text: str) -> bool:
-    """Does the value differ from both the default and embedlog's fixed value, without effect?"""
+    """Return whether the user's value asks for an effect that the setting does not have."""
     if _UNUSED not in BROKER.documentation(name) or name in _OF_THE_QUORUM:
         return False
     key = BROKER[name]

@@ -37,7 +37,10 @@ _log = Logger("controller")
 
 
 class Brokers:
-    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+    """The calls about brokers, callable from any thread.
+
+    Errors are `KafkaError`s with Kafka's codes and messages.
+    """
 
     def __init__(self, state: ControllerState, partitions: Partitions) -> None:
         self._state = state
@@ -63,14 +66,14 @@ class Brokers:
     ) -> int:
         """Register the broker, fenced at first; return its epoch.
 
-        `incarnation` differs from start to start: with a known one only the properties change.
-        `previous_epoch` is the epoch that the broker stored at a clean shutdown. If it differs from
-        the last registration's, the broker may have lost records, and is no longer eligible to lead
-        (KIP-966).
+        Each start of a broker has another `incarnation`. If the last registration has the same one,
+        only the properties change. `previous_epoch` is the epoch that the broker stored at a clean
+        shutdown. If it differs from the last registration's, the broker may have lost records, and
+        is no longer eligible to lead (KIP-966).
 
         Raises:
             DuplicateBrokerRegistration: another incarnation has a session that has not ended.
-            InvalidRegistration: a directory of another broker.
+            InvalidRegistration: a directory belongs to another broker.
         """
         state = self._state
         with state.lock:
@@ -98,13 +101,13 @@ class Brokers:
             )
             self._write(changes, broker_record(broker), others)
             if not broker.is_fenced:
-                # A directory may be back without which partitions had no leader.
+                # A directory may be back, so that partitions without a leader can have one again.
                 self._partitions.publish(self._partitions.updates(leaderless(node_id)))
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
 
     def unfence(self, node_id: int, epoch: int) -> None:
-        """Let the broker lead again, at once where there is no leader.
+        """Let the broker lead again. It may be elected at once for partitions without a leader.
 
         A broker in controlled shutdown stays fenced: its earlier request may come late.
 

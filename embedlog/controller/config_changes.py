@@ -36,7 +36,7 @@ SUBTRACT = 3
 
 
 _WITH_LISTS: dict[int, Definitions] = {RESOURCE_TOPIC: TOPIC, RESOURCE_BROKER: BROKER}
-"""The settings with list operations; groups and subscriptions take none."""
+"""The resource types whose settings take list operations; groups and subscriptions take none."""
 _LIST_OPERATIONS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_ELECTIONS = "unclean.leader.election.enable"
@@ -127,7 +127,7 @@ def refuse_nulls(changes: Sequence[Change]) -> None:
 def one_min_isr(image: MetadataImage, config: BrokerConfig) -> dict[str, str | None]:
     """Return the changes of min.insync.replicas when eligible leader replicas are switched on.
 
-    The setting becomes explicit for the cluster, and goes from every broker (KIP-966).
+    The setting becomes explicit for the cluster, and is removed from every broker (KIP-966).
     """
     changed: dict[str, str | None] = {
         resource: None

@@ -55,7 +55,10 @@ PRODUCER_ID_BLOCK_SIZE = 1000
 
 
 class Controller:
-    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+    """The controller of one cluster, callable from any thread.
+
+    Errors are `KafkaError`s with Kafka's codes and messages.
+    """
 
     def __init__(
         self,
@@ -99,12 +102,12 @@ class Controller:
 
     @property
     def removed_topic_ids(self) -> set[bytes]:
-        """Topics deleted before this opening, whose data a crash may have left behind."""
+        """Ids of topics deleted before this opening, whose data a crash may have left behind."""
         return self._state.log.removed_topic_ids
 
     @property
     def partitions(self) -> Partitions:
-        """Made when first needed, as are the next two."""
+        """The operations on partitions; made on first use, like `brokers` and `directories`."""
         with self._state.lock:
             if self._partitions is None:
                 from embedlog.controller.partitions import Partitions
@@ -144,9 +147,9 @@ class Controller:
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> dict[str, TopicImage | KafkaError]:
-        """Create the valid ones of some topics, in one batch; return an image or error for each.
+        """Create the valid topics of `topics` in one batch; return an image or error for each.
 
-        The names must differ. A topic id is drawn even when only validating, as Kafka does.
+        The names must differ. A topic id is drawn even if the call only validates, as Kafka does.
 
         Raises:
             PolicyViolation: more than 10,000 partitions in all.
@@ -327,7 +330,7 @@ class Controller:
     # Producer ids
 
     def allocate_producer_ids(self, count: int = PRODUCER_ID_BLOCK_SIZE) -> range:
-        """Return ids that are given out once only, even across a crash."""
+        """Return producer ids that no other call returns, not even after a crash."""
         with self._state.lock:
             first = self.image.next_producer_id
             self._state.change([ProducerIdsRecord(next_producer_id=first + count)])
@@ -415,7 +418,7 @@ class Controller:
     def _forget_eligible(
         self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
     ) -> tuple[list[Any], Sequence[TopicPartition]]:
-        """Return the records, and partitions, of a change of min.insync.replicas.
+        """Return the records and the partitions that a change of min.insync.replicas affects.
 
         Replicas that left an in-sync set under another minimum are no longer eligible to lead.
         """

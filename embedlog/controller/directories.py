@@ -1,6 +1,6 @@
 """The log directories of brokers: the places of replicas, and the loss of a directory.
 
-This is the work of AssignReplicasToDirs and of the heartbeats' lists of directories in Kafka
+In Kafka this is the work of AssignReplicasToDirs, and of the lists of directories in heartbeats
 (KIP-858, KIP-1066). A broker with one directory reports none. A replica in a directory that its
 broker has lost is in no in-sync set, and leads nothing, until the directory is back.
 """
@@ -29,7 +29,10 @@ _log = Logger("controller")
 
 
 class Directories:
-    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+    """The calls about log directories, callable from any thread.
+
+    Errors are `KafkaError`s with Kafka's codes and messages.
+    """
 
     def __init__(self, state: ControllerState, partitions: Partitions) -> None:
         self._state = state

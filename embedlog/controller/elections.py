@@ -5,12 +5,12 @@ The steps are Kafka's, in its order:
     1  a reassignment whose target is in sync ends: its old replicas go
     2  replicas that leave an in-sync set below min.insync.replicas stay eligible (KIP-966)
     3  the leader stays if it may lead; else another is elected, or the partition has none
-    4  epochs: the partition's rises by one, the leader's with another leader or fewer replicas
+    4  both epochs rise by one, the leader's only if the leader changes or a replica is removed
 """
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,16 +35,16 @@ class ElectionRules(Value):
     """The settings and checks for a change of a partition."""
 
     is_acceptable: Callable[[PartitionImage, int], bool]
-    """Is the broker there, and its replica usable, so that it may lead?"""
+    """Returns whether the broker is active and its replica usable, so that it may lead."""
     min_insync_replicas: int
-    """The value in force: never more than there are replicas."""
+    """The value in force: never more than the number of replicas."""
     keeps_eligible: bool
-    """Is the feature eligible.leader.replicas.version on?"""
+    """True if the feature eligible.leader.replicas.version is on."""
     election: int = ONLINE
 
 
 class PartitionTarget:
-    """The intended state of a partition; by default its present one."""
+    """The intended state of a partition. A property without an argument keeps its present value."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class PartitionTarget:
         if not rules.keeps_eligible or len(self.isr) >= rules.min_insync_replicas:
             self.elr = ()
             return
-        # A replica that was moved away is of no use, though Kafka counts it.
+        # A replica that was moved to another broker cannot lead, though Kafka counts it.
         candidates = {*before.elr, *before.isr}.intersection(self.replicas)
         self.elr = tuple(sorted(candidates.difference(self.isr, self.unclean)))
 
@@ -105,7 +105,7 @@ def changed(
         elif leader in elr:
             isr, elr = (leader,), _without(elr, (leader,))
     if not isr and not rules.keeps_eligible:
-        # Only the last in-sync replica may come back as the leader.
+        # The last replicas in sync stay in the set: only they may come back as the leader.
         isr = before.isr
     begins_epoch = leader != before.leader or not set(before.replicas) <= set(target.replicas)
     after = before.replace(
@@ -158,7 +158,7 @@ def _elect(
 
 
 def _may_lead_again(before: PartitionImage, rules: ElectionRules, target: PartitionTarget) -> bool:
-    """May the last leader lead, as no replica with all committed records is left?"""
+    """Return whether the last leader may lead: only if no replica has all committed records."""
     if not rules.keeps_eligible or target.isr or target.elr:
         return False
     return len(before.last_known_elr) == 1 and rules.is_acceptable(before, before.last_known_elr[0])

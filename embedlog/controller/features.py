@@ -42,7 +42,8 @@ FIRST_LEVELS: dict[str, int] = {
     TRANSACTION: 2,
     ELIGIBLE_LEADER_REPLICAS: 1,
 }
-"""The levels without feature records. Never change one: add records to new logs instead."""
+"""The levels of a log without feature records. Never change a level here: write feature records
+into new logs instead."""
 
 
 def changed_levels(

@@ -7,10 +7,9 @@ consistent state, without a lock.
 
 from __future__ import annotations
 
-from embedlog.common import ZERO_UUID, TopicPartition
+from embedlog.common import ZERO_UUID, TopicPartition, Value
 from embedlog.controller.features import FIRST_LEVELS
 from embedlog.topic_names import INTERNAL_TOPICS
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,11 +40,12 @@ class PartitionImage(Value):
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
     elr: tuple[int, ...] = ()
-    """Replicas out of the in-sync set with every record below the high watermark (KIP-966)."""
+    """Eligible leader replicas: not in the in-sync set, but with every record below the high
+    watermark (KIP-966)."""
     last_known_elr: tuple[int, ...] = ()
     """The last leader of a partition without leader."""
     is_recovering: bool = False
-    """Was the leader elected uncleanly, and has not yet reported its recovery?"""
+    """True if the leader was elected uncleanly and has not yet reported its recovery."""
     directories: Mapping[int, bytes] = {}
     """Node id -> the replica's log directory; brokers with one directory have no entry."""
 
@@ -101,7 +101,7 @@ class BrokerImage(Value):
     """A fenced broker may neither lead nor be in sync: the controller takes it for absent."""
     in_controlled_shutdown: bool = False
     incarnation: bytes = ZERO_UUID
-    """Differs from one start of the broker to the next."""
+    """A random id of the broker's last start."""
     directories: tuple[bytes, ...] = ()
     """Ids of the log directories that work."""
     cordoned: tuple[bytes, ...] = ()
@@ -109,12 +109,12 @@ class BrokerImage(Value):
 
     @property
     def is_cordoned(self) -> bool:
-        """Are all of the broker's directories cordoned?"""
+        """Return whether all of the broker's directories are cordoned."""
         return bool(self.cordoned) and set(self.directories) <= set(self.cordoned)
 
     @property
     def is_active(self) -> bool:
-        """May the broker lead and be in sync?"""
+        """Return whether the broker may lead and be in sync."""
         return not self.is_fenced and not self.in_controlled_shutdown
 
     def __repr__(self) -> str:
@@ -134,7 +134,7 @@ class MetadataImage(Value):
     topics_by_id: Mapping[bytes, TopicImage] = {}
     topic_configs: Mapping[str, Mapping[str, str]] = {}
     broker_configs: Mapping[str, Mapping[str, str]] = {}
-    """By node id, or "" for the whole cluster."""
+    """Node id, or "" for the whole cluster -> dynamic settings."""
     group_configs: Mapping[str, Mapping[str, str]] = {}
     client_metrics_configs: Mapping[str, Mapping[str, str]] = {}
     feature_levels: Mapping[str, int] = FIRST_LEVELS
@@ -160,16 +160,16 @@ class MetadataImage(Value):
 
     @property
     def is_alone(self) -> bool:
-        """Is this a cluster of one configured broker, not of several?"""
+        """Return whether this is a cluster of one configured broker, not of several."""
         return len(self.brokers) == 1 and all(each.epoch < 0 for each in self.brokers.values())
 
     def is_active(self, node_id: int) -> bool:
-        """May the broker lead and be in sync?"""
+        """Return whether the broker may lead and be in sync."""
         broker = self.brokers.get(node_id)
         return broker is not None and broker.is_active
 
     def is_lost(self, partition: PartitionImage, node_id: int) -> bool:
-        """Is the broker's replica in a directory that the broker has lost?"""
+        """Return whether the broker's replica is in a directory that the broker has lost."""
         directory = partition.directories.get(node_id)
         if directory is None:
             return False
@@ -177,7 +177,7 @@ class MetadataImage(Value):
         return broker is None or (bool(broker.directories) and directory not in broker.directories)
 
     def may_lead(self, partition: PartitionImage, node_id: int) -> bool:
-        """Is the broker active, and its replica in a usable directory?"""
+        """Return whether the broker is active, and its replica in a usable directory."""
         return self.is_active(node_id) and not self.is_lost(partition, node_id)
 
     def directories_of(self, node_id: int) -> set[bytes]:
@@ -229,9 +229,9 @@ class MetadataDelta(Value):
     partitions_changed: Sequence[TopicPartition] = ()
     """Partitions with another leader, epoch, in-sync set or list of replicas."""
     brokers_changed: bool = False
-    """A broker came, went, was fenced or is no longer fenced."""
+    """True if a broker came, went, was fenced or is no longer fenced."""
     broker_configs_changed: bool = False
-    """Dynamic broker settings changed, and with them the defaults of every topic."""
+    """True if dynamic broker settings changed, and with them the defaults of every topic."""
     groups_changed: Sequence[str] = ()
     """Names of groups whose settings changed."""
 

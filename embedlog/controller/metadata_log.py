@@ -1,9 +1,9 @@
 """The metadata log: every change of the cluster's state, in the format of any other log.
 
 It is partition 0 of `__cluster_metadata`, in the data directory beside the topics' logs. One change
-is one batch, so a crash leaves all of it or nothing. A change on disk is synced before it is
-published, whatever the level of the topics: a record in a topic that a crash removes would be worth
-nothing.
+is one batch, so a crash leaves all of it or nothing. On disk a change is synced before it is
+published, whatever the durability level of the topics: if a crash could remove a topic, it would
+take synced records with it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class MetadataLog:
         self._clock = clock
         self._sync = sync
         self.removed_topic_ids: set[bytes] = set()
-        """Topics deleted in the replayed log: a crash may have left their data behind."""
+        """Ids of topics deleted in the replayed log: a crash may have left their data behind."""
 
     @property
     def end_offset(self) -> int:
@@ -93,7 +93,8 @@ class MetadataLog:
         log = self._log
         with log.lock:
             if self._sync:
-                # Then the sync itself fails only for a broken disk.
+                # Sync the name first: after that, only a broken disk can make the sync of the
+                # records fail.
                 log.durability.sync_name(log.segments[-1])
             log.append_as_leader(
                 batch,
@@ -110,13 +111,13 @@ class MetadataLog:
         with log.lock:
             log.offsets.commit(self._sync)
             if self._sync:
-                # To delete a topic on a full disk takes a record: reserve its place.
+                # Deleting a topic writes a record, even on a full disk: reserve room for it.
                 active = log.segments[-1]
                 active.file.keep_room(active.size, ROOM_SIZE)
         return end
 
     def needs_snapshot(self, image: MetadataImage) -> bool:
-        """Is the log much longer than a snapshot of `image`?"""
+        """Return whether the log is much longer than a snapshot of `image`."""
         count = self._log.log_end_offset - self._log.offsets.log_start_offset
         return count >= SNAPSHOT_RECORD_COUNT_MIN and count > 4 * len(snapshot(image))
 

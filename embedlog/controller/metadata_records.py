@@ -94,7 +94,7 @@ class ConfigRecord:
 
 @message(kind="data", versions="0", flexible="0+", record_type=5)
 class ProducerIdsRecord:
-    """Producer ids below this one were given out."""
+    """Producer ids below `next_producer_id` were given out."""
 
     next_producer_id: int = int64()
 

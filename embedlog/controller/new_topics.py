@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.config import BrokerConfig, topic_config
 from embedlog.controller import placement, topic_names
 from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -61,7 +61,10 @@ class PartitionChanges:
 
 
 class Partitions:
-    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+    """The calls about partitions, callable from any thread.
+
+    Errors are `KafkaError`s with Kafka's codes and messages.
+    """
 
     def __init__(self, state: ControllerState) -> None:
         self._state = state
@@ -90,10 +93,10 @@ class Partitions:
         Raises:
             StaleBrokerEpoch, UnknownTopicId, UnknownTopicOrPartition
             NotController: the leader knows later epochs than this controller.
-            FencedLeaderEpoch, InvalidUpdateVersion: the leader knows earlier ones.
+            FencedLeaderEpoch, InvalidUpdateVersion: the leader knows earlier epochs.
             InvalidRequest: not from the leader, or an impossible set.
             IneligibleReplica: a broker that is not active, or was restarted.
-            NewLeaderElected: the change was made, and another broker leads by it.
+            NewLeaderElected: the change was made, and made another broker the leader.
         """
         state = self._state
         with state.lock:
@@ -124,7 +127,8 @@ class Partitions:
     ) -> dict[TopicPartition, KafkaError | None]:
         """Elect preferred leaders (kind 0), or any available ones (1), for these partitions or all.
 
-        Return the outcome of each election; of all partitions, only those that needed one.
+        Return the outcome of each election. Without `partitions` the result has only the partitions
+        that needed an election.
 
         Raises:
             InvalidRequest: another kind.
@@ -245,8 +249,9 @@ class Partitions:
         """Return the changes of the partitions that `select` accepts. Requires: the controller
         lock.
 
-        `removed` leaves every in-sync set and leads nothing; so does `unclean`, which may also have
-        lost records. `added` may lead though it is still fenced in the image.
+        The broker `removed` leaves every in-sync set and leads nothing. The broker `unclean` does
+        the same, and may have lost records. The broker `added` may lead though it is still fenced
+        in the image.
         """
         image = self._state.image
         gone = (removed, unclean)
@@ -369,9 +374,9 @@ class Partitions:
 class LeaderDuties:
     """A duty of the scheduler, for a cluster of several.
 
-    It moves leaders to preferred replicas each leader.imbalance.check.interval.seconds, if
-    auto.leader.rebalance.enable, and elects leaders for partitions without one each
-    unclean.leader.election.interval.ms. The first time is after one interval.
+    It moves leaders to preferred replicas every leader.imbalance.check.interval.seconds, if
+    auto.leader.rebalance.enable is true. Every unclean.leader.election.interval.ms it elects
+    leaders for partitions without a leader. Both begin after one interval.
     """
 
     def __init__(
@@ -406,14 +411,14 @@ class LeaderDuties:
 def in_directories(
     node_id: int, directories: Collection[bytes]
 ) -> Callable[[PartitionImage], bool]:
-    """Select partitions whose in-sync set has a broker with its replica in these directories."""
+    """Return a predicate for partitions with the broker in sync, in these directories."""
     return lambda partition: (
         node_id in partition.isr and partition.directories.get(node_id) in directories
     )
 
 
 def leaderless(node_id: int) -> Callable[[PartitionImage], bool]:
-    """Select partitions without leader that have a replica at a broker, which may now lead."""
+    """Return a predicate for partitions without a leader that have a replica at the broker."""
     return lambda partition: partition.leader == NO_LEADER and node_id in partition.replicas
 
 

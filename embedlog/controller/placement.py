@@ -70,7 +70,7 @@ def place(
 
 
 class _Turns:
-    """Some brokers of a rack, each once in a turn; every turn begins with the next broker."""
+    """Brokers of a rack, each given out once in a turn. Each turn begins one broker further on."""
 
     def __init__(self) -> None:
         self.nodes: list[int] = []
@@ -135,8 +135,8 @@ class _Racks:
     def next_assignment(self, replication_factor: int) -> Assignment:
         """Return the replicas of the next partition. Requires: enough brokers."""
         if self._turn == self._unfenced_count > 1:
-            # Every broker had its turn: without another order the same assignments would come
-            # again.
+            # Every broker has been first once: without another order the same assignments would
+            # come again.
             self._shuffle()
             self._turn = 0
         count = len(self._racks)
@@ -150,7 +150,7 @@ class _Racks:
             rack = position % count
             position += 1
             if rack == leader_rack:
-                # The leader's rack has its replica of the first round.
+                # The leader's rack already has its replica of the first round.
                 leader_rack = None
                 continue
             node = self._racks[rack].next_node(self._turn)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def begun(partition: PartitionImage, replicas: Sequence[int]) -> PartitionTarget:
     """Begin a reassignment to `replicas`, which are valid.
 
-    It replaces one under way: replicas that were being added stay if `replicas` has them, and go
-    otherwise.
+    It replaces a reassignment under way: replicas that were being added stay if `replicas` has
+    them; if not, they are dropped.
     """
     present = set(partition.replicas).difference(partition.adding_replicas)
     removing = tuple(sorted(set(partition.replicas).difference(replicas)))

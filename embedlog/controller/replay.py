@@ -1,7 +1,7 @@
 """From records to images: the only code that applies metadata records.
 
 The controller applies its new records, and opening applies the records of the log: through the same
-function, so a restart cannot see another state than the published one.
+function, so a restart sees exactly the published state.
 """
 
 from __future__ import annotations
@@ -242,7 +242,10 @@ def _directories(partition: Partition) -> list[bytes]:
 
 
 def _is_logged(broker: BrokerImage) -> bool:
-    """Has the broker registered? The only broker of a cluster has not, and is in no log."""
+    """Return whether the broker has registered.
+
+    The only broker of a cluster does not register, and is in no log.
+    """
     return broker.epoch >= 0
 
 

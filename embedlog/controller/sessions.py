@@ -28,7 +28,7 @@ class BrokerSessions:
         """Node ids that the last run found silent, with the time of their last sign of life."""
 
     def touch(self, node_id: int, epoch: int) -> None:
-        """Restart the broker's session. Raises StaleBrokerEpoch for another start of the broker."""
+        """Restart the broker's session. Raises StaleBrokerEpoch for an earlier registration."""
         with self._state.lock:
             check_broker_epoch(self._state.image, node_id, epoch)
             self._heard_ms[node_id] = self._state.clock.monotonic_ms()
@@ -38,7 +38,7 @@ class BrokerSessions:
             self._heard_ms.pop(node_id, None)
 
     def is_valid(self, node_id: int) -> bool:
-        """Is the broker unfenced, and its session running?"""
+        """Return whether the broker is unfenced, and its session running."""
         state = self._state
         with state.lock:
             broker = state.image.brokers.get(node_id)
@@ -50,9 +50,10 @@ class BrokerSessions:
     def run_once(self, now_ms: int) -> int:
         """Fence brokers whose sessions have ended; return the time to the next end of a session.
 
-        A silent broker is fenced only by a second run, at once: if the whole process stood still,
-        heartbeats are as late as this run, and arrive between the two. Brokers are fenced one after
-        the other, so that each leader is elected from the remaining ones.
+        A silent broker is fenced only by the second run that finds it silent, which follows at
+        once. If the whole process stood still, heartbeats are as late as the first run, and arrive
+        between the two runs. Brokers are fenced one after the other, so that each leader is elected
+        from the remaining ones.
         """
         state = self._state
         with state.lock:

@@ -1,4 +1,4 @@
-"""Combinators for pending answers, with a coordinator's errors for clients."""
+"""Functions that combine pending answers, and that turn an error into an answer for the client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ else:
 
 
 def answered(pending: Pending[T], refused: Callable[[KafkaError], T]) -> T | Pending[T]:
-    """Return the answer of `pending`, or a pending answer; a failure becomes `refused(error)`."""
+    """Return the answer of `pending` if it is done, else a pending answer.
+
+    A failure becomes the answer `refused(error)`.
+    """
     if pending.done():
         return _answer_of(pending, refused)
     answer: Pending[T] = Pending()
@@ -42,7 +45,7 @@ def _answer_of(done: Pending[T], refused: Callable[[KafkaError], T]) -> T:
 
 
 def then(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]:
-    """Return a pending with `make(answer)`, or one that fails as `pending` does.
+    """Return a pending of `make(answer)`; it fails with the error of `pending`.
 
     `make` may return a pending itself, or raise EmbedlogErrors.
     """

@@ -1,4 +1,7 @@
-"""Errors of a coordinator's log as errors for clients: try again, or find the coordinator anew."""
+"""Translation of errors of a coordinator's log into errors for clients.
+
+Most of them make a client try again, or look for the coordinator again.
+"""
 
 from __future__ import annotations
 

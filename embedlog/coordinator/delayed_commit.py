@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class DelayedCommit(DelayedOperation):
-    """Calls `when_decided(error)` once, holding no shard lock; None: the records are committed."""
+    """Calls `when_decided(error)` once, without a shard's lock.
+
+    `error` is None if the records are committed.
+    """
 
     __slots__ = ("_end_offset", "_error_code", "_partition", "_when_decided")
 

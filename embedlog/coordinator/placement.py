@@ -1,4 +1,4 @@
-"""Which partition of an internal topic a group or a transactional id belongs to."""
+"""The partition of an internal topic to which a group or a transactional id belongs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _MASK = (1 << 32) - 1
 
 
 def partition_of(key: str, partition_count: int) -> int:
-    """Return the partition of `key`: Java's hash of the string, its absolute value, the remainder.
+    """Return the partition of `key`: the absolute value of Java's hash, modulo the count.
 
     >>> partition_of("my-group", 50)
     12
@@ -51,5 +51,5 @@ def java_hash(text: str) -> int:
 
 
 def _absolute(value: int) -> int:
-    """Return Kafka's absolute value: 0 for the only number without a positive twin."""
+    """Return Kafka's absolute value of an int32; 0 for -2**31, which has no positive twin."""
     return 0 if value == -_SIGN else abs(value)

@@ -34,14 +34,18 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
     8: ("consumer_group_metadata", "ConsumerGroupCurrentMemberAssignment"),
     16: ("consumer_group_metadata", "ConsumerGroupRegularExpression"),
 }
-"""Record type of `__consumer_offsets` -> (module of `wire.schemas`, name without Key, Value)."""
+"""Record type of `__consumer_offsets` -> (module in `wire.schemas`, name of its two classes without
+the endings Key and Value)."""
 
 TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "TransactionLog")}
-"""As above, for `__transaction_state`."""
+"""Record type of `__transaction_state` -> the same two names."""
 
 
 class RecordFormat:
-    """The records of one internal topic; it imports message classes when they first occur."""
+    """Encodes and decodes the records of one internal topic.
+
+    A message class is imported when a record first needs it.
+    """
 
     def __init__(self, types: Mapping[int, tuple[str, str]]) -> None:
         self._types = types

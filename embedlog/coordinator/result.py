@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.common import Generic, T
-from embedlog.value import Value
+from embedlog.common import Generic, T, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
     from embedlog.storage.producers.entry import VerificationState
+    from wire.records.control import BuiltMarker
 
     R = TypeVar("R")
     OnAppend = Callable[[KafkaError | None], None]
@@ -41,7 +41,7 @@ class Marker(Value):
     `transaction_version` is the client's, see `ProducerStateManager.prepare_marker`.
     """
 
-    batch: bytes
+    batch: BuiltMarker
     producer_id: int
     is_committed: bool
     transaction_version: int
@@ -50,7 +50,8 @@ class Marker(Value):
 class Producer(Value):
     """The producer of transactional records, which count once its commit marker is appended.
 
-    `verification` guards the first of the records, see `Partition.begin_verification`.
+    With `verification` the append checks that the transaction is still open: see
+    `Partition.begin_verification`.
     """
 
     producer_id: int
@@ -91,7 +92,8 @@ class Result(Generic[T]):
         self.is_replayed = is_replayed
         """False: the shard's state already includes the records, so they are not replayed."""
         self.on_append = on_append
-        """Called once, under the shard's lock, with the client's error, or None once committed."""
+        """Called once, under the shard's lock: with the error for the client, or with None once the
+        records are committed."""
         self.marker = marker
         """Appended before the records; it commits or aborts its producer's earlier records."""
         self.producer = producer

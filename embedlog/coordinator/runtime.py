@@ -12,7 +12,7 @@ A shard is the state of one partition. Only the partition's leader loads it. Eve
 caller's thread; timers run in the thread that drives the scheduler.
 
 An answer reports only committed state: it waits for every record that the operation could have
-seen. At the levels `memory` and `os` that takes no time.
+seen. At the durability levels `memory` and `os` this takes no time.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.scheduler import Scheduler
     from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.producers.entry import VerificationState
+    from wire.records.control import BuiltMarker
 
     S = TypeVar("S", bound=Shard)
     T = TypeVar("T")
@@ -56,15 +57,16 @@ _log = Logger("coordinator")
 _ACKS_ALL = -1
 _MAGIC_LIMITS = (2, 2)
 _BATCH_SIZE = 256 << 10
-"""Limit of a batch's keys and values if a result may span several; far below the log's."""
+"""Largest size of the keys and values in a batch, if a result may span several batches. It is far
+below the log's limit."""
 
 
 class CoordinatorRuntime(Generic[S]):
     """The shards of `topic`. Every method may be called from any thread that holds no shard's lock.
 
     `make_shard(context)` makes an empty shard. `when_opened(shard)` is called after the first load
-    of each shard since the broker started; every result that it yields is appended before it goes
-    on.
+    of each shard since the broker started; every result that it yields is appended before it
+    continues.
     """
 
     def __init__(
@@ -208,7 +210,11 @@ class CoordinatorRuntime(Generic[S]):
         operation: Callable[[S], Result[T]],
         context: ShardContext | None = None,
     ) -> Pending[T]:
-        """Write. With `context`, its caller, fail if another shard was loaded since."""
+        """Run a write.
+
+        `context` belongs to the shard that requested the write: fail if another shard was loaded
+        since.
+        """
         write = _PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
@@ -403,7 +409,7 @@ class CoordinatorRuntime(Generic[S]):
 
 def _write_batch(
     slot: _Slot[Any],
-    batch: bytes,
+    batch: bytes | BuiltMarker,
     wall_ms: int,
     transaction_version: int = -1,
     verification: VerificationState | None = None,
@@ -459,7 +465,7 @@ class _PendingWrite(Generic[S, T]):
             self.pending.complete(response)
 
     def answer_error(self, error: KafkaError) -> None:
-        """Fail, unless `on_append` has already completed the operation's own response."""
+        """Answer with `error`, unless `on_append` has already completed the response."""
         response = None if self.result is None else self.result.response
         if isinstance(response, Pending) and response.done():
             self._pass_on(response)
@@ -477,7 +483,7 @@ class _PendingWrite(Generic[S, T]):
 class LeaderChanges:
     """A duty that calls `follow(index)` soon for each noted partition, with no lock held.
 
-    Metadata changes under locks that shards must not wait for.
+    Metadata changes arrive under locks under which no shard's lock may be taken.
     """
 
     def __init__(self, scheduler: Scheduler, follow: Callable[[int], None]) -> None:
@@ -506,9 +512,10 @@ class LeaderChanges:
 
 
 class FirstLoads:
-    """Knows the first load of each partition's shard since its process began.
+    """Recognises the first load of each partition's shard since the process began.
 
-    That load cleans up after an earlier process. A shard of another broker was loaded there before.
+    The first load removes the members that ran in an earlier process. A shard that moves here from
+    another broker of this process was loaded there before, so its load here is not the first.
     """
 
     def __init__(self) -> None:
@@ -538,11 +545,13 @@ class _Slot(Generic[S]):
         self.shard: S | None = None
         self.context: ShardContext | None = None
         self.leader_epoch = -1
-        """The leader epoch in which the shard was loaded; later the log may hold more records."""
+        """The leader epoch in which the shard was loaded. In a later epoch the log may hold records
+        that the shard lacks."""
         self.end_offset = 0
         """The offset after the last record that the shard has applied."""
         self.damage: CorruptRecord | None = None
-        """Why the log cannot be replayed; kept as long as the log is open."""
+        """The damage that keeps the log from being replayed; None without damage. It is kept as
+        long as the log is open."""
 
     def unload(self, error: KafkaError) -> None:
         shard, context = self.shard, self.context

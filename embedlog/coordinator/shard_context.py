@@ -1,11 +1,11 @@
-"""The environment of a shard: time, chance, settings, timers and deferred actions."""
+"""The environment of a shard: time, randomness, settings, timers and deferred actions."""
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.config.resources import group_value
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.purgatory.timing_wheel import TimerTask
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.pending import Pending
 
     class Shard(Protocol):
-        """The state of one partition: what its records say. Requires: the shard's lock."""
+        """The state that the records of one partition describe. Requires: the shard's lock."""
 
         def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = ...) -> None:
             """Apply one record; `producer_id` is -1 outside transactions."""
@@ -72,7 +72,7 @@ class ShardContext:
         self.wall_ms = clock.wall_ms
         self.monotonic_ms = clock.monotonic_ms
         self.allows_deletion = world.runtime.clock_guard.allows_deletion
-        """May something be deleted because it is old by the wall clock?"""
+        """Returns whether data may be deleted because of its age by the wall clock."""
         self.metadata = world.metadata
         """Returns the present image of the cluster; call it once for one consistent view."""
         self.timer = ShardTimer(world.timer, self)

@@ -14,8 +14,8 @@ class DelayedOperation(TimerTask):
         def try_complete(self) -> bool:
             return self._has_enough_bytes() and self.complete_held()
 
-    The thread that wins `force_complete` runs `on_complete`; if it was the timer's, `on_expiration`
-    follows.
+    The thread that wins `force_complete` runs `on_complete`; if the timer's thread wins, it also
+    runs `on_expiration`.
 
     Locks. Each operation has its own re-entrant lock, which guards `try_complete`: no two threads
     run it at once, nor does one while or after `on_complete` runs. `try_complete` may take
@@ -35,8 +35,8 @@ class DelayedOperation(TimerTask):
         TimerTask.__init__(self, delay_ms)
         self._lock = ranked_rlock(Rank.OPERATION)
         self.is_completed = False
-        """Has a thread won the right to end it? `on_complete` may still run. Only this class sets
-        it."""
+        """True once a thread has won the right to end the operation; `on_complete` may still run.
+        Only this class sets it."""
 
     @abstractmethod
     def try_complete(self) -> bool:
@@ -62,7 +62,7 @@ class DelayedOperation(TimerTask):
         return True
 
     def complete_held(self) -> bool:
-        """As `force_complete`. Requires: the operation's lock, so `try_complete` calls it."""
+        """Do what `force_complete` does, for `try_complete`. Requires: the operation's lock."""
         if self.is_completed:
             return False
         self.is_completed = True
@@ -73,7 +73,7 @@ class DelayedOperation(TimerTask):
         try:
             self.cancel()
         finally:
-            # Even if Ctrl-C cuts the cancelling short: no other thread will do this.
+            # Complete even if Ctrl-C cuts `cancel` short: no other thread will do it.
             try:
                 self.on_complete()
             except (KeyboardInterrupt, SystemExit):

@@ -39,7 +39,9 @@ class DelayedOperationPurgatory:
 
     @property
     def watched(self) -> int:
-        """Entries in all lists: an operation counts once per key, also when completed."""
+        """Number of entries in all lists: an operation counts once per key, even if it is
+        completed.
+        """
         with self._lock:
             return sum(map(len, self._watchers.values()))
 
@@ -60,7 +62,8 @@ class DelayedOperationPurgatory:
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
         """Let an operation wait that cannot complete just now; see `try_complete_else_watch`.
 
-        It is tried again once listed: it sees changes whose threads did not find it in the list.
+        The operation is tried again once it is listed: a thread that changed something just before
+        did not find it in the list.
         """
         assert keys, "an operation without keys could only time out"
         self._list(operation, keys)
@@ -68,7 +71,7 @@ class DelayedOperationPurgatory:
             return True
         if not operation.is_completed:
             self.timer.add(operation)
-            # It was completed before the add, and its cancel came too early.
+            # The operation was completed before the timer had it, so its own `cancel` did nothing.
             if operation.is_completed:
                 operation.cancel()
         if self._estimated_total > self._purge_check_at:
@@ -150,7 +153,8 @@ class DelayedOperationPurgatory:
             if is_worth_it:
                 self._estimated_total = waiting_count
                 completed_count = 0
-            # Before that there cannot be enough completed ones, so the timer is not asked sooner.
+            # Below this total there cannot be enough completed operations, so do not ask the timer
+            # for its size sooner.
             self._purge_check_at = self._estimated_total + self.purge_interval - completed_count
         if is_worth_it:
             self.purge()

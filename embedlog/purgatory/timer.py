@@ -26,7 +26,7 @@ class Timer:
     def __init__(self, clock: Clock, on_earlier: Callable[[Timer], None] | None = None) -> None:
         self._monotonic_ms = clock.monotonic_ms
         self.on_earlier = on_earlier
-        self._lock = ranked_rlock(Rank.TIMER)  # why: `runtime.pending`
+        self._lock = ranked_rlock(Rank.TIMER)  # faster than a Lock: see `runtime.pending`
         self._wheel = TimingWheel(start_ms=clock.monotonic_ms(), lock=self._lock)
         self._announced_ms = _NEVER
         # The rest of an expired batch after a task raised.
@@ -46,7 +46,8 @@ class Timer:
         wheel = self._wheel
         is_earlier = False
         with self._lock:
-            # Between two moves a task of a few ms at most goes to a coarser level than necessary.
+            # Between two moves of the wheel's time, a task of a few ms may go to a coarser level
+            # than necessary.
             if now_ms >= wheel.moves_at_ms or task.delay_ms <= 0:
                 wheel.move_time(now_ms)
             waits = wheel.add(task, now_ms + task.delay_ms)
@@ -82,7 +83,10 @@ class Timer:
         return len(expired)
 
     def next_expiration_ms(self) -> int | None:
-        """Return the time of the next call, at or before the next task's; None if none waits."""
+        """Return the time of the next call of `run_once`; None if no task waits.
+
+        It is at or before the time of the next task.
+        """
         with self._lock:
             return self._next_expiration_ms()
 

@@ -40,7 +40,8 @@ GHOSTS_KEPT = 16
 """A bucket with no more ghosts than this is not rebuilt."""
 
 LEVELS_DEMOTED = 2
-"""A due bucket's tasks go down by two levels: 400 sparse buckets cost less than another stop."""
+"""The tasks of a due bucket move down by this many levels: 400 sparse buckets cost less than one
+more move of each task."""
 
 _by_expiration = attrgetter("expiration_ms")
 
@@ -94,7 +95,7 @@ class TimerTaskList(list[TimerTask]):
     def __init__(self, expiration_ms: int, lock: RLock) -> None:
         super().__init__()
         self.expiration_ms = expiration_ms
-        """The start of its range: the time when it is due."""
+        """The start of the bucket's range, which is the time when the bucket is due."""
         self.ghost_count = 0
         self.lock = lock
         """The wheel's lock."""
@@ -144,11 +145,13 @@ class TimingWheel:
 
     @property
     def size(self) -> int:
-        """Tasks in the wheel. O(buckets); a level has at most 399 buckets."""
+        """Number of tasks in the wheel. O(buckets); a level has at most 399 buckets."""
         return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:
-        """Put or move `task` to the bucket of `expiration_ms`; False if that time has come."""
+        """Put or move `task` to the bucket of `expiration_ms`; return False if that time has
+        already come.
+        """
         former = task._bucket
         if former is not None:
             task._bucket = None

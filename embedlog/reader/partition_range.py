@@ -34,7 +34,8 @@ class PartitionRange(NamedTuple):
     """A hint: a position in a file at which reading may begin."""
 
     def batches(self, *, runtime: Runtime | None = None) -> Iterator[Batch]:
-        """See `PartitionReader.batches`. The first may begin before `start`, the last end later.
+        """See `PartitionReader.batches`. The first batch may begin before `start`, and the last
+        batch may end after `end`.
 
         Raises:
             UnknownTopicOrPartition: the topic was deleted or recreated.

@@ -179,8 +179,8 @@ class LogDirectoryReader:
         In topics with `embedlog.retention.archived=true`, retention by size and age waits for the
         archive: see `embedlog.storage.state_files.archived_offsets`. The call replaces the earlier
         offsets of the archive, and returns after a sync. `topic_ids` names the archived topics by
-        id, so that a recreated topic does not count as archived. Without it the present topics
-        count.
+        id, so that a recreated topic does not count as archived. Without `topic_ids` the present
+        topics count.
 
         Raises:
             ConfigError: `archive` is not 1 to 64 letters, digits and hyphens.
@@ -254,12 +254,14 @@ class PartitionReader:
 
     @property
     def high_watermark(self) -> int:
-        """The end of the published records."""
+        """The offset after the last published record."""
         return self._log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of the published records before the first open transaction."""
+        """The offset of the first published record of an open transaction; `high_watermark` if
+        there is none.
+        """
         return self._log.last_stable_offset
 
     @property
@@ -344,9 +346,9 @@ class PartitionReader:
         return self._log.segment_paths()
 
     def offset_for_timestamp(self, timestamp: int) -> int | None:
-        """Return the offset of the first record that is not older than `timestamp` (ms).
+        """Return the offset of the first record whose timestamp (ms) is at least `timestamp`.
 
-        None if every record is older.
+        None if no record has such a timestamp.
         """
         return self._log.offset_for_timestamp(timestamp)
 

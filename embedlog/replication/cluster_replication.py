@@ -1,6 +1,7 @@
 """Replication on a broker that belongs to a cluster of several.
 
-a follower fetches          note its offset: the high watermark moves, it may join the ISR
+a follower fetches          note its offset: the high watermark may rise, or the follower may join
+                            the ISR
 this broker leads           track the other replicas and the ISR
 this broker follows         hand the partition to the fetcher of its leader
 """
@@ -34,11 +35,11 @@ RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class ClusterReplication:
-    """Followers' fetches, ISRs and fetchers of one broker.
+    """The replication of one broker: its followers' fetches, its ISRs, and its own fetchers.
 
     Every method may be called from any thread. `partitions` are the hosted partitions of the
-    replica manager. `wake` tries the operations that wait for a partition; it is called without any
-    lock.
+    replica manager. `wake` tries to complete the operations that wait for a partition; no lock is
+    held when it is called.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class ClusterReplication:
         return selector == RACK_AWARE_SELECTOR
 
     def complete(self, params: FetchParams, rack_id: str) -> None:
-        """Add what a fetch must know of this broker; `rack_id` is the consumer's rack."""
+        """Set the throttle and the fields for reads from followers. `rack_id` is the consumer's."""
         params.leader_throttle = self.throttles.leader
         if not self.selects_replicas:
             return
@@ -78,7 +79,7 @@ class ClusterReplication:
         elif params.may_read_followers:
             params.rack_id = rack_id
 
-    # The controller has decided
+    # Called after a decision of the controller
 
     def begin_term(self, partition: Partition, state: LeaderAndIsr) -> RemoteReplicas:
         """Return the other replicas of a partition that this broker begins to lead.
@@ -94,14 +95,14 @@ class ClusterReplication:
         )
 
     def follow_leader(self, partition: Partition) -> None:
-        """Follow the partition's new leader, if another broker leads it, and watch its ISR.
+        """Fetch a partition from its new leader if another broker leads; otherwise watch its ISR.
 
         Requires: no partition lock.
         """
         self.fetchers.note(partition)
         self.in_sync.watch(partition)
 
-    # A follower fetches
+    # Called for the fetch of a follower
 
     def note_fetch(self, params: FetchParams, context: FetchContext, load: Load) -> None:
         """Note the follower's offset of each partition that its fetch names. Requires: no lock.
@@ -114,7 +115,7 @@ class ClusterReplication:
                 if partition is not None and partition.remote_replicas is not None:
                     self._note(partition, params, asked)
             except READ_ERRORS:
-                continue  # the read raises it again, for the answer
+                continue  # the read raises the same error, which becomes the partition's answer
 
     def _note(self, partition: Partition, params: FetchParams, asked: FetchPartition) -> None:
         log = partition.log

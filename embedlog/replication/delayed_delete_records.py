@@ -48,17 +48,17 @@ class DelayedDeleteRecords(DelayedOperation):
             waiting.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
     def try_complete(self) -> bool:
-        """Fill in the answers of finished partitions; complete when all are finished."""
+        """Fill in the answers of finished partitions. Complete once all partitions are finished."""
         self._waiting = [waiting for waiting in self._waiting if not _settle(waiting)]
         return not self._waiting and self.complete_held()
 
     def on_complete(self) -> None:
-        """Answer; the partitions that did not finish have REQUEST_TIMED_OUT."""
+        """Send the answer, in which unfinished partitions have REQUEST_TIMED_OUT."""
         self.pending.complete(self._response)
 
 
 def _settle(waiting: DeletedPartition) -> bool:
-    """Fill in the partition's answer if its outcome is known; return whether it is."""
+    """Return whether the outcome of a partition is known; fill in its answer if so."""
     partition, answer = waiting.partition, waiting.answer
     if partition.retired_with:
         code = partition.retired_with.code

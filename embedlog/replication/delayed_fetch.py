@@ -1,7 +1,8 @@
-"""A fetch: answered at once, or parked until it has enough to answer or its time is over.
+"""A fetch: answered at once, or parked until there are enough records or its time is over.
 
-A parked fetch is watched under its session or under each of its partitions, so it costs nothing
-until something changes there. On completion it reads again, because the log has changed meanwhile.
+A parked fetch waits in the purgatory under its session, or under each of its partitions. So it
+costs nothing until one of them changes. On completion it reads again, because the log has changed
+since it was parked.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ def fetch(
     context: FetchContext,
     respond: Callable[[FetchRead], FetchResponse],
 ) -> FetchResponse | DelayedFetch:
-    """Read; answer if there is enough or waiting is pointless, otherwise park the fetch.
+    """Read; answer if there are enough records or waiting is pointless, otherwise park the fetch.
 
     The `pending` of a parked fetch completes with the response. Most fetches wait at the end of
-    their partitions: they are parked without reading, which would find nothing.
+    their partitions. They are parked without reading, because reading would find nothing.
     """
     partitions = manager.partitions
     if params.replica_id >= 0 and manager.replication is not None:
@@ -81,7 +82,7 @@ class DelayedFetch(DelayedOperation):
     def try_complete(self) -> bool:
         """Complete when `min_bytes` can be read, or when waiting has become pointless.
 
-        It is pointless once a partition was removed or truncated, changed its leader, or has
+        Waiting is pointless once a partition was removed or truncated, has another leader, or has
         another history than the reader.
         """
         ready = self._context.is_ready(self._manager.partitions, self._params)
@@ -92,12 +93,12 @@ class DelayedFetch(DelayedOperation):
         if self._is_abandoned:
             return
         try:
-            # Do not load partitions here: that takes a lock which the completing thread may hold.
+            # Do not load partitions here: loading takes a lock that the completing thread may hold.
             found = self._context.read(self._manager.partitions, self._params, nothing_to_load)
             response = self._respond(found)
         except (EmbedlogError, OSError) as error:
-            # Report the error to the waiting fetch. The thread that completed it has only appended
-            # something, and would append it again if it got the error.
+            # Report the error to the waiting fetch. The completing thread has only appended
+            # something, and its caller would append that again after an error.
             self.pending.fail(error)
             return
         except BaseException as error:
@@ -106,6 +107,6 @@ class DelayedFetch(DelayedOperation):
         self.pending.complete(response)
 
     def abandon(self) -> None:
-        """Forget the fetch without reading: its client is gone."""
+        """End the fetch without reading or answering, because its client is gone."""
         self._is_abandoned = True
         self.force_complete()

@@ -2,9 +2,9 @@
 
 `DelayedProduce` belongs to a request, `DelayedAppend` to a producer in this process.
 
-On a topic of the `fsync` level every acknowledgement waits for the sync that covers it. On other
-topics only acks=-1 waits, until the high watermark has passed the records. With acks=1 the sync of
-this broker is enough, whatever the other replicas do.
+On topics with the durability `fsync` every acknowledgement waits for the sync of its records; with
+acks=1 the sync on this broker is enough, with acks=-1 the high watermark must have passed them. On
+other topics only acks=-1 waits, until the high watermark has passed the records.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ class AppendedPartition:
     ) -> None:
         self.partition = partition
         self.required_offset = required_offset
-        """The high watermark that commits the append: the offset after its last record."""
+        """The offset after the last record of the append. From this high watermark on the append is
+        committed.
+        """
         self.answer = answer
         self.is_local = is_local
-        """Is the disk of this broker enough (acks=1)?"""
+        """Whether a sync on this broker is enough, without the other replicas (acks=1)."""
 
 
 class DelayedProduce(DelayedOperation):
@@ -71,7 +73,7 @@ class DelayedProduce(DelayedOperation):
             waiting.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
     def try_complete(self) -> bool:
-        """Fill in the answers of decided partitions; complete when all are decided."""
+        """Fill in the answers of partitions with a known outcome. Complete once all are known."""
         undecided = []
         for waiting in self._waiting:
             code = commit_state(
@@ -90,14 +92,14 @@ class DelayedProduce(DelayedOperation):
         return not undecided and self.complete_held()
 
     def on_complete(self) -> None:
-        """Answer. The records of timed-out partitions stay in the log."""
+        """Send the answer. The records of timed-out partitions stay in the log."""
         if self._has_moved and self._on_moved is not None:
             self._on_moved(self._response)
         self.pending.complete(self._response)
 
 
 class DelayedAppend(DelayedOperation):
-    """One append of a producer in this process; it fails with a request's errors."""
+    """One append of a producer in this process. It fails with the errors of a Produce answer."""
 
     __slots__ = ("_code", "_info", "_is_local", "_partition", "pending")
 
@@ -112,7 +114,7 @@ class DelayedAppend(DelayedOperation):
         self.pending: Pending[LogAppendInfo] = Pending()
 
     def try_complete(self) -> bool:
-        """Complete once the outcome is known."""
+        """Complete once the append is committed or has failed."""
         code = commit_state(self._partition, self._info.last_offset + 1, is_local=self._is_local)
         if code is None:
             return False
@@ -133,9 +135,9 @@ class DelayedAppend(DelayedOperation):
 def commit_state(
     partition: Partition, required_offset: int, *, is_local: bool = False
 ) -> int | None:
-    """Return the error code of an append up to `required_offset`; None while it is undecided.
+    """Return the error code of an append up to `required_offset`, or None until it is known.
 
-    `is_local`: with acks=1 only this broker's disk counts, not the other replicas.
+    With `is_local` (acks=1) the sync on this broker is enough, without the other replicas.
     """
     if partition.retired_with:
         return partition.retired_with.code

@@ -1,14 +1,15 @@
-"""What one fetch request reads, when it is worth answering, and how it is answered.
+"""The two kinds of fetch requests: the partitions that they read, and the form of their answers.
 
-    FullFetch          names all its partitions; answers all of them; may begin a session
-    IncrementalFetch   continues a session: reads its active partitions, answers with news
+    FullFetch          names all its partitions, and its answer has all of them; may begin a session
+    IncrementalFetch   continues a session: reads the session's active partitions, and its answer
+                       has only partitions with news
 
-A partition of a session is *active* while it may have news. A reading that finds nothing puts it to
-rest; any later change makes it active again (see `ReplicaManager`). So an idle fetch of ten
-thousand partitions reads none of them.
+A partition of a session is *active* while it may have news for the client. A read that finds no
+news puts it to rest; any later change makes it active again (see `ReplicaManager`). So an idle
+fetch of ten thousand partitions reads none of them.
 
-A partition is put to rest by removing it from `active` first and reading it afterwards. The reading
-sees every change before the removal, and every later change adds the partition again, so no lock is
+To put a partition to rest, remove it from `active` first and read it afterwards. The read sees
+every change before the removal, and every later change adds the partition again. So no lock is
 needed.
 """
 
@@ -36,14 +37,15 @@ NO_SESSION = 0
 
 
 class FullFetch:
-    """A fetch that names all its partitions and is answered in their order.
+    """A fetch that names all its partitions. The answer has them in the same order.
 
-    `begin_session` begins a session with them and returns its id, 0 without a session.
+    `begin_session` begins a session of these partitions and returns its id, or 0 if there is none.
 
-    Reading begins at the partition `first`, if there is one. After a reading `cut_at` is the first
-    partition that was left out because the target was reached. The next fetch begins there, so a
-    client that always names its partitions in the same order still gets to the last of them. (A
-    client whose own limit leaves some out must rotate them, as with Kafka.)
+    Reading begins at the partition `first`, if it is set. After the read, `cut_at` is the first
+    partition that was left out because `FetchParams.target_bytes` were reached. The connection's
+    next fetch begins there, so that a client that always names its partitions in the same order
+    still gets records of the last one. (If the client's own limit leaves partitions out, the client
+    must rotate them, as with Kafka.)
     """
 
     __slots__ = ("_begin_session", "_known", "cut_at", "first", "wanted")
@@ -63,7 +65,10 @@ class FullFetch:
         self._known: Sequence[FetchPartition] = ()
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """Like `watch_keys` if reading is sure to find no records and no error; otherwise empty."""
+        """Return the keys of `watch_keys` if a read is sure to find no records and no error.
+
+        Otherwise return no keys.
+        """
         keys: list[Hashable] = []
         for asked in self.wanted:
             key = asked.key
@@ -89,12 +94,12 @@ class FullFetch:
         return found
 
     def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
-        """Return the purgatory keys of the existing partitions: only they can end the wait."""
+        """Return the purgatory keys to wait under: the partitions that exist here."""
         self._known = [asked for asked in self.wanted if asked.key in partitions]
         return [asked.key for asked in self._known]
 
     def is_ready(self, partitions: Partitions, params: FetchParams) -> bool:
-        """Is there enough to answer a parked fetch, or is waiting pointless?"""
+        """Return whether a parked fetch has enough to answer, or need not wait any longer."""
         missing = params.min_bytes
         for asked in self._known:
             partition = partitions.get(asked.key)
@@ -109,7 +114,7 @@ class FullFetch:
         return False
 
     def respond(self, found: FetchRead) -> FetchResponse:
-        """Build the response with every partition."""
+        """Build the response with every partition; first begin a session if one is requested."""
         session_id = NO_SESSION
         if self._begin_session is not None:
             for asked, data in zip(found.asked, found.data, strict=True):
@@ -119,7 +124,7 @@ class FullFetch:
 
 
 class IncrementalFetch:
-    """A fetch that continues a session; the next request must carry `epoch`."""
+    """A fetch that continues a session, whose next request must have the epoch `epoch`."""
 
     __slots__ = ("_epoch", "named", "session")
 
@@ -132,7 +137,7 @@ class IncrementalFetch:
         self._epoch = epoch
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """Like `watch_keys` if reading is sure to find no news; otherwise empty.
+        """Return the key of `watch_keys` if a read is sure to find no news; otherwise no key.
 
         Partitions without news are put to rest.
         """
@@ -162,7 +167,7 @@ class IncrementalFetch:
         """Read the active partitions, and put those without news to rest."""
         session = self.session
         if params.isolation != session.isolation:
-            # Another isolation level ends elsewhere, so every partition must be read again.
+            # The isolation level decides where a partition ends, so read every partition again.
             session.isolation = params.isolation
             session.active.update(dict.fromkeys(session.partitions.values()))
         active = session.active
@@ -195,14 +200,14 @@ class IncrementalFetch:
         return (session,)
 
     def is_ready(self, partitions: Partitions, params: FetchParams) -> bool:
-        """Is there enough to answer a parked fetch, or is waiting pointless?"""
+        """Return whether a parked fetch has enough to answer, or need not wait any longer."""
         missing = params.min_bytes
         for asked in list(self.session.active):
             partition = partitions.get(asked.key)
             if partition is None:
                 if asked.source is not None:
                     return True
-                continue  # the partition never existed; only a deleted one ends the wait
+                continue  # it never existed here; only the deletion of a partition ends the wait
             try:
                 missing -= readable_size(partition, params, asked)
             except READ_ERRORS:
@@ -227,14 +232,14 @@ class IncrementalFetch:
                     told.append(asked)
                     news.append(data)
                     if has_records:
-                        # Other partitions come first next time, so that a full answer does not
-                        # starve them.
+                        # In the next fetch read the other partitions first. Otherwise this one
+                        # could fill every answer.
                         session.move_to_end(asked)
         return _response(session.id, _by_topic(told, news))
 
 
 def _response(session_id: int, topics: list[FetchableTopicResponse]) -> FetchResponse:
-    """Build a response field by field: each wake-up of a consumer makes one."""
+    """Build a response. Set it field by field, for speed: each wake-up of a consumer needs one."""
     response = bare(FetchResponse)
     response.throttle_time_ms = 0
     response.error_code = 0
@@ -245,7 +250,7 @@ def _response(session_id: int, topics: list[FetchableTopicResponse]) -> FetchRes
 
 
 def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) -> bool:
-    """Has the reader reached its end in a partition that reports its changes?"""
+    """Return whether the reader is at the end. False if no hosted partition can report changes."""
     source = asked.source
     if source is None:
         return False
@@ -253,7 +258,7 @@ def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) 
     if params.isolation == Isolation.LAST_STABLE:
         end_offset = data.last_stable_offset
     elif params.isolation == Isolation.LOG_END:
-        # If the log has grown since the reading, the append has made the partition active again.
+        # If the log has grown since the read, the append has made the partition active again.
         end_offset = source.log.log_end_offset
     return asked.fetch_offset >= end_offset
 
@@ -265,7 +270,7 @@ def _rank(asked: FetchPartition) -> int:
 def _by_topic(
     asked: Iterable[FetchPartition], data: list[PartitionData]
 ) -> list[FetchableTopicResponse]:
-    """Group the answers under topics; neighbours of one topic share an entry, the order stays."""
+    """Group the answers under topics, in their order: only neighbours of a topic share an entry."""
     topics: list[FetchableTopicResponse] = []
     last: FetchPartition | None = None
     for partition, found in zip(asked, data, strict=True):

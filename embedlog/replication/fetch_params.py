@@ -1,4 +1,4 @@
-"""The parameters that hold for all partitions of a fetch: size, waiting time, isolation, reader."""
+"""The parameters of a fetch as a whole: size, waiting time, isolation, reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_BROKER_EPOCH = -1
 
 
 class FetchParams:
-    """The parameters of one fetch."""
+    """The parameters of one fetch that are the same for all its partitions."""
 
     __slots__ = (
         "isolation",
@@ -50,15 +50,15 @@ class FetchParams:
         self.replica_id = (
             request.replica_id if version < FIRST_WITH_STATE else request.replica_state.replica_id
         )
-        """Negative for a consumer."""
+        """The follower's broker id; negative for a consumer."""
         self.may_read_followers = version >= FIRST_WITH_RACKS and self.replica_id < 0
-        """Is a follower enough? Consumers that know racks may be sent to one."""
+        """Whether a follower may serve the fetch: only consumers that know racks read from one."""
         self.rack_id = ""
-        """The rack of the consumer, if a replica in that rack is preferred."""
+        """The rack of the consumer, set only if `replica.selector.class` prefers replicas there."""
         self.leader_throttle: Throttle | None = None
-        """The limit on what this broker sends to followers; None on the only broker."""
+        """The limit on the bytes that this broker sends to followers; None on the only broker."""
         self.tells_high_watermark = False
-        """Does a new high watermark end the wait of a follower?"""
+        """Whether a new high watermark ends the wait of a follower's fetch."""
         self.replica_epoch = NO_BROKER_EPOCH
         """The epoch of the follower's broker registration."""
         if self.replica_id >= 0:
@@ -66,4 +66,4 @@ class FetchParams:
             self.replica_epoch = request.replica_state.replica_epoch
         self.uses_topic_ids = version >= FIRST_WITH_IDS
         self.target_bytes = max_bytes
-        """No further partition is read after this size."""
+        """After this many bytes of records no further partition is read."""

@@ -1,7 +1,6 @@
-"""Reading for a fetch: from partitions and limits to the partition data of the response. Never
-waits.
+"""Read partitions for a fetch, without waiting: the limits of the fetch, and errors.
 
-An error in one partition becomes the answer of that partition; the others are read all the same.
+An error in one partition becomes the answer of that partition. The other partitions are still read.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ if TYPE_CHECKING:
     Partitions = Mapping[tuple[str, int], Partition]
 
 NO_RECORDS = b""
-"""An empty record set is never null, because C clients crash on null."""
+"""The record set of an answer without records. It is not null, because C clients crash on null."""
 
 READ_ERRORS = (errors.KafkaError, errors.CorruptRecord)
-"""The errors that may stand in the answer of a partition."""
+"""Errors of one partition that become its answer. Any other exception fails the whole fetch."""
 
 _DEFAULTS = PartitionData()
 _NO_DIVERGING_EPOCH = _DEFAULTS.diverging_epoch
 _NO_LEADER = _DEFAULTS.current_leader
 _NO_SNAPSHOT = _DEFAULTS.snapshot_id
-"""All answers share these three."""
+"""The answers share these three default objects, to save making them."""
 
 UNDEFINED = -1
 _CONSUMER_MAX = -1
@@ -47,12 +46,15 @@ class FetchRead:
     def __init__(self, asked: Sequence[FetchPartition], data: list[PartitionData]) -> None:
         self.asked = asked
         self.data = data
-        """The answers, one for each of `asked`."""
+        """The answers, one for each partition of `asked`."""
         self.size = 0
         self.must_answer = False
-        """Is there an error or a diverging epoch, which must not wait for `min_bytes`?"""
+        """Whether the answer must not wait for `min_bytes`: it has an error, a diverging epoch, or
+        another replica to read from.
+        """
         self.cut_at: int | None = None
-        """Index in `asked` of the first partition left out because the target was reached, or None.
+        """Index in `asked` of the first partition that was left out because `target_bytes` were
+        reached, or None.
         """
 
 
@@ -65,9 +67,9 @@ def read_partitions(
     """Read each wanted partition within the limits of the fetch.
 
     The first batch is returned whole even if it is larger than every limit (KIP-74). Later
-    partitions get whole batches in the remaining room, and no records after `target_bytes`. Unknown
-    partitions do not make the answer urgent; their error waits in it. `load` loads partitions that
-    are missing in `partitions`.
+    partitions get the whole batches that fit into the remaining room, and none after
+    `target_bytes`. An unknown partition gets an error, but the answer may still wait for records of
+    other partitions. `load` loads partitions that are missing in `partitions`.
     """
     data: list[PartitionData] = []
     result = FetchRead(wanted, data)
@@ -109,12 +111,12 @@ def read_partitions(
 def read_partition(
     partition: Partition, params: FetchParams, asked: FetchPartition, *, room: int, min_one: bool
 ) -> PartitionData:
-    """Return whole batches from `asked.fetch_offset` on, up to the end for this reader.
+    """Return whole batches from `asked.fetch_offset` on, up to the end for the reader's isolation.
 
     Raises:
-        NotLeaderOrFollower: also if the follower has no replica, or its broker has restarted.
+        NotLeaderOrFollower: also if the fetching follower is no replica, or has restarted since.
         FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`.
-        InconsistentTopicId: the topic was deleted and made again since the client looked.
+        InconsistentTopicId: the topic was deleted and created again since the client's metadata.
         OffsetOutOfRange: the log does not have the offset.
         UnknownServerError: the limit is negative; Kafka answers the same.
     """
@@ -129,7 +131,7 @@ def read_partition(
     if max_bytes < 0:
         raise errors.UnknownServerError()
     log, isolation = partition.log, params.isolation
-    # Field by field: assigning over the defaults would cost as much again.
+    # Set each field once: with the defaults set first it would take twice as long.
     found = bare(PartitionData)
     found.partition_index = asked.partition
     found.error_code = 0
@@ -155,7 +157,7 @@ def read_partition(
             return found
     if partition.remote_replicas is not None and _has_none_now(partition, params, found, offset):
         return found
-    # Not beyond the offsets in the answer: the session would miss a later one as news.
+    # Read only up to the offsets in the answer, so that later offsets are news for the session.
     read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LOG_END:
@@ -169,7 +171,7 @@ def read_partition(
 
 
 def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
-    """Is reading sure to find nothing and no error? Also False if only reading can tell."""
+    """Return True if a read would find no records and no error, False if it might."""
     log = partition.log
     if params.isolation == Isolation.HIGH_WATERMARK:
         end_offset = log.offsets.high_watermark
@@ -185,7 +187,7 @@ def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) 
         and not params.rack_id
         and params.replica_id <= _CONSUMER_MAX
         and (not params.uses_topic_ids or asked.topic_id == partition.topic_id)
-        # A reader must not wait for more where the log ends in damage.
+        # If the log ends in damage, the reader must get the error and not wait for records.
         and log.failure is None
     )
 
@@ -193,9 +195,10 @@ def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) 
 def readable_size(partition: Partition, params: FetchParams, asked: FetchPartition) -> int:
     """Return how many bytes a parked fetch could read now; 0 if it should go on waiting.
 
-    Exact up to the partition's limit. It is `min_bytes`, enough to end the wait, if waiting is
-    pointless: the offset lies in an older segment than the end, and a fetch reads from one segment
-    only; or the reader's history diverges from the log's.
+    The size is exact up to the partition's limit. It is `min_bytes`, which ends the wait, if:
+    - a new offset of the leader is worth an answer, see `_is_news`
+    - the reader's history diverges from the log's
+    - the offset lies in an older segment than the end: a fetch reads from one segment only
 
     Raises:
         KafkaError: the answer for the partition would be an error.
@@ -225,10 +228,11 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
 
 
 def _is_news(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
-    """Do the leader's offsets end the wait of a follower?
+    """Return whether the leader's offsets end the wait of a follower's fetch.
 
-    The log start does, because DeleteRecords waits for it. The high watermark does if consumers
-    read from followers; otherwise they would see a record half a second late.
+    A new log start offset does, because DeleteRecords waits for the followers to get it. A new high
+    watermark does if consumers read from followers: else they would see a record half a second
+    late.
     """
     if asked.answered_log_start_offset == UNDEFINED:
         return False  # not in a session, or about to be answered
@@ -241,8 +245,9 @@ def _is_news(partition: Partition, params: FetchParams, asked: FetchPartition) -
 def refusal(partition: int, error: Exception) -> PartitionData:
     """Return the answer for an unreadable partition: an error code, no offsets, no records.
 
-    Damage is CORRUPT_MESSAGE, as in Kafka: clients raise it or report it to their application.
-    After KAFKA_STORAGE_ERROR they would look for another leader and repeat the fetch for ever.
+    For a damaged log it is CORRUPT_MESSAGE, as in Kafka: clients raise the error or report it to
+    their application. After KAFKA_STORAGE_ERROR they would look for another leader and repeat the
+    fetch for ever.
     """
     code = error.code if isinstance(error, errors.KafkaError) else ErrorCode.CORRUPT_MESSAGE
     return PartitionData(
@@ -272,7 +277,11 @@ def _check_follower(partition: Partition, params: FetchParams) -> None:
 def _has_none_now(
     partition: Partition, params: FetchParams, found: PartitionData, offset: int
 ) -> bool:
-    """Should the reader go to a follower in its rack (noted in `found`), or wait for its turn?"""
+    """Return whether the reader gets no records now.
+
+    A throttled follower must wait. A consumer that has a replica in its own rack must read there:
+    `found` then names the replica.
+    """
     if params.replica_id > _CONSUMER_MAX:
         return is_throttled(partition, params)
     remote = partition.remote_replicas
@@ -282,7 +291,10 @@ def _has_none_now(
 
 
 def is_throttled(partition: Partition, params: FetchParams) -> bool:
-    """Must the follower wait because it would exceed the leader's throttle?"""
+    """Return whether a follower must wait because the leader's throttle is exceeded.
+
+    A follower in the ISR never waits.
+    """
     throttle = params.leader_throttle
     if throttle is None or params.replica_id in partition.isr:
         return False

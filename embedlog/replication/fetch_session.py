@@ -1,4 +1,4 @@
-"""A fetch session (KIP-227), and one partition of a fetch, which may live on in a session."""
+"""A fetch session (KIP-227), and one partition of a fetch, which a session may keep."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NOTHING_ANSWERED = -1
 
 
 class FetchPartition:
-    """One partition of a fetch: the parameters of the request, under the topic's name.
+    """One partition of a fetch, with the parameters of the request.
 
-    In a session it lives on and remembers the last answer. `topic` is "" while the topic id of a
-    v13 request is unknown, until `resolve`.
+    A session keeps this object, which then remembers the last answer. From v13 on requests name
+    topics by id: `topic` is "" until `resolve`, if this broker does not know the id yet.
     """
 
     __slots__ = (
@@ -50,7 +50,7 @@ class FetchPartition:
         self.topic_id = topic_id
         self.partition = partition = asked.partition
         self.key = (topic, partition)
-        """Equal to the `TopicPartition`, but made in a tenth of the time."""
+        """Equal to a `TopicPartition` and usable in its place, but ten times faster to make."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
@@ -63,24 +63,24 @@ class FetchPartition:
         self.source: Partition | None = None
 
     def resolve(self, topic: str) -> None:
-        """Note the name of the topic once its id is known."""
+        """Set the name of the topic, whose id was unknown until now."""
         self.topic = topic
         self.key = (topic, self.partition)
 
     def take_over(self, newer: FetchPartition) -> None:
-        """Take over the parameters of a later request of the session."""
+        """Take over the parameters of a later request in the same session."""
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         is_follower = self.session is not None and self.session.is_privileged
         if is_follower and newer.current_leader_epoch != self.current_leader_epoch:
-            # The answer of the earlier term may have arrived too late to be used.
+            # The follower may have ignored the last answer, because it was for the earlier term.
             self.answered_high_watermark = NOTHING_ANSWERED
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
         self.log_start_offset = newer.log_start_offset
 
     def follow(self, source: Partition | None) -> None:
-        """Watch the changes of `source`, and of no other partition."""
+        """Let each change of `source`, and of no other partition, call `source_changed`."""
         if self.source is not None:
             self.source.watchers.pop(self.source_changed, None)
         self.source = source
@@ -88,19 +88,19 @@ class FetchPartition:
             source.watchers[self.source_changed] = None
 
     def source_changed(self) -> FetchSession | None:
-        """Let the session look at the partition again; return it, or None after its end."""
+        """Make the partition active in its session; return the session, or None if it has ended."""
         session = self.session
         if session is not None:
             session.active[self] = None
         return session
 
     def session_used_ms(self) -> int | None:
-        """Return the last use of the session (monotonic time), or None without a session."""
+        """Return the monotonic time of the session's last use, or None if there is no session."""
         session = self.session
         return None if session is None else session.last_used_ms
 
     def has_news(self, data: fetch.PartitionData) -> bool:
-        """Is anything in `data` new to the client?"""
+        """Return whether anything in `data` is new to the client."""
         return (
             bool(data.records)
             or data.error_code != 0
@@ -111,7 +111,7 @@ class FetchPartition:
         )
 
     def was_told(self, partition: Partition) -> bool:
-        """Does the client know the offsets of `partition`?"""
+        """Return whether the last answer had the present offsets of `partition`."""
         log = partition.log
         return (
             self.answered_high_watermark == log.offsets.high_watermark
@@ -119,9 +119,10 @@ class FetchPartition:
         )
 
     def note_answered(self, data: fetch.PartitionData) -> None:
-        """Remember that the client gets `data`. Errors are always news, and so is their end.
+        """Remember that the client gets `data`, so that later only changes are news.
 
-        A follower that must first truncate its log does not use the high watermark.
+        The answer after an error is always news. So is the answer after a diverging epoch: a
+        follower that must truncate its log first does not use the high watermark.
         """
         is_taken_over = not data.error_code and data.diverging_epoch.epoch == NO_EPOCH
         self.answered_high_watermark = data.high_watermark if is_taken_over else NOTHING_ANSWERED
@@ -129,10 +130,10 @@ class FetchPartition:
 
 
 class FetchSession:
-    """One session. `lock` guards its epoch, its partitions and their order.
+    """One fetch session. `lock` guards its epoch, its partitions and their order.
 
-    `active` holds the partitions that may have news. It has no lock: any thread that changes a
-    partition adds it.
+    `active` holds the partitions that may have news. No lock guards it: any thread that changes a
+    partition adds the partition there.
     """
 
     __slots__ = (
@@ -163,20 +164,21 @@ class FetchSession:
         self.active: dict[FetchPartition, None] = {}
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """Is it a follower's session? Consumers cannot evict it."""
+        """Whether it is a follower's session, which sessions of consumers cannot evict."""
         self.isolation = Isolation.HIGH_WATERMARK
-        """The isolation of the last request. Partitions rest under this isolation only."""
+        """The isolation of the last request. A request with another one wakes all partitions."""
         self.epoch = 1
         """The epoch that the next request must carry."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.lock = ranked_rlock(Rank.FETCH_SESSION)  # see `runtime.pending` for the reason
+        # An RLock, because CPython enters it faster than a Lock.
+        self.lock = ranked_rlock(Rank.FETCH_SESSION)
         self._last_rank = 0
         for partition in partitions.values():
             self.add(partition)
 
     def add(self, partition: FetchPartition) -> None:
-        """Add an active partition at the end of the order. Requires: the session lock."""
+        """Add a partition as active, the last to be read. Requires: the session lock."""
         partition.session = self
         self.move_to_end(partition)
         self.active[partition] = None
@@ -190,7 +192,7 @@ class FetchSession:
             self.active.pop(partition, None)
 
     def move_to_end(self, partition: FetchPartition) -> None:
-        """Read a partition after all others from here on. Requires: the session lock."""
+        """Read the partition after all others from now on. Requires: the session lock."""
         self._last_rank += 1
         partition.rank = self._last_rank
 

@@ -1,14 +1,14 @@
-"""Fetch sessions (KIP-227): the broker remembers what a client fetches, and sends only news.
+"""Fetch sessions (KIP-227): the broker remembers a client's partitions, and sends only news.
 
-    session id  epoch   the fetch
+    session id  epoch   the fetch request
     0           -1      full, without a session
     0           0       full, and begins a session if the cache has room
-    s           0       full, ends s and begins another
-    s           -1      full, ends s
-    s           n > 0   incremental: names only the changes of the session
+    s           0       full, ends the session s and begins a new one
+    s           -1      full, ends the session s
+    s           n > 0   incremental: names only partitions that change, join or leave the session
 
-The epoch counts the requests of a session; 1 follows 2147483647. An incremental answer leaves out a
-partition that has no records, no error and no new offsets.
+The epoch counts the requests of a session; after 2147483647 it is 1 again. An incremental answer
+leaves out a partition that has no records, no error and no new offsets.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ SLOT_COUNT = 1000
 SESSION_SIZE_MAX = 10_000
 """Default limit of partitions in one session. Kafka has no such limit."""
 TOTAL_SIZE_MAX = 100_000
-"""Limit of partitions in all sessions; each takes half a kilobyte."""
+"""Default limit of partitions in all sessions together; each partition takes half a kilobyte."""
 EVICTION_MS = 120_000
+"""Age, or time without use, after which a session may be evicted for a new session."""
 
 
 class FetchSessions:
@@ -52,7 +53,7 @@ class FetchSessions:
         session_size_max: int = SESSION_SIZE_MAX,
         total_size_max: int = TOTAL_SIZE_MAX,
     ) -> None:
-        """The `size` limits count partitions, of one session and of all sessions."""
+        """`slot_count` limits the sessions. The size limits count partitions."""
         self._clock = clock
         self._random = random
         self._slot_count = slot_count
@@ -70,10 +71,10 @@ class FetchSessions:
     ) -> FullFetch | IncrementalFetch:
         """Return the fetch context of a request: its partitions, and the form of its answer.
 
-        `topic_name` returns the name of a topic id, "" if it is unknown.
+        `topic_name` returns the name for a topic id, or "" if the id is unknown.
 
         Raises:
-            FetchSessionIdNotFound: the session was evicted, or never existed.
+            FetchSessionIdNotFound: the session was evicted, never existed, or has grown too large.
             InvalidFetchSessionEpoch: a request of the session was lost or repeated.
             FetchSessionTopicIdError: the session began with topic names and continues with ids,
                 or the other way round.
@@ -107,7 +108,7 @@ class FetchSessions:
                     len(session.partitions) > self._session_size_max
                     or self._size > self._total_size_max
                 ):
-                    # The client repeats the full request, and goes on without a session.
+                    # After this error the client sends a full request, which gets no session.
                     self._end(session.id)
                     raise errors.FetchSessionIdNotFound()
             if not session.partitions:
@@ -125,7 +126,10 @@ class FetchSessions:
         uses_topic_ids: bool,
         is_privileged: bool,
     ) -> int:
-        """Begin a session and return its id; 0 if the cache is full of more valuable sessions."""
+        """Begin a session and return its id, or 0 if the cache has no room for it.
+
+        A full cache evicts one less valuable session first.
+        """
         now_ms = self._clock.monotonic_ms()
         if len(partitions) > self._session_size_max:
             return NO_SESSION
@@ -154,7 +158,7 @@ class FetchSessions:
         return id
 
     def _use(self, id: int) -> FetchSession:
-        """Return the session, noted as used now.
+        """Return the session, and record that it is used now.
 
         Raises:
             FetchSessionIdNotFound: there is no such session.
@@ -169,7 +173,7 @@ class FetchSessions:
         return self._sessions.get(id)
 
     def size_of(self, id: int) -> int:
-        """Return the number of partitions of a session; 0 if there is none."""
+        """Return the number of partitions in a session; 0 if the session does not exist."""
         session = self._sessions.get(id)
         return 0 if session is None else len(session.partitions)
 
@@ -186,11 +190,11 @@ class FetchSessions:
             session.end()
 
     def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
-        """Return the session that a new one of `size` partitions may evict.
+        """Return the session that a new session of `size` partitions may evict, or None.
 
-        First a session unused for two minutes. Otherwise the least valuable session that is two
-        minutes old (for a follower also a young consumer's), if the new session is worth more.
-        Requires: the cache lock.
+        This is the session unused for longest, if that is over two minutes. If it is not, it is the
+        least valuable of the sessions begun over two minutes ago, if the new session is worth more.
+        A follower may also evict a younger session of a consumer. Requires: the cache lock.
         """
         oldest = min(self._sessions.values(), key=_last_used_ms, default=None)
         if oldest is None:
@@ -214,14 +218,14 @@ def _last_used_ms(session: FetchSession) -> int:
 
 
 def _value(session: FetchSession) -> tuple[bool, int, int]:
-    """Return the value of a session for eviction; the id makes it unique."""
+    """Return the value that decides an eviction: followers first, then size; the id breaks ties."""
     return session.is_privileged, len(session.partitions), session.id
 
 
 def _partitions(
     request: FetchRequest, uses_topic_ids: bool, topic_name: Callable[[bytes], str]
 ) -> dict[Key, FetchPartition]:
-    """Return the request's partitions in order; the last entry wins for a repeated partition."""
+    """Return the request's partitions in order. Of a repeated partition, the last entry counts."""
     found: dict[Key, FetchPartition] = {}
     for topic in request.topics:
         topic_id = topic.topic_id
@@ -235,7 +239,7 @@ def _partitions(
 def _update(
     session: FetchSession, request: FetchRequest, topic_name: Callable[[bytes], str]
 ) -> list[FetchPartition]:
-    """Change the session as an incremental request says; return the partitions that it names.
+    """Apply an incremental request to its session; return the partitions that the request names.
 
     Requires: the session lock.
     """
@@ -258,7 +262,7 @@ def _update(
 
 
 def _resolve(wanted: Iterable[FetchPartition], topic_name: Callable[[bytes], str]) -> None:
-    """Look up topics again that were unknown when they entered the session."""
+    """Look up the names of topics that were unknown when they entered the session."""
     for partition in wanted:
         if not partition.topic:
             name = topic_name(partition.topic_id)

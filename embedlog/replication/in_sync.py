@@ -1,16 +1,16 @@
 """Changes of the ISR, agreed with the controller: one proposal at a time for each partition.
 
-    a follower has caught up       propose to add it at its fetch; the high watermark waits for it
-                                   at once, acks=all counts it after the controller agreed
-    a follower lags                propose to remove it, checked every replica.lag.time.max.ms / 2;
-                                   it counts until the controller agreed
-    agreed                         take the answer over, unless the metadata was faster
-    refused: not eligible          forget the proposal and repeat it: at the next fetch by name, or
-                                   in the duty for a follower without anything to fetch
-    refused: out of date           do nothing until the metadata arrives
-    not answered                   send the proposal again
+    a follower has caught up       at its fetch, propose to add it. The high watermark waits for it
+                                   from now on; acks=all counts it once the controller has agreed
+    a follower lags                propose to remove it; checked every replica.lag.time.max.ms / 2.
+                                   It counts until the controller has agreed
+    the controller agrees          take over the new ISR, unless the metadata has brought it already
+    refusal: not eligible          drop the proposal. The follower's next fetch makes a new one, or
+                                   the duty does, if the follower has nothing to fetch
+    refusal: out of date           do nothing until the metadata arrives
+    no answer                      send the proposal again
 
-Proposals are sent without a lock, and only after the one before is settled.
+Proposals are sent without a lock, and only after the previous proposal is settled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RETRY_MS = 50
 RETURN_MS = 500
-"""Interval of looking for replicas that may return to the ISR without having anything to fetch."""
+"""Time between two searches for replicas that may return to the ISR but have nothing to fetch."""
 
 _FORGOTTEN = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 _FINAL = (
@@ -45,11 +45,15 @@ _FINAL = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Final refusals: the metadata on its way will settle the proposal."""
+"""Refusals after which the proposal is not sent again: newer metadata will settle it."""
 
 
 class InSync:
-    """The duty that proposes ISRs. `wake` tries what waits for a partition, without any lock."""
+    """The duty that proposes ISRs.
+
+    `wake` tries to complete the operations that wait for a partition; no lock is held when it is
+    called.
+    """
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class InSync:
         """Proposals to send again, `RETRY_MS` after the last failure."""
         self._retry_ms = 0
         self._incomplete: dict[Partition, None] = {}
-        """Partitions with replicas out of sync."""
+        """Led partitions with replicas outside the ISR."""
         self._return_ms = 0
         self._shrink_ms = self._monotonic_ms() + self._shrink_interval_ms
         self._is_closed = False
@@ -81,7 +85,10 @@ class InSync:
         self._scheduler.remove(self)
 
     def watch(self, partition: Partition) -> None:
-        """Look after a partition whose state has changed. Callable with any lock held."""
+        """After a change of a partition, let the duty return its replicas to the ISR.
+
+        Callable with any lock held.
+        """
         remote = partition.remote_replicas
         if remote is not None and not remote.is_complete and partition not in self._incomplete:
             with self._lock:
@@ -94,7 +101,7 @@ class InSync:
         return max(1, lag_ms // 2)
 
     def send(self, partition: Partition, proposal: Proposal) -> None:
-        """Ask the controller for an ISR. Requires: no lock."""
+        """Send a proposal to the controller. Requires: no lock."""
         if self._is_closed:
             return
         try:
@@ -171,7 +178,7 @@ class InSync:
         state = pending.result()
         remote = partition.remote_replicas
         if remote is None or remote.proposal is not proposal:
-            return  # the metadata was faster
+            return  # newer metadata has settled the proposal
         if state.leader_epoch != proposal.leader_epoch:
             return  # the metadata will name the new leader
         # The controller's answer has neither min.insync.replicas nor the offline replicas.

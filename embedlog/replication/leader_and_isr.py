@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 NOBODY = -1
-"""The leader of a partition without one."""
+"""The `leader` of a partition that has none."""
 
 
 class LeaderAndIsr(Value):
-    """One decision. Each raises `partition_epoch`; each new leader raises `leader_epoch`."""
+    """One decision about a partition, which raises its `partition_epoch`.
+
+    A decision for a new leader also raises `leader_epoch`.
+    """
 
     leader: int
     leader_epoch: int
@@ -18,13 +21,13 @@ class LeaderAndIsr(Value):
     isr: tuple[int, ...]
     min_insync_replicas: int
     is_recovering: bool = False
-    """Was the leader elected although it may lack committed records?"""
+    """Whether the leader was elected although it may lack committed records."""
     offline_replicas: tuple[int, ...] = ()
     """The replicas in log directories that are offline; their brokers may be running."""
 
     @property
     def min_isr(self) -> int:
-        """How many replicas must be in sync for acks=all: at most the number of replicas."""
+        """The number of replicas that must be in sync for acks=all, at most the number of all."""
         return min(self.min_insync_replicas, max(1, len(self.replicas)))
 
 

@@ -1,4 +1,4 @@
-"""The other brokers and the controller, as replication sees them."""
+"""The calls that replication needs to the other brokers and to the controller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Membership(Protocol):
-    """This broker as a member of a cluster of several. Callable from any thread."""
+    """The calls of a broker that is one of several in its cluster. Callable from any thread."""
 
     @property
     def broker_epoch(self) -> int:
@@ -25,9 +25,9 @@ class Membership(Protocol):
         """The settings of this broker."""
 
     def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
-        """Send to the door of another broker, at the newest version.
+        """Send a request, at its newest version, to `Broker.handle` of another broker.
 
-        Fails with `errors.Network` or `errors.RequestTimedOut`.
+        The pending fails with `errors.Network` or `errors.RequestTimedOut`.
         """
 
     def alter_partition(
@@ -40,16 +40,16 @@ class Membership(Protocol):
         isr: Sequence[tuple[int, int]],
         is_recovering: bool,
     ) -> Pending[LeaderAndIsr]:
-        """Ask the controller for another ISR, given as (node id, broker epoch).
+        """Propose to the controller the ISR `isr` of (node id, broker epoch) pairs.
 
-        Fails with the controller's refusal, or as `send` does.
+        The pending fails with the controller's refusal, or with the errors of `send`.
         """
 
     def epoch_of(self, node_id: int) -> int:
-        """Return the epoch of a broker's registration as this broker knows it, or -1."""
+        """Return the newest epoch that this broker knows of a broker's registration, or -1."""
 
     def is_eligible(self, node_id: int) -> bool:
-        """May the broker join an ISR: is it registered, not fenced, and not about to stop?"""
+        """Return whether the broker may join an ISR: registered, not fenced, not about to stop."""
 
     def rack_of(self, node_id: int) -> str | None:
         """Return the rack of a broker, or None if it has none."""

@@ -1,22 +1,22 @@
-"""One partition on this broker: its log, its leader, and how far readers may go.
+"""One partition on this broker: its log, its leader, and the offsets up to which readers may read.
 
-    appended      log end offset          everything in the log
-    synced        synced offset           what a loss of power cannot take (fsync topics only)
-    committed     high watermark          what every in-sync replica has, synced on fsync topics
-                                          (see `remote_replicas`; followers get it by fetching)
-    stable        last stable offset      what no open transaction can change
+    appended      log end offset          all records in the log
+    synced        synced offset           records that survive a loss of power (fsync topics only)
+    committed     high watermark          records that every in-sync replica has, and has synced on
+                                          fsync topics. The leader computes the offset, see
+                                          `remote_replicas`; followers get it in fetches
+    stable        last stable offset      committed records before the first open transaction
 
-Writers hold the partition lock. Readers hold no lock, because the log publishes by assignment.
-Delayed operations are completed after the lock is released: they take their own locks and answer
-clients.
+Writers hold the partition lock. Readers hold no lock: the log publishes each new state by one
+assignment. Delayed operations are completed after the lock is released, because they take their own
+locks and answer clients.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.common import ZERO_UUID
+from embedlog.common import ZERO_UUID, Value
 from embedlog.replication.leader_and_isr import NOBODY, NOTHING_DECIDED
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ NO_EPOCH = -1
 
 
 class Isolation:
-    """How far a reader may read. The first two are the values of `isolation_level` in requests."""
+    """The offset at which a reader stops: high watermark, last stable offset, or log end offset.
+
+    The first two numbers are the values of `isolation_level` in requests.
+    """
 
     HIGH_WATERMARK = 0
     LAST_STABLE = 1
@@ -43,16 +46,16 @@ class Isolation:
 
 
 class ClusterHooks(Value):
-    """Functions that the partitions of a cluster of several brokers call."""
+    """Functions that a partition calls if the cluster has several brokers."""
 
     begin_term: Callable[[Partition, LeaderAndIsr], RemoteReplicas]
-    """Return the other replicas when this broker begins to lead. The partition lock is held."""
+    """Called under the partition lock when this broker begins to lead. Returns other replicas."""
     on_change: Callable[[Partition], None]
-    """Act on a change of the leader or the ISR. No lock is held."""
+    """Called after a change of the leader or the ISR. No lock is held."""
 
 
 class Partition:
-    """A hosted partition. `lock` guards the log and all attributes; one thread writes at a time."""
+    """A hosted partition. `lock` guards the writes to the log and to all attributes."""
 
     __slots__ = (
         "_hooks",
@@ -95,22 +98,22 @@ class Partition:
         self.min_isr = 1
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
-        """Does the high watermark wait for the disk?"""
+        """Whether the high watermark waits for the disk, as on `fsync` topics."""
         self.retired_with: type[errors.KafkaError] | None = None
-        """The error for all requests once the topic was deleted or its directory went offline."""
+        """The error for all requests after the topic was deleted or its directory went offline."""
         self.watchers: dict[Callable[[], Hashable | None], None] = {}
-        """Functions to call when the partition has changed. Each returns the purgatory key of the
-        fetches to try, or None once its fetch session has ended. Any thread adds its own; iterate
-        over a copy."""
+        """Functions of fetch sessions, to call when the partition has changed. Each returns the
+        purgatory key of the session's fetch, or None if the session has ended. Any thread may add
+        a function, so iterate over a copy."""
 
     # Leadership
 
     def apply(self, state: LeaderAndIsr, node_id: int) -> None:
         """Take over a decision of the controller: become leader or follower.
 
-        A new term of this broker begins at the end of the log. A state older than the present one
-        is ignored, because the answer to a proposal may overtake the metadata. `node_id` is this
-        broker's number. Requires: no partition lock.
+        If this broker begins a term as leader, the term begins at the end of the log. A decision
+        older than the present one is ignored: the answer to a proposal may overtake the metadata.
+        `node_id` is the id of this broker. Requires: no partition lock.
 
         Raises:
             KafkaStorageError: the disk failed at the beginning of a term; the old state stays.
@@ -145,13 +148,13 @@ class Partition:
         self.commit()
 
     def _begin_epoch(self, epoch: int) -> None:
-        """Note the beginning of a term, before anything else is taken over."""
+        """Record the first offset of a new leader epoch before the rest of the decision applies."""
         try:
             self.log.epochs.assign(epoch)
         except errors.KafkaStorageError:
             if self.log.failure is not None:
                 raise
-            # The disk is full: the first append of the term notes its epoch, or is refused.
+            # The disk is full: the first append of the term records its epoch, or is refused.
 
     def commit(self) -> None:
         """Raise the high watermark to the offset that is committed now. Requires: the lock."""
@@ -165,7 +168,7 @@ class Partition:
         offsets.commit_to(remote.committed_offset(own, end))
 
     def configure(self, *, min_insync_replicas: int) -> None:
-        """Apply new settings from the next append on. The log has already got its own."""
+        """Apply new topic settings to the next append. Requires: the log has its own already."""
         with self.lock:
             self.state = self.state.replace(min_insync_replicas=min_insync_replicas)
             self.min_isr = self.state.min_isr
@@ -176,7 +179,7 @@ class Partition:
                 self.commit()
 
     def retire(self, reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition) -> None:
-        """Refuse all appends and reads from here on with `reason`."""
+        """Refuse all appends and reads from now on, with the error `reason`."""
         with self.lock:
             self.retired_with = reason
             self.is_leader = False
@@ -207,9 +210,9 @@ class Partition:
         With `may_follow` a follower is enough.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted meanwhile.
+            UnknownTopicOrPartition: the topic has been deleted.
             KafkaStorageError: the log directory is offline.
-            NotLeaderOrFollower: another broker is the leader, or none.
+            NotLeaderOrFollower: another broker is the leader, or no broker is.
             FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
             UnknownLeaderEpoch: the client knows a newer leader than this broker does.
         """
@@ -243,9 +246,9 @@ class Partition:
     ) -> LogAppendInfo:
         """Append one record set as the leader; the log assigns offsets and stamps the epoch.
 
-        `records` are not modified. `now_ms` is wall time. `verification` guards the append of a
-        transactional batch, see `begin_verification`. `transaction_version` goes with a transaction
-        marker. The caller completes delayed operations afterwards.
+        `records` are not modified. `now_ms` is wall time. A transactional batch needs
+        `verification`, see `begin_verification`. A transaction marker needs `transaction_version`.
+        The caller must complete delayed operations afterwards.
 
         Raises:
             NotLeaderOrFollower, UnknownTopicOrPartition, FencedLeaderEpoch, UnknownLeaderEpoch:
@@ -279,9 +282,13 @@ class Partition:
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
     ) -> VerificationState:
-        """Return a guard for the append of a transactional batch, before asking its coordinator.
+        """Begin to verify that a transactional batch belongs to an open transaction.
 
-        Raises as `check_leader` and `ProducerStateManager.begin_verification` do.
+        Call it before you ask the transaction coordinator, and pass the returned state to `append`.
+        `append` refuses the batch if a marker has ended the transaction in between.
+
+        Raises:
+            KafkaError: an error of `check_leader` or of `ProducerStateManager.begin_verification`.
         """
         with self.lock:
             self.check_leader()
@@ -292,7 +299,8 @@ class Partition:
     def sync(self) -> None:
         """Make all appended records survive a loss of power, and let readers see them.
 
-        The thread waits for the disk without the lock: appends go on and share the next sync.
+        The thread waits for the disk without the lock. Other appends go on meanwhile, and share the
+        next sync.
 
         Raises:
             KafkaStorageError: the disk refused; the log is read-only from here on.
@@ -307,7 +315,7 @@ class Partition:
 
         Raises:
             OffsetOutOfRange: the offset is negative or not committed.
-            PolicyViolation: the topic is only compacted.
+            PolicyViolation: the topic's cleanup.policy does not contain delete.
             KafkaStorageError: the disk refuses; at most whole segments were removed.
         """
         with self.lock:
@@ -341,7 +349,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The offset below which no live replica holds records; -1 while it is unknown."""
+        """The offset below which no live replica has records; -1 until every one has fetched."""
         start = self.log.offsets.log_start_offset
         remote = self.remote_replicas
         if remote is None:
@@ -350,7 +358,7 @@ class Partition:
             return remote.low_watermark(start)
 
     def end_offset(self, isolation: int) -> int:
-        """Return the offset at which a reader of this isolation must stop; see `Isolation`."""
+        """Return the offset at which a reader with this isolation must stop."""
         log = self.log
         if isolation == Isolation.HIGH_WATERMARK:
             return log.offsets.high_watermark
@@ -366,10 +374,10 @@ class Partition:
         return self.log.epochs.end_offset_for(epoch)
 
     def active_producers(self) -> list[ProducerStateEntry]:
-        """Return the state of each producer; followers know it as well.
+        """Return the state of each producer that the log remembers, on a leader or a follower.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted meanwhile.
+            UnknownTopicOrPartition: the topic has been deleted.
         """
         with self.lock:
             if self.retired_with:

@@ -1,8 +1,8 @@
 """Work on partitions, done later by the thread that drives the scheduler.
 
-That is a listener's thread after it has handled every ready request, or the thread of a caller that
-waits for its answer. Work that is added several times before its turn is done once: thus one sync
-acknowledges the appends of many producers.
+This is a listener's thread after it has handled every ready request, or the thread of a caller that
+waits for an answer. A partition that is added several times before its turn is worked on once. So
+one sync acknowledges the appends of many producers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 _RETRY_MS = 100
-"""A process without free descriptors may have some again by then."""
+"""Pause before work is repeated. A process without free descriptors may have some again by then."""
 _PATIENCE_MS = 1000
-"""If nobody waits, one sync serves the appends of a second."""
+"""Longest delay if nobody waits for the work: one sync then serves the appends of a second."""
 
 
 class PartitionDuty:
-    """Calls `work(partition)` soon for each added partition, without any lock.
+    """A duty that calls `work(partition)` soon for each added partition, without any lock.
 
-    Partitions added during a round wait for the next one.
+    Partitions that are added during a round wait for the next round.
     """
 
     def __init__(self, scheduler: Scheduler, work: Callable[[Partition], None]) -> None:
@@ -49,13 +49,13 @@ class PartitionDuty:
             if is_first:
                 self._scheduler.notify(self, _PATIENCE_MS)
         except BaseException:
-            # On KeyboardInterrupt the next thread that adds a partition would not be the first:
-            # notify now.
+            # After a KeyboardInterrupt the partition may be there without a notification. Notify
+            # now, because only the thread that adds the first partition does.
             self._scheduler.notify(self)
             raise
 
     def try_again(self, partition: Partition) -> None:
-        """Repeat the work on a partition that failed for now. Callable with any lock held."""
+        """Repeat the work on a partition after it failed for now. Callable with any lock held."""
         with self._lock:
             self._again[partition] = None
         if not self._works:
@@ -67,7 +67,8 @@ class PartitionDuty:
         with self._lock:
             left = {**self._again, **self._left}
             self._left, self._again = {}, {}
-        # A notification from within a round would run this duty again at once while somebody waits.
+        # While somebody waits, a notification within a round would run this duty again at once. So
+        # `try_again` does not notify now.
         self._works = True
         try:
             for partition in left:
@@ -83,7 +84,7 @@ class PartitionDuty:
         return _RETRY_MS if self._again else None
 
     def close(self, *, works: bool = True) -> None:
-        """Do the remaining work if `works`, and then nothing more."""
+        """Do the remaining work if `works` is true, then stop for good."""
         self._scheduler.remove(self)
         if works:
             self.run_once(0)

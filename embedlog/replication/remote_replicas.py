@@ -1,18 +1,19 @@
 """The other replicas of a partition, as the leader knows them from their fetches.
 
-    log end offset      where the next fetch of a replica begins: it has all records before that
-    caught up           at the leader's end, now or within the last replica.lag.time.max.ms
-    in sync             in the controller's ISR
-    maximal ISR         the ISR and the replicas about to join it: all of them must have a record
-                        before it is committed
+    log end offset      the fetch offset of a replica: the replica has all records before it
+    caught up           it is the leader's end, or was within the last replica.lag.time.max.ms
+    in sync             the replica is in the ISR that the controller has decided
+    maximal ISR         the ISR and the replicas that a proposal adds to it: all of them must have a
+                        record before it is committed
 
-A replica without anything to fetch is not named in requests; its fetch session records when it last
-asked. When the log grows, such a replica counts as caught up until its last request.
+The fetches of a replica that has nothing to fetch do not name the partition. But its fetch session
+records the time of the last fetch. When the log grows, such a replica counts as caught up until
+that time.
 """
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _NEVER_MS = -(1 << 62)
 
 
 class Replica:
-    """One other replica. Times are monotonic."""
+    """One replica on another broker. Times are monotonic."""
 
     __slots__ = (
         "_session_used_ms",
@@ -60,10 +61,10 @@ class Replica:
         now_ms: int,
         session_used_ms: Callable[[], int | None],
     ) -> None:
-        """Note a fetch from `offset` on, while the leader's log ends at `end_offset`.
+        """Record a fetch from `offset` on, while the leader's log ends at `end_offset`.
 
-        `session_used_ms` returns the last use of the fetch session of this fetch, or None once the
-        session has dropped the partition.
+        `session_used_ms` returns the time of the last use of this fetch's session, or None after
+        the session has dropped the partition.
         """
         if offset >= end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -82,7 +83,10 @@ class Replica:
         return self.last_fetch_ms if used_ms is None else used_ms
 
     def left_behind(self) -> None:
-        """Note that the leader's log outgrows a replica that was caught up until its last fetch."""
+        """Count the replica as caught up until its last fetch.
+
+        Called when the leader's log grows and the replica was at its end.
+        """
         self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms())
 
     def __repr__(self) -> str:
@@ -90,7 +94,7 @@ class Replica:
 
 
 class Proposal(Value):
-    """An ISR to ask the controller for: node ids, also paired with the epochs of the brokers."""
+    """An ISR that the leader proposes to the controller: node ids, alone and with broker epochs."""
 
     isr: tuple[int, ...]
     with_epochs: Sequence[tuple[int, int]]
@@ -101,8 +105,8 @@ class Proposal(Value):
 class RemoteReplicas:
     """The other replicas during one term of a leader.
 
-    `end_offset` is always the end of the leader's own log. Requires the partition lock, except for
-    `preferred_for`, `find` and `is_outdated`.
+    The parameter `end_offset` is the end of the leader's own log. All methods but `preferred_for`,
+    `find` and `is_outdated` require the partition lock.
     """
 
     __slots__ = (
@@ -124,13 +128,13 @@ class RemoteReplicas:
         *,
         epoch_start_offset: int,
     ) -> None:
-        """Begin a term: the offsets of the others are unknown, and the ISR has time to fetch."""
+        """Begin a term: no offset of the replicas is known, and the ISR counts as caught up."""
         self._node_id = node_id
         self._membership = membership
         self._monotonic_ms = monotonic_ms
         self._replicas: dict[int, Replica] = {}
         self.epoch_start_offset = epoch_start_offset
-        """Where the term of the leader began. A replica must reach it to be in sync."""
+        """The offset at which the leader's term began. A replica must reach it to join the ISR."""
         self.proposal: Proposal | None = None
         """The proposal that the controller has not answered yet."""
         self.take(state)
@@ -163,7 +167,10 @@ class RemoteReplicas:
         return self.state.isr
 
     def is_caught_up(self, replica: Replica, end_offset: int) -> bool:
-        """Is the replica at the leader's end, or was it within replica.lag.time.max.ms?"""
+        """Return whether the replica is at the leader's end, or was a short time ago.
+
+        The time is replica.lag.time.max.ms.
+        """
         if replica.log_end_offset == end_offset:
             return True
         lag_ms = self._monotonic_ms() - replica.last_caught_up_ms
@@ -171,18 +178,18 @@ class RemoteReplicas:
         return lag_ms <= lag_max
 
     def is_eligible(self, replica: Replica) -> bool:
-        """Is its broker live and not restarted, and its directory online?"""
+        """Return whether the replica's broker is live and not restarted, its directory online."""
         node_id, membership = replica.node_id, self._membership
         if node_id in self.state.offline_replicas or not membership.is_eligible(node_id):
             return False
         return replica.broker_epoch in (UNKNOWN, membership.epoch_of(node_id))
 
     def is_outdated(self, node_id: int, broker_epoch: int) -> bool:
-        """Does the fetch come from an earlier registration of the broker?"""
+        """Return whether a fetch with `broker_epoch` is from before a restart of the broker."""
         return broker_epoch != UNKNOWN and broker_epoch < self._membership.epoch_of(node_id)
 
     def propose_with(self, replica: Replica, high_watermark: int) -> Proposal | None:
-        """Propose to add the replica to the ISR if it qualifies; the controller decides."""
+        """Return a proposal to add the replica to the ISR, or None if it does not qualify."""
         if (
             self.proposal is not None
             or replica.node_id in self.state.isr
@@ -193,7 +200,10 @@ class RemoteReplicas:
         return self._propose(tuple(sorted((*self.state.isr, replica.node_id))))
 
     def propose_seen(self, since_ms: int, high_watermark: int) -> Proposal | None:
-        """Like `propose_with`, for a replica that has fetched since `since_ms` without a name."""
+        """Like `propose_with`, for any replica whose broker has fetched since `since_ms`.
+
+        The fetches need not have named this partition.
+        """
         for replica in self._replicas.values():
             if replica.node_id not in self.state.isr and replica.seen_ms() >= since_ms:
                 proposal = self.propose_with(replica, high_watermark)
@@ -206,7 +216,7 @@ class RemoteReplicas:
         return len(self.state.isr) > len(self._replicas)
 
     def propose_without_lagging(self, end_offset: int) -> Proposal | None:
-        """Propose an ISR without the replicas that lag; None if there are none."""
+        """Return a proposal of the ISR without lagging replicas, or None if no replica lags."""
         if self.proposal is not None:
             return None
         state = self.state
@@ -230,7 +240,7 @@ class RemoteReplicas:
     # Offsets
 
     def appended(self, first_offset: int) -> None:
-        """Note that the leader has appended records at `first_offset`."""
+        """Record that the leader has appended records at `first_offset`."""
         for replica in self._replicas.values():
             if replica.log_end_offset == first_offset:
                 replica.left_behind()
@@ -238,8 +248,9 @@ class RemoteReplicas:
     def committed_offset(self, own_offset: int, end_offset: int) -> int:
         """Return the end of the committed records, at most `own_offset`.
 
-        It is 0 without enough in-sync replicas. Caught-up replicas that may join count like the
-        maximal ISR; otherwise the high watermark would run away from them while they try to join.
+        It is 0 if there are fewer in-sync replicas than min.insync.replicas. All replicas of the
+        maximal ISR must have the records, and so must caught-up replicas that may join the ISR:
+        else the high watermark would run away from them while they try to join.
         """
         state = self.state
         if len(state.isr) < state.min_isr:
@@ -255,10 +266,10 @@ class RemoteReplicas:
         return offset
 
     def preferred_for(self, rack_id: str, offset: int) -> int:
-        """Return the replica for a consumer in that rack, -1 for the leader (KIP-392).
+        """Return the replica for a consumer in the rack, or -1 for the leader (KIP-392).
 
-        It is -1 if the leader is in that rack. Otherwise it is the in-sync replica there that has
-        the offset and is furthest ahead, or was caught up last.
+        It is -1 if the leader is in the rack, or no in-sync replica of the rack has the offset. If
+        several have it, it is the one with the highest end, and of these the one caught up last.
         """
         membership = self._membership
         if membership.rack_of(self._node_id) == rack_id:
@@ -274,10 +285,9 @@ class RemoteReplicas:
         return max(near)[2] if near else UNKNOWN
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """Return the offset up to which records are committed, at most `own_offset`.
+        """Return the lowest log start offset of the leader (the argument) and all live replicas.
 
-        It is 0 without enough in-sync replicas. Caught-up replicas that may join count like the
-        maximal ISR; otherwise the high watermark would run away from them while they try to join.
+        It is -1 until every live replica has fetched.
         """
         starts = [
             replica.log_start_offset

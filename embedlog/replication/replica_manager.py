@@ -1,13 +1,14 @@
-"""The partitions of this broker, and what happens around an append or a fetch: waiting and waking.
+"""The partitions of this broker. Around an append or a fetch it lets requests wait and wakes them:
 
-    append                              fetch
-    partition lock: append, watermark   read, without a lock
-    lock released                       enough, or no time to wait: answer
-    try the waiting operations          else: park a DelayedFetch under its partitions
-    not committed: park a DelayedProduce
+    append                                    fetch
+    1. take the partition lock, append,       1. read, without a lock
+       raise the high watermark               2. enough records, or no time to wait: answer
+    2. release the lock                       3. otherwise park a DelayedFetch
+    3. try the waiting operations
+    4. not committed: park a DelayedProduce
 
-Delayed operations are always tried after the partition lock is released: they take their own locks
-and answer clients.
+Waiting operations are always tried after the partition lock is released, because they take their
+own locks and answer clients.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
     from wire.schemas.produce import ProduceResponse
 
 CURRENT_MAGIC = (2, 2)
-"""Only batches of magic 2; older Produce versions may send (0, 2)."""
+"""Lowest and highest record format of an append: only batches of magic 2. Old Produce requests may
+have (0, 2)."""
 
 _CLOCKS_DIFFER_MS = 60_000
-"""Difference from which this process's wall clock disagrees with the machine's."""
+"""If the wall clocks of process and machine differ by more than this, a test has changed one."""
 
 
 class ReplicaManager:
@@ -55,9 +57,10 @@ class ReplicaManager:
         self.runtime = runtime
         self.node_id = node_id
         self.partitions: dict[tuple[str, int], Partition] = {}
-        """The partitions in use, by `TopicPartition` or by an equal pair."""
+        """The hosted partitions. The key is a `TopicPartition` or an equal pair (topic, number)."""
         self.load: Callable[[str, int], Partition | None] = nothing_to_load
-        """Host a partition that exists but is not in use yet; None if there is none."""
+        """Called with (topic, number) to host a partition that exists but is not hosted yet. It
+        returns the partition, or None if it does not exist."""
         self.produce_purgatory = self._purgatory("Produce")
         self.fetch_purgatory = self._purgatory("Fetch")
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
@@ -67,10 +70,10 @@ class ReplicaManager:
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
         self._hooks: ClusterHooks | None = None
         self.replication: ClusterReplication | None = None
-        """None on the only broker of a cluster."""
+        """None if the cluster has only this broker."""
 
     def join(self, membership: Membership) -> None:
-        """Replicate to and from other brokers. Requires: no partition is hosted yet."""
+        """Begin to replicate to and from other brokers. Requires: no partition is hosted yet."""
         from embedlog.replication.cluster_replication import ClusterReplication
 
         assert not self.partitions, self.partitions
@@ -94,7 +97,7 @@ class ReplicaManager:
         return DelayedOperationPurgatory(name, timer, purge_interval)
 
     def close(self, *, syncs: bool = True) -> None:
-        """Sync partitions that wait for it, unless `syncs` is false; answer all operations."""
+        """Retire all partitions and answer waiting operations. If `syncs` is true, sync first."""
         scheduler = self.runtime.scheduler
         if self.replication is not None:
             self.replication.close()
@@ -115,7 +118,7 @@ class ReplicaManager:
     # Partitions
 
     def partition(self, topic: str, index: int) -> Partition:
-        """Return the partition, loaded now if necessary. Requires: no partition lock.
+        """Return the partition. Load it first if necessary. Requires: no partition lock.
 
         Raises:
             UnknownTopicOrPartition: this broker has no such partition.
@@ -129,13 +132,13 @@ class ReplicaManager:
     def host(
         self, topic_partition: TopicPartition, log: Log, state: LeaderAndIsr, *, topic_id: bytes
     ) -> Partition:
-        """Take in a partition that leads or follows as `state` says. Requires: no partition lock.
+        """Host a partition, which leads or follows as `state` says. Requires: no partition lock.
 
-        It becomes visible only with its state; otherwise clients would hear that another broker
-        leads it.
+        The partition becomes visible only after it has its state. Without a state it would answer
+        clients that another broker leads.
 
         Raises:
-            KafkaStorageError: the disk failed at the beginning of a term; nothing was taken in.
+            KafkaStorageError: the disk failed at the beginning of a term; nothing is hosted.
         """
         partition = Partition(topic_partition, log, topic_id=topic_id, hooks=self._hooks)
         partition.apply(state, self.node_id)
@@ -143,10 +146,10 @@ class ReplicaManager:
         return partition
 
     def changed(self, partition: Partition) -> None:
-        """Wake what waits for a partition whose leader, epoch or settings changed, soon.
+        """Let the scheduler try the operations that wait for a partition.
 
-        Not in this call: the caller may hold the controller lock, and the woken operations may need
-        it.
+        Call it after a change of the leader, the epoch or the settings. It does not try them
+        itself: the caller may hold the controller lock, which the woken operations may need.
         """
         if partition.syncs and partition.log.offsets.high_watermark < partition.log.log_end_offset:
             self.to_sync.add(partition)
@@ -157,7 +160,7 @@ class ReplicaManager:
         topic_partition: TopicPartition,
         reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition,
     ) -> Partition | None:
-        """Forget a partition; answer what waits for it soon, with `reason`."""
+        """Stop hosting a partition. The operations that wait for it soon fail with `reason`."""
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
             partition.retire(reason)
@@ -180,9 +183,9 @@ class ReplicaManager:
         """Append as the leader and wake the waiting readers. See `Partition.append` for errors.
 
         On return the records are in the log. They are committed when the high watermark has passed
-        them; on topics that do not wait for the disk it has done so on return. On other topics the
-        scheduler syncs later, once for many appends. With `is_awaited` this call syncs, shared with
-        concurrent callers.
+        them. On `fsync` topics this takes a sync: the scheduler syncs later, once for many appends,
+        or with `is_awaited` this call syncs, together with concurrent calls. On other topics the
+        other in-sync replicas must fetch them; if there are none, they are committed on return.
         """
         now_ms = self._wall_ms()
         try:
@@ -213,16 +216,16 @@ class ReplicaManager:
         if partition.syncs or partition.remote_replicas is not None:
             self.appended(partition, is_awaited=is_awaited)
         else:
-            # `_wake_readers`, written out to save a call for each record.
+            # This is `_wake_readers`, inlined to save a call for each record.
             self.fetch_purgatory.check_and_complete(partition.topic_partition)
             if partition.watchers:
                 self._notify_watchers(partition)
         return info
 
     def append_marker(
-        self, partition: Partition, marker: bytes, *, transaction_version: int
+        self, partition: Partition, marker: BuiltBatch, *, transaction_version: int
     ) -> LogAppendInfo:
-        """Append the marker that ends a transaction in a partition, for the coordinator."""
+        """Append the coordinator's marker, which ends a transaction in a partition."""
         info = partition.append(
             marker,
             acks=-1,
@@ -235,9 +238,10 @@ class ReplicaManager:
         return info
 
     def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:
-        """Wake, and sync if needed, after a `Partition.append`. Requires: no lock."""
+        """After `Partition.append`, wake waiting operations; sync if needed. Requires: no lock."""
         if partition.remote_replicas is not None:
-            # Followers read uncommitted records; without other in-sync replicas they are committed.
+            # Wake everybody: followers read uncommitted records, and without other in-sync replicas
+            # the records are committed now.
             self._complete_all(partition)
         elif not partition.syncs:
             self._wake_readers(partition)
@@ -257,10 +261,11 @@ class ReplicaManager:
         storage_error: int = ErrorCode.KAFKA_STORAGE_ERROR,
         on_moved: Callable[[ProduceResponse], None] | None = None,
     ) -> ProduceResponse | Pending[ProduceResponse]:
-        """Answer when every partition of `appended` is committed, or after `timeout_ms`.
+        """Answer when the records of every partition in `appended` are committed or have failed.
 
-        `storage_error` is the code for the client if the disk refuses. `on_moved` completes an
-        answer with partitions that other brokers lead now.
+        The answer comes after `timeout_ms` at the latest. `storage_error` is the client's error
+        code if the disk refuses. `on_moved` completes a response in which partitions have
+        NOT_LEADER_OR_FOLLOWER.
         """
         from embedlog.replication.delayed_produce import DelayedProduce
 
@@ -278,9 +283,9 @@ class ReplicaManager:
         *,
         is_local: bool = False,
     ) -> LogAppendInfo | Pending[LogAppendInfo]:
-        """Like `await_commit`, for one append without a request; the pending fails with its error.
+        """Like `await_commit`, for one append without a request. The pending fails with the error.
 
-        `is_local`: for acks=1, which does not wait for other replicas.
+        `is_local` is for acks=1, which does not wait for other replicas.
         """
         from embedlog.replication.delayed_produce import DelayedAppend
 
@@ -293,16 +298,17 @@ class ReplicaManager:
             partition.sync()
         except errors.KafkaStorageError:
             if partition.log.failure is None:
-                # Without a free descriptor nothing was synced or lost: try again as if the sync
-                # took longer.
+                # The process has no free descriptor. Nothing was synced or lost, so try again, as
+                # if the sync took longer.
                 self.to_sync.try_again(partition)
                 return
-            # The log remembers the failure and refuses writes; waiting producers learn of it below.
+            # The log remembers the failure and refuses writes. Waiting producers get the error
+            # below.
         self._wake_readers(partition)
         self.produce_purgatory.check_and_complete(partition.topic_partition)
 
     def _wake_readers(self, partition: Partition) -> None:
-        """Try what waits for the high watermark. Requires: no partition lock."""
+        """Try the fetches that wait for the high watermark. Requires: no partition lock."""
         self.fetch_purgatory.check_and_complete(partition.topic_partition)
         if partition.watchers:
             self._notify_watchers(partition)
@@ -315,16 +321,16 @@ class ReplicaManager:
         self.delete_records_purgatory.check_and_complete(key)
 
     def records_deleted(self, partition: Partition) -> None:
-        """Try what waits for the log start offset. Requires: no partition lock."""
+        """Try the operations that wait for the log start offset. Requires: no partition lock."""
         self._notify_watchers(partition)
         self.delete_records_purgatory.check_and_complete(partition.topic_partition)
 
     def _notify_watchers(self, partition: Partition) -> None:
-        """Let the fetch sessions that watch the partition look at it again."""
+        """Make the partition active in the fetch sessions that watch it, and try their fetches."""
         for source_changed in list(partition.watchers):
             session = source_changed()
             if session is None:
-                partition.watchers.pop(source_changed, None)  # its session ended meanwhile
+                partition.watchers.pop(source_changed, None)  # its session has ended
                 continue
             self.fetch_purgatory.check_and_complete(session)
 
@@ -334,7 +340,7 @@ class ReplicaManager:
         deleted: Sequence[DeletedPartition],
         response: DeleteRecordsResponse,
     ) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
-        """Answer when no live replica holds the deleted records, or after `timeout_ms`."""
+        """Answer when no live replica has the deleted records any more, or after `timeout_ms`."""
         from embedlog.replication.delayed_delete_records import DelayedDeleteRecords
 
         operation = DelayedDeleteRecords(timeout_ms, deleted, response)
@@ -345,7 +351,7 @@ class ReplicaManager:
 
 
 def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> errors.KafkaError:
-    """Return the refusal of a timestamp, with the times of both clocks."""
+    """Return the error for a refused timestamp, with the times of both clocks in its message."""
     told = errors.InvalidTimestamp(
         f"{error}; the broker's wall clock says {now_ms}, while its machine's says {machine_ms}: "
         "has a test frozen or moved the time of this process?"
@@ -355,7 +361,7 @@ def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> erro
 
 
 def check_one_batch(records: Buffer) -> None:
-    """Check the frame of produced records, as Kafka does before it looks for the leader.
+    """Check that records are one batch, as Kafka does before it checks whether this broker leads.
 
     Raises:
         InvalidRecord, CorruptMessage: the records are not one batch of the current format.
@@ -368,5 +374,9 @@ def check_one_batch(records: Buffer) -> None:
 
 
 def nothing_to_load(_topic: str, _index: int) -> Partition | None:
-    """Return None, as `ReplicaManager.load` where nothing exists or loading is not allowed."""
+    """Return None.
+
+    `ReplicaManager.load` is this function before opening and after closing. Parked fetches, which
+    may not load, use it as well.
+    """
     return None

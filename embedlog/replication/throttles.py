@@ -1,11 +1,13 @@
-"""Limits on the bytes a second that replication moves, for the partitions that are named (KIP-73).
+"""Throttles: limits on the bytes a second of replication, for named replicas (KIP-73).
 
-    leader      sent to followers: leader.replication.throttled.rate, and a topic's
-                leader.replication.throttled.replicas
-    follower    fetched from leaders: the same names with follower
+                limited bytes           broker setting with the limit
+    leader      sent to followers       leader.replication.throttled.rate
+    follower    fetched from leaders    follower.replication.throttled.rate
 
-The throttle slows down only replicas that catch up, but in-sync replicas count as well. The rate is
-an average over replication.quota.window.num windows of replication.quota.window.size.seconds.
+The topic settings leader.replication.throttled.replicas and follower.replication.throttled.replicas
+name the replicas. A throttle delays only replicas that catch up, but it also counts the bytes of
+named in-sync replicas. The rate is an average over replication.quota.window.num windows of
+replication.quota.window.size.seconds.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ ALL = "*"
 
 
 class Throttle:
-    """One direction of one broker. Callable from any thread; a sample lost to a race does no harm.
+    """The throttle of one broker in one direction.
 
-    `node_id` is the broker that a topic's setting must name, as in "partition:broker".
+    Callable from any thread. If a race loses a sample, that does no harm. A topic's setting
+    concerns this broker if it names `node_id`, as in "partition:broker".
     """
 
     def __init__(
@@ -39,7 +42,7 @@ class Throttle:
         self._topics: dict[str, frozenset[int] | None] = {}
         """Topic -> its throttled partitions; None for all."""
         self._samples: deque[tuple[int, int]] = deque()
-        """(begin of a window, bytes in it), the oldest first."""
+        """(start of a window, bytes counted in it), the oldest first."""
 
     def configure(self, topic: str, replicas: Sequence[str]) -> None:
         """Take over the setting of a topic: "*", or "partition:broker" texts such as "0:1"."""
@@ -92,7 +95,7 @@ class Throttle:
 
     @property
     def _rate(self) -> int | None:
-        """Bytes a second, or None for no limit. The setting may change while the broker runs."""
+        """The limit in bytes a second, or None. The setting may change while the broker runs."""
         for texts, _ in self._config.sources():
             if self._name in texts:
                 return int(texts[self._name])

@@ -18,7 +18,7 @@ __all__ = ["Clock", "Random", "Runtime", "Scheduler", "real_runtime"]
 
 
 class Runtime:
-    """The four parts, passed down together, and the guard of the wall clock."""
+    """The four parts of the system, passed down together, and the guard of the wall clock."""
 
     __slots__ = ("clock", "clock_guard", "files", "random", "scheduler")
 

@@ -15,7 +15,7 @@ _JOIN_TIMEOUT_MS = 10_000
 class BackgroundThread:
     """Runs duties when they are due, from its construction until `close`.
 
-    It keeps the runtime alive, but no user of the runtime.
+    The thread keeps the runtime alive, but no object that uses the runtime.
     """
 
     def __init__(self, runtime: Runtime) -> None:

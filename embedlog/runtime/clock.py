@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class WallSource(Protocol):
-        """A source of wall time without a method call of `Clock` in between."""
+        """A source of wall time. Reading it directly saves the call of a method of `Clock`."""
 
         def time_ns(self) -> int:
             """Nanoseconds since 1970-01-01 UTC."""
@@ -31,7 +31,8 @@ else:
 class _Machine:
     """The machine's own clocks, in nanoseconds.
 
-    They are attributes of a class because libraries that freeze time replace functions of modules.
+    They are attributes of a class, because libraries that freeze time replace only the functions in
+    modules.
     """
 
     if hasattr(time, "clock_gettime_ns"):
@@ -53,7 +54,7 @@ _monotonic_ns: Callable[[], int] = _Machine.monotonic
 
 
 class Clock:
-    """The operating system's clocks. A test moves the twin, `embedlog.testing.SimClock`."""
+    """The operating system's clocks. `embedlog.testing.SimClock` is the twin that a test moves."""
 
     __slots__ = ()
 
@@ -62,17 +63,20 @@ class Clock:
         return _monotonic_ns() // 1_000_000
 
     def monotonic_us(self) -> int:
-        """Microseconds since the same moment, for latencies."""
+        """Microseconds since the start of `monotonic_ms`, for latencies."""
         return _monotonic_ns() // 1_000
 
     def monotonic_source(self) -> Callable[[], int]:
-        """Return a function that gives monotonic nanoseconds. The system's own saves a call."""
+        """Return a function that returns monotonic nanoseconds.
+
+        For the system's clock it is the system's own function, which saves the call of a method.
+        """
         return _monotonic_ns if type(self) is Clock else lambda: self.monotonic_ms() * 1_000_000
 
     def elapsed_ms(self) -> int:
-        """Monotonic milliseconds that also count while the machine sleeps.
+        """Milliseconds since an arbitrary moment, including the time for which the machine slept.
 
-        On a system without such a clock this is the monotonic clock.
+        A system without such a clock gets `monotonic_ms`.
         """
         return _Machine.elapsed() // 1_000_000 if type(self) is Clock else self.monotonic_ms()
 
@@ -86,7 +90,9 @@ class Clock:
         return wall_ns // 1_000_000
 
     def wall_source(self) -> WallSource:
-        """Return the source of `wall_ms`. The system's own saves a call."""
+        """Return the source of `wall_ms`. For the system's clock it is the module `time`: see
+        `WallSource`.
+        """
         return time if type(self) is Clock else _AskedClock(self)
 
 

@@ -5,7 +5,7 @@ host. Data that a wrong clock deletes is lost for good. So the guard compares th
 clock that nobody can set. If they drift apart by more than five minutes, deletions pause. Deletions
 resume when the wall clock is back, or after both clocks ran evenly for an hour: then the wall clock
 was probably corrected. If the system has a clock that counts while the machine sleeps, the guard
-takes it, and a suspend is no jump.
+uses that clock, and a suspend does not look like a jump.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class ClockGuard:
         self._relation_ms = clock.wall_ms() - clock.elapsed_ms()
         """The trusted difference of wall time and elapsed time."""
         self._jump_ms = 0
-        """The size of the present jump."""
+        """Wall time minus the wall time that elapsed time and the trusted difference give; 0
+        without a jump."""
         self._jumped_at_ms = 0
         """Elapsed time at which the guard saw the jump."""
         self.paused_since_ms = _NOT_PAUSED
@@ -49,7 +50,7 @@ class ClockGuard:
 
     @property
     def reason(self) -> str:
-        """The cause of the pause, and its end, as a sentence."""
+        """A sentence with the cause of the pause and the condition for its end."""
         return (
             f"the wall clock jumped by {self._jump_ms // 1000} s: deletion by age is paused until "
             f"the clock is back, or has run evenly for {SETTLED_AFTER_MS // 60_000} minutes"

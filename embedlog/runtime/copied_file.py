@@ -18,7 +18,7 @@ class CopiedFile(OsFile):
     """Keeps a copy of the file's beginning in memory, and reads further on demand.
 
     Windows can neither cut nor remove a file whose mapping is in use, and readers keep views for as
-    long as they like. So a segment takes as much memory as was read of it.
+    long as they like. So a segment takes as much memory as readers have read of it.
     """
 
     __slots__ = ("_copy", "_copied_size", "_lock")

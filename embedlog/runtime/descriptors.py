@@ -39,10 +39,10 @@ for _name in ("O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
     _OPEN_FLAGS |= getattr(os, _name, 0)
 
 _COUNT_MAX_UNKNOWN = 8192
-"""The limit on Windows."""
+"""Assumed limit of open files on Windows and on systems without a limit."""
 
 _seeking = process_wide(ranked_lock(Rank.SEEKING))
-"""Held from a seek to the read or write after it."""
+"""Held from a seek to the read or write after it, as threads share the descriptor's position."""
 
 
 def open_descriptor(path: str, *, create: bool = False) -> int:
@@ -108,7 +108,7 @@ def _read_at_once(descriptor: int, size: int, position: int) -> bytes:
 
 
 read_at = _read_at_once if hasattr(os, "pread") else read
-"""Like `read`, but several threads at a time if the system has pread."""
+"""Like `read`. If the system has pread, several threads can read at the same time."""
 
 
 def choose_sync(plain: Sync, platform: str) -> Sync:
@@ -140,7 +140,7 @@ _sync_names = choose_sync(os.fsync, sys.platform)
 
 
 def reserve(descriptor: int, size: int) -> None:
-    """Extend a file to `size` with zeros; reserve their room if the system can."""
+    """Extend a file to `size` with zeros; reserve their room on disk if the system can."""
     present = os.fstat(descriptor).st_size
     if size <= present:
         return
@@ -229,7 +229,10 @@ def _lock_in_process(descriptor: int) -> bool:
 
 
 def _is_of(descriptor: int, key: tuple[int, int]) -> bool:
-    """Return whether the descriptor is still open on that file; closing it released its lock."""
+    """Return whether the descriptor is still open on the file (device, inode) `key`.
+
+    If it was closed, its lock was released.
+    """
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -259,7 +262,7 @@ def map_read_only(descriptor: int) -> mmap:
 
     size = 0  # means the whole file
     if sys.version_info >= (3, 13):
-        # Without this, every mapping keeps a duplicate of the descriptor.
+        # Without `trackfd=False` every mapping keeps a duplicate of the descriptor.
         return mmap(descriptor, size, prot=PROT_READ, trackfd=False)
     return mmap(descriptor, size, prot=PROT_READ)
 

@@ -6,5 +6,5 @@ import os
 
 
 def set_default(name: str, value: str) -> None:
-    """Set a variable unless it is set."""
+    """Set an environment variable, unless it already has a value."""
     os.environ.setdefault(name, value)

@@ -44,8 +44,8 @@ class NotOpened(OSError):
 class FileStat:
     """Result of `stat`: `size` in bytes, `modified_ms` as wall time, `is_directory`.
 
-    For a symbolic link these are facts about its target, but a link is never a directory: nobody
-    enters it.
+    For a symbolic link, size and time belong to its target, but `is_directory` is False: no caller
+    walks into a link.
     """
 
     __slots__ = ("is_directory", "modified_ms", "size")
@@ -67,7 +67,9 @@ class Volume:
 
 
 class File(Protocol):
-    """An open file. Dropping its last reference closes it, so no user loses it."""
+    """An open file. Dropping the last reference closes it, so it stays open as long as any part of
+    the program refers to it.
+    """
 
     __slots__ = ()
 
@@ -131,7 +133,8 @@ class Files(Protocol):
     """Most files that the process may have open, the host program's included."""
 
     boot_id: str
-    """Changes with each restart of the machine, after which unsynced bytes may be lost."""
+    """Identifies the present run of the machine; "" if unknown. A restart, which may lose unsynced
+    bytes, changes it."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         """Open a file for reading and writing; `create` makes a missing file.

@@ -50,7 +50,7 @@ def _give_up() -> None:
     for reference in list(_open.values()):
         owned = reference()
         if owned is not None:
-            # Kept, not dropped: the objects in it would begin to close themselves.
+            # Keep the state: objects in it would close themselves if it were dropped.
             state = owned.__dict__
             plain = {name: value for name, value in state.items() if _is_plain(name, value)}
             owned.__dict__ = {**plain, _STATE: state}

@@ -48,7 +48,9 @@ class LockOrder:
         self._several_under = several_under
 
     def lock(self, rank: int, is_reentrant: bool) -> CheckedLock:
-        """Return a lock of that rank. Taking it out of order raises."""
+        """Return a lock of that rank. It raises LockOrderViolation when a thread takes it out of
+        order.
+        """
         return CheckedLock(self, rank, is_reentrant)
 
     def first_above(self, rank: int, held: list[CheckedLock]) -> CheckedLock | None:

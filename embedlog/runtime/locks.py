@@ -25,103 +25,117 @@ if TYPE_CHECKING:
 
 
 class Rank:
-    """Places in the order, outermost first, with the guarded state and the locks under each."""
+    """Places in the order, outermost first: the state that a lock guards, and the locks that a
+    thread may take while it holds the lock ("under it").
+
+    A *leaf* is a lock under which a thread takes no other lock. A rank without "Under it" allows
+    every lock further down the table.
+    """
 
     LOOP = 10
-    """A thread's loop, held while it loops. It is only tried. Every lock may be taken under it."""
+    """Guards the loop of a thread, which holds the lock while it loops. Threads only try the lock
+    and never wait for it. Under it: every lock."""
     ADMIN = 11
-    """An admin client's calls. Under it: a call to the broker."""
+    """Guards an admin client: one call at a time. Under it: the locks of a call to the broker."""
     CONSUMER = 12
-    """A consumer's state, between its user and the duty that keeps its membership alive. Under it:
-    a call to the broker and, if no other thread drives, duties of the scheduler."""
+    """Guards a consumer's state, which its user and the duty that keeps its membership alive
+    change. Under it: the locks of a call to the broker and, if no other thread drives, of the
+    scheduler's duties."""
     RUNNING = 13
-    """Duties of the scheduler, which never run side by side. The driving thread only tries it.
-    Under it: every lock of a duty."""
+    """Guards the running of duties: the scheduler's duties never run side by side. The driving
+    thread only tries the lock and never waits for it. Under it: every lock of a duty."""
     DRIVER = 14
-    """A producer's state machine: one pass at a time. Under it: a call to the broker, and in a
-    user's callback the locks of the user's calls."""
+    """Guards a producer's state machine: one pass at a time. Under it: the locks of a call to the
+    broker and, in a user's callback, the locks of the user's calls."""
     ACCUMULATOR = 15
-    """A producer's queues. Under it: leaves only."""
+    """Guards a producer's queues. Under it: leaves only."""
     COMMIT_INBOX = 17
-    """Creation of the part that commits staged files, and of its thread."""
+    """Guards the creation of the part that commits staged files, and of its thread."""
     ADOPTION = 18
-    """A commit of staged files: one at a time. Under it: locks for loading a topic's logs, several
-    partitions of the commit, and locks of waiting fetches."""
+    """Guards the commits of staged files: one at a time. Under it: locks for loading a topic's
+    logs, several partitions of the commit, and locks of waiting fetches."""
     CATCHING_UP = 20
-    """The group coordinator's queue of metadata changes. Under it: shards, and operations that wait
-    for their commits."""
+    """Guards the group coordinator's queue of metadata changes. Under it: shards, and the
+    operations that wait for the commits of shards."""
     OPERATION = 21
-    """One delayed operation: one thread at a time checks its condition. Under it, while the
-    operation completes: another operation that is tried, and locks for sending the answer."""
+    """Guards one delayed operation: one thread at a time checks its condition. Under it, while the
+    operation completes: another operation that the thread tries, and locks for sending the
+    answer."""
     SHARD = 22
-    """One coordinator shard. Under it: the partition that it writes to."""
+    """Guards one coordinator shard. Under it: the partition that the shard writes to."""
     FETCH_SESSION = 23
-    """One fetch session's partitions. Under it: the cache of sessions."""
+    """Guards one fetch session's partitions. Under it: the cache of sessions."""
     FETCH_SESSIONS = 24
-    """The cache of fetch sessions. A leaf."""
+    """Guards the cache of fetch sessions. A leaf."""
     PRODUCER_IDS = 30
-    """The block of unused producer ids. Under it: the controller, for another block."""
+    """Guards the block of unused producer ids. Under it: the controller, which gives out the next
+    block."""
     CONTROLLER = 31
-    """The cluster's metadata: check, write, publish. Under it: the broker applies the change."""
+    """Guards the cluster's metadata while a change is checked, written and published. Under it: the
+    locks with which the broker applies the change."""
     METADATA_FEED = 32
-    """Metadata changes on their way to one broker of several. Under it: that broker applies
-    them."""
+    """Guards the metadata changes on their way to one broker of several. Under it: the locks with
+    which that broker applies them."""
     PUBLISHER = 33
-    """The partitions that this broker hosts. Under it: the log manager and partitions."""
+    """Guards the list of partitions that this broker hosts. Under it: the log manager and
+    partitions."""
     BROKER = 34
-    """Creation of parts on their first use."""
+    """Guards the creation of a broker's parts on their first use."""
     SHARDS = 35
-    """The table of a coordinator's shards. A leaf."""
+    """Guards the table of a coordinator's shards. A leaf."""
     MARKERS = 36
-    """Decided transactions that still have to write markers. A leaf."""
+    """Guards the list of decided transactions that still have to write markers. A leaf."""
     RELOCATION = 38
-    """Moves of logs between data directories: one slice at a time. Under it: DATA_DIRECTORIES."""
+    """Guards the moves of logs between data directories: one slice at a time. Under it:
+    DATA_DIRECTORIES."""
     DATA_DIRECTORIES = 39
-    """The table of logs by data directory. Under it: the log managers of both directories of a
-    move."""
+    """Guards the table of logs by data directory. Under it: the log managers of both directories of
+    a move."""
     CLEANER = 40
-    """Compaction: one slice at a time. Under it: partitions."""
+    """Guards compaction: one slice at a time. Under it: partitions."""
     LOG_MANAGER = 41
-    """The table of logs; opening, making, deleting and reconfiguring one. Under it: partitions."""
+    """Guards the table of logs while a log is opened, made, deleted or reconfigured. Under it:
+    partitions."""
     PARTITION = 42
-    """One log, for writers, and its leadership. Under it: its syncs and the checkpoints."""
+    """Guards one log's writes and its leadership. Under it: the log's syncs and the checkpoints."""
     SYNC = 43
-    """One log's syncs: one of the waiting threads syncs for all."""
+    """Guards one log's syncs: one of the waiting threads syncs for all of them."""
     CHECKPOINTS = 44
-    """The files with the offsets of all logs."""
+    """Guards the checkpoints: the files with the offsets of all logs."""
     FETCHERS = 45
-    """Partitions to begin or to stop following. A leaf."""
+    """Guards the lists of partitions that fetchers begin or stop following. A leaf."""
     IN_SYNC = 46
-    """Unanswered proposals to the controller. A leaf."""
+    """Guards the list of proposed in-sync sets that the controller has not answered. A leaf."""
     PREFERRED = 47
-    """Directories for logs that are not made yet. A leaf."""
+    """Guards the directories chosen for logs that do not exist yet. A leaf."""
     PURGATORY = 50
-    """The waiting operations by key."""
+    """Guards the lists of waiting operations by key."""
     TIMER = 51
-    """One timer's tasks."""
+    """Guards one timer's tasks."""
     PARTITION_DUTY = 52
-    """Partitions with work for the driving thread."""
+    """Guards the list of partitions that have work for the driving thread."""
     SCHEDULER = 53
-    """The due times of duties, and the waiting threads."""
+    """Guards the due times of duties, and the list of waiting threads."""
     DUTY_THREAD = 54
-    """Start and end of a duty's own thread."""
+    """Guards the start and the end of a duty's own thread."""
     NEWS = 55
-    """Threads that wait for a producer's passes; the start of its thread."""
+    """Guards the list of threads that wait for a producer's passes, and the start of the producer's
+    thread."""
     NETWORK = 56
-    """Messages kept by the links between brokers. A leaf."""
+    """Guards the messages that the links between brokers keep. A leaf."""
     PENDING = 60
-    """The arrival of an answer. Callbacks run after its release."""
+    """Guards the arrival of an answer. Callbacks run after the lock's release."""
     ABORTED = 61
-    """The index of aborted transactions of a segment."""
+    """Guards the index of aborted transactions of a segment."""
     FILE = 62
-    """The copy of a file that is not mapped."""
+    """Guards the copy of a file that is not mapped."""
     LOCK_FILE = 63
-    """The table of lock files that this process holds, and the opening of one."""
+    """Guards the table of lock files that this process holds, and the opening of a lock file."""
     SEEKING = 64
-    """Held from a seek to the read or write after it."""
+    """Guards a file's position from a seek to the read or write after it."""
     WAKER = 70
-    """The descriptor that ends a wait for sockets; the lock belongs to `wire`. It is the last
-    rank, because a signal handler may take it anywhere."""
+    """Guards the descriptor that ends a wait for sockets. The lock belongs to `wire`. It has the
+    last rank, because a signal handler may take it anywhere."""
 
 
 RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
@@ -163,9 +177,10 @@ def ranked_rlock(rank: int) -> RLock:
 
 
 def process_wide(lock: L) -> L:
-    """Free the lock in a forked child: its holder may be a thread of the parent only.
+    """Free the lock in a forked child, where the thread that held it may not exist; return the
+    lock.
 
-    Use it for locks of the whole process. Locks of single objects need it not: no child uses its
+    Use it for locks of the whole process. Locks of single objects do not need it: no child uses its
     parent's objects, see `forks`.
     """
     PROCESS_WIDE.append(lock)

@@ -5,8 +5,8 @@ whose published bytes no longer change. From 256 KiB on the buffer is a mapping.
 memory only for written pages, so it can have much spare room and is seldom copied.
 
 The mapping does not use large pages. A virtual machine that returns free memory to its host returns
-large pages, and getting one back takes 5 ms, 2.7 us a KiB. Small pages take 0.5 us a KiB there, and
-elsewhere hardly more than large ones.
+large pages, and getting one back takes 5 ms, 2.7 us a KiB. Small pages take 0.5 us a KiB on such a
+machine. On other machines they take hardly longer than large pages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _POPULATED_MIN = 64 << 10
 _POPULATE_WRITE = 23
 """MADV_POPULATE_WRITE (Linux 5.14), which `mmap` does not name."""
 _JOINED_MAX = 4_096
-"""Smaller buffers are joined first: one more copy costs less than several stores."""
+"""The buffers of a write are joined first if the last one is smaller than this: one more copy costs
+less than several stores."""
 
 
 class MemoryNode:
@@ -47,7 +48,7 @@ class MemoryNode:
         self._views = _EMPTY
         """The buffer as (writable view, read-only view), in one pair to replace both at once."""
         self._mapping: mmap | None = None
-        """The mapping below the buffer, if there is one."""
+        """The mapping that backs the buffer; None for a plain buffer."""
         self.size = 0
         self.modified_ms = 0
 
@@ -79,7 +80,10 @@ class MemoryNode:
         return size
 
     def resize(self, size: int) -> None:
-        """Cut, or extend with zeros. No view shows cut-off bytes, so the buffer stays."""
+        """Cut the content, or extend it with zeros.
+
+        The buffer can stay in use, because no view shows the bytes that are cut off.
+        """
         if size < self.size:
             self._views[0][size : self.size] = bytes(self.size - size)
         elif size > len(self._views[0]):
@@ -162,7 +166,7 @@ class MemoryFile(File):
 
 
 class MemoryLock(DirectoryLock):
-    """A name taken in the file system's set of locks."""
+    """A lock: its path stays in the file system's set of locked paths until `close`."""
 
     __slots__ = ("_locks", "_path")
 
@@ -251,7 +255,7 @@ class MemoryTree:
             self.change(directory, {name: node})
         return node
 
-    # The simulated twin overrides these
+    # `embedlog.testing.sim_files.SimTree` overrides these methods
 
     def new_node(self) -> MemoryNode:
         """Return an empty file."""
@@ -353,7 +357,7 @@ class MemoryFiles(Files):
         return lock
 
     def _handle(self, node: MemoryNode, path: str) -> File:
-        """Return an open file. The simulated twin overrides this."""
+        """Return an open file. `embedlog.testing.SimFiles` overrides this method."""
         return MemoryFile(node, self)
 
 

@@ -73,8 +73,8 @@ class OsFile(File):
     def _map(self, end: int) -> memoryview:
         """Map the whole file; views keep the former mapping.
 
-        Another thread may cut off reserved bytes at any moment. So the length of the mapping is
-        the file's length at the mapping, not an earlier one.
+        Another thread may cut off reserved bytes at any moment. So the call maps the length that
+        the file has at this moment, not a length read earlier.
         """
         size = os.fstat(self._descriptor).st_size
         if end <= size:

@@ -141,7 +141,7 @@ class OsFiles(Files):
             with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
                 self.boot_id = file.read(64).decode().strip()
         except OSError:
-            # Without an id nothing proves that the machine kept running.
+            # Without an id nothing proves that the machine has not restarted.
             self.boot_id = ""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:

@@ -1,7 +1,7 @@
 """`Pending`: an answer that is not there yet.
 
-A Pending cannot block. A thread waits through `Scheduler.wait`, where a simulated clock can do the
-waiting. Creating a Pending costs 0.1 us, a `concurrent.futures.Future` 0.7 us.
+A Pending has no method that blocks. A thread waits for it through `Scheduler.wait`, which a
+simulation replaces. Creating a Pending costs 0.1 us, a `concurrent.futures.Future` 0.7 us.
 """
 
 from __future__ import annotations

@@ -48,21 +48,21 @@ class Scheduler:
         """`in_order` returns duties that are due at one moment in the order in which they run."""
         self._clock = clock
         self._in_order = in_order
-        self._lock = ranked_rlock(Rank.SCHEDULER)  # why: `runtime.pending`
+        self._lock = ranked_rlock(Rank.SCHEDULER)  # faster than a Lock: see `runtime.pending`
         self._running = ranked_rlock(Rank.RUNNING)
         """Held while duties run, so that they never run side by side."""
         self._runner = 0
         """Ident of the thread that runs duties; 0 for none."""
         self.now_ns = clock.monotonic_source()
-        """The monotonic clock, for `next_call_ns`."""
+        """The monotonic clock in nanoseconds, to compare with `next_call_ns`."""
         self.next_call_ns = _NEVER_NS
-        """The time at which a client's call shall `drive`."""
+        """The monotonic time from which on a client's call must call `drive`."""
         self._due: dict[Duty, float] = {}
         self._next_due: float = _NEVER
         self._hurried: set[Duty] = set()
         """Notified duties. Each leaves the set before it runs, so that no notify is lost."""
         self._patient: dict[Duty, int] = {}
-        """Notified duties that clients' calls do not run before a time (monotonic ms)."""
+        """Notified duty -> monotonic ms before which clients' calls do not run it."""
         self.failing: dict[Duty, tuple[int, Exception]] = {}
         """Duties whose last run failed -> (start of the failure as wall time, error)."""
         self._listeners: list[Callable[[], None]] = []
@@ -83,7 +83,7 @@ class Scheduler:
             self.failing.pop(duty, None)
 
     def notify(self, duty: Duty, patience_ms: int = 0) -> None:
-        """Run `duty` soon: it may be due earlier than its last run returned.
+        """Run `duty` soon, even if its last run returned a longer delay.
 
         `patience_ms`: if no thread drives, clients' calls may leave the duty undone for this long.
         """
@@ -124,9 +124,9 @@ class Scheduler:
     def run_due(self, now_ms: int, *, is_call: bool = False) -> int | None:
         """Run the due duties; return milliseconds to the next, or None if none will be due.
 
-        `is_call`: a client's call drives, which skips duties with patience. A duty that raises is
-        logged and tried again a second later, because the driving thread cannot act on the error.
-        KeyboardInterrupt and SystemExit concern the thread itself, and pass.
+        `is_call` is true if a client's call drives; it skips duties with patience (see `notify`). A
+        duty that raises is logged and tried again a second later, because the driving thread cannot
+        act on the error. KeyboardInterrupt and SystemExit concern the thread itself, and pass.
         """
         hurried = self._hurried
         if now_ms < self._next_due and not hurried:
@@ -239,7 +239,8 @@ class Scheduler:
             self._note_next_call(min(left, default=_NEVER))
 
     def _end_run(self, now_ms: int) -> None:
-        # The lock itself tells: a KeyboardInterrupt may come before any other note of it.
+        # Look at the lock itself: a KeyboardInterrupt may come before a variable can note that it
+        # is held.
         if self._running._is_owned():  # type: ignore[attr-defined]  # not in the stubs
             try:
                 self._note_next_due(now_ms)

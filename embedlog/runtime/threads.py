@@ -48,7 +48,7 @@ class Parked:
 
 
 class Waiting:
-    """Waiting threads, and the one that drives. Requires: the owner's lock."""
+    """The waiting threads of a scheduler, and their driver. Requires: the scheduler's lock."""
 
     __slots__ = ("driver", "parked")
 
@@ -57,7 +57,10 @@ class Waiting:
         self.driver: Parked | None = None
 
     def join(self, parked: Parked, *, may_drive: bool) -> bool:
-        """Add a waiting thread; return whether it drives. The first one drives, if any may."""
+        """Add a waiting thread; return whether it drives.
+
+        The first thread that may drive becomes the driver.
+        """
         if parked not in self.parked:
             self.parked.append(parked)
         if not may_drive:

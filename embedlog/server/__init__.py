@@ -1,1 +1,1 @@
-"""The broker behind sockets: open addresses, frames to requests, answers to frames."""
+"""The broker behind sockets: it opens addresses, decodes requests and encodes answers."""

@@ -1,4 +1,4 @@
-"""The open addresses of a broker: from the settings to a listener and its thread."""
+"""Open addresses of a broker: choose them by the settings, listen, and serve them in a thread."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _JOIN_TIMEOUT_MS = 10_000
 class ServedAddress:
     """An open address and the thread that serves it.
 
-    It keeps the broker alive, but not the cluster: a forgotten cluster can be found and closed
-    although the thread of its listener runs.
+    It refers to the broker but not to the cluster. So the garbage collector can find and close a
+    cluster that the program has forgotten, although the thread of its listener still runs.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class ServedAddress:
             self._give_back()
             return
         self._listener.stop()
-        # The collector may find a forgotten cluster in any thread, even in this address's own.
+        # The garbage collector may close a forgotten cluster in any thread, even in the thread of
+        # this address, which cannot join itself.
         if self._thread_id != get_ident():
             self._thread.join(_JOIN_TIMEOUT_MS)
 
@@ -105,10 +106,10 @@ class ServedAddress:
 
 
 class BrokerListener:
-    """An address at which a broker is served; made by `listen`.
+    """An open address of a broker; `listen` makes it.
 
-    Either the caller's thread runs it (`run`, until `stop`), or its own thread does (`start`).
-    `host` and `port` are the real ones, even after port 0 asked for a free port.
+    Either the caller's thread serves it (`run`, until `stop`), or a thread of its own (`start`).
+    `port` is the port that the system chose if the caller asked for port 0.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class BrokerListener:
         owner: object = None,
         door: RequestHandler | None = None,
     ) -> None:
-        """`owner` stays alive as long as this object. `door` replaces the broker's own."""
+        """Keep a reference to `owner`. If set, `door` gets the requests in place of `broker`."""
         from wire.net.acceptor import RemoteAddress
         from wire.net.listener import Listener
         from wire.net.reports import Reports
@@ -148,7 +149,7 @@ class BrokerListener:
         told_host, told_port = advertised or listener.address
         endpoint = (LISTENER_NAME, told_host or self.host, told_port)
         self.served = ServedAddress(broker, listener, endpoint, service.close)
-        """The part that outlives this object."""
+        """The address and its thread, which may outlive this object."""
         self._show_address(broker.config, is_first=len(broker.endpoints) == 1)
 
     @property
@@ -158,7 +159,7 @@ class BrokerListener:
 
     @property
     def signal_fd(self) -> int:
-        """See `wire.net.listener.Listener.signal_fd`."""
+        """The descriptor for `signal.set_wakeup_fd` on Windows, where a signal ends no wait."""
         return self.served.signal_fd
 
     @property
@@ -202,14 +203,15 @@ def listen(
 ) -> BrokerListener:
     """Open an address for `broker`; connections wait until the listener runs.
 
-    Without `host` and `port` the first listener takes the setting `listeners`; otherwise they are
-    loopback and `default_port`. A setting without a host (`PLAINTEXT://:9092`) means every address,
-    as in Kafka, if other machines are allowed, and loopback otherwise. The result keeps `owner`
-    alive. `door` replaces the broker's own.
+    The first listener of a broker takes a missing `host` or `port` from the setting `listeners`, if
+    it is set. Later listeners, and brokers without the setting, take loopback and `default_port`. A
+    setting without a host (`PLAINTEXT://:9092`) means every address of the machine, as in Kafka, if
+    `allow_remote_plaintext` is true, and loopback if it is false. The result keeps a reference to
+    `owner`. If set, `door` gets the requests in place of `broker`.
 
     Raises:
-        OSError: the address cannot be listened on; `filename` is the address.
-        ConfigError: other machines could reach it, and that was not allowed.
+        OSError: the address cannot be opened; the error's `filename` is the address.
+        ConfigError: other machines could reach the address, but `allow_remote_plaintext` is false.
     """
     named = None if broker.endpoints else listen_address(broker.config)
     if host is None:
@@ -233,10 +235,10 @@ def listen(
 
 
 def limits_from(config: BrokerConfig) -> ListenerLimits:
-    """Return the listener's limits: from the settings that were made, otherwise ours.
+    """Return the limits of a listener: the user's settings, and embedlog's defaults for the rest.
 
-    A request size from the settings limits all requests. Limits for one address from the settings
-    hold for loopback as well, because their user wants to see them work.
+    If set, `socket.request.max.bytes` limits Produce and all other requests alike. A limit for one
+    client address holds for loopback as well, because the user who sets it wants to see it work.
     """
     from wire.net.limits import ListenerLimits
 
@@ -275,6 +277,8 @@ def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
 def listen_address(config: BrokerConfig) -> tuple[str, int] | None:
     """Return the address in `listeners`, or None if it is not set. Call it before listening.
 
+    A `BrokerListener` adds its own address to the setting.
+
     A host of "" stands for every address of the machine.
 
     Raises:
@@ -288,7 +292,8 @@ def _address(config: BrokerConfig, setting: str) -> tuple[str, int] | None:
     if not listeners:
         return None
     assert isinstance(listeners, tuple), (setting, listeners)
-    # Kafka's own file also names the controller's listener, to which nobody connects here.
+    # Kafka's own `server.properties` also names the controller's listener. embedlog does not open
+    # it.
     unserved = tuple(f"{name}://" for name in config.controller_listener_names)
     served = [each for each in listeners if not each.startswith(unserved)]
     name, _, address = served[0].partition("://") if served else ("", "", "")

@@ -1,11 +1,12 @@
 """Long requests in a thread of their own, so that other clients need not wait.
 
     frame -> is_heavy? -- no --> the listener's thread handles it
-                       -- yes -> HeavyRequests, one after the other; the connection is parked
+                       -- yes -> the thread of HeavyRequests handles one after the other, while
+                                 their connections are parked
 
-The listener's thread gets the interpreter back within a few switches of 5 ms each, whatever a
-request does. The thread exists only while there is such work. A request is heavy by a guess from
-facts known in advance: the API, the size of the frame, and the header of a record batch.
+While a heavy request runs, the listener's thread gets the interpreter back within a few thread
+switches of 5 ms each. The thread for heavy requests exists only while it has work. `is_heavy` is a
+guess from facts known in advance: the API, the size of the frame, and the header of a record batch.
 """
 
 from __future__ import annotations
@@ -25,28 +26,32 @@ if TYPE_CHECKING:
     from wire.schemas.produce import ProduceRequest
 
 LIGHT_SIZE_MAX = 8 * 1024
-"""Smaller frames are light, unless their API has its own limit."""
+"""A larger frame than this is heavy, unless `_LIGHT_SIZES` has another limit for its API."""
 LIGHT_PRODUCE_SIZE_MAX = 2 * 1024 * 1024
-"""Two batches of the usual size: the headers that fit into them take 30 to 50 ms."""
+"""A larger frame of a Produce than this is heavy. It is two batches of the usual size: the record
+headers that fit into them take 30 to 50 ms."""
 LIGHT_PARTITIONS_MAX = 200
+"""A Produce to more partitions than this is heavy."""
 LIGHT_COMPRESSED_SIZE_MAX = 16 * 1024
-"""Size of compressed records over all partitions: 16 KiB may become 16 MiB."""
+"""A Produce with more bytes of compressed records than this is heavy: 16 KiB may become 16 MiB."""
 LIGHT_RECORDS_MAX = 10_000
-"""Number of plain records over all partitions: 10,000 take 2 to 20 ms."""
+"""A Produce with more records than this is heavy: 10,000 plain records take 2 to 20 ms."""
 _COMPRESSED_WEIGHT = 10
-"""The number of plain records that a compressed record counts as. Plain records pay for their bytes
-in the frame; 10,000 records with a header each fit into 280 bytes of gzip, and take 22 ms."""
+"""A compressed record counts as this many plain records. The size of the frame already limits plain
+records, but 10,000 records with a header each fit into 280 bytes of gzip, and take 22 ms."""
 LIGHT_SESSION_MAX = 1_000
+"""A Fetch that continues a session of more partitions than this is heavy."""
 LIGHT_TOPICS_MAX = 200
+"""A Metadata request for all topics is heavy if there are more of them than this."""
 
 _LIGHT_SIZES = {
-    # Heavy at any size: one topic may have ten thousand partitions, one answer all groups.
+    # Heavy at any size: one topic may have ten thousand partitions, one answer lists all groups.
     ApiKey.CREATE_TOPICS: 0,
     ApiKey.CREATE_PARTITIONS: 0,
     ApiKey.DELETE_TOPICS: 0,
     ApiKey.LIST_GROUPS: 0,
     ApiKey.DESCRIBE_LOG_DIRS: 0,
-    # A name of a few bytes asks for kilobytes.
+    # For a name of a few bytes the answer has kilobytes.
     ApiKey.DESCRIBE_CONFIGS: 128,
     ApiKey.DESCRIBE_GROUPS: 128,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 128,
@@ -56,17 +61,17 @@ _LIGHT_SIZES = {
     ApiKey.FETCH: 64 * 1024,
 }
 _BATCH_HEAD = Struct(">22xB34xi")
-"""In a record batch: the low byte of the attributes, and the number of records."""
+"""Reads the low byte of the attributes and the number of records of a batch."""
 _CODEC_MASK = 0x07
 
 
 def is_heavy(api_key: int, size: int) -> bool:
-    """May a request of this API in a frame of `size` bytes take long? Not for Produce."""
+    """Return whether a request in a frame of `size` bytes may take long. Not for Produce."""
     return size > _LIGHT_SIZES.get(api_key, LIGHT_SIZE_MAX)
 
 
 def is_heavy_produce(request: ProduceRequest) -> bool:
-    """May the append take long? All partitions count, because one call handles them."""
+    """Return whether the appends to all partitions, which one call handles, may take long."""
     topics = request.topic_data
     count = weight = compressed_size = 0
     for topic in topics:
@@ -78,7 +83,7 @@ def is_heavy_produce(request: ProduceRequest) -> bool:
             if records is None or len(records) < _BATCH_HEAD.size:
                 continue
             attributes, record_count = _BATCH_HEAD.unpack_from(records)
-            # A negative count is refused before any record is read.
+            # A batch with a negative count is refused before any record is read.
             if attributes & _CODEC_MASK:
                 compressed_size += len(records)
                 weight += max(0, record_count) * _COMPRESSED_WEIGHT
@@ -93,7 +98,7 @@ class HeavyRequests:
     """The thread for heavy requests of one listener, and its queue."""
 
     def __init__(self, runtime: Runtime, failed: Callable[[Connection, Exception], None]) -> None:
-        """`failed` gets the connection and the exception of a request that ended with a defect."""
+        """`failed` is called with the connection and the exception if a request raises one."""
         self._queue: deque[tuple[Connection, Callable[[], None]]] = deque()
         self._failed = failed
         self._is_closed = False
@@ -105,7 +110,7 @@ class HeavyRequests:
         self._thread.notify()
 
     def close(self) -> None:
-        """Stop working; return when the present request is done."""
+        """Drop the waiting requests; return when the request at work is done."""
         self._is_closed = True
         self._thread.close()
         self._queue.clear()
@@ -117,6 +122,6 @@ class HeavyRequests:
                 continue
             try:
                 work()
-            except Exception as error:  # the top of the thread: a defect costs one connection
+            except Exception as error:  # the top of the thread: a bug costs one connection
                 self._failed(connection, error)
         return None

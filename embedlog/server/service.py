@@ -1,10 +1,11 @@
-"""The broker as a listener sees it: frames to requests, answers to frames.
+"""The service of a listener: it decodes frames to requests, and encodes the broker's answers.
 
     wire.net.Listener -> BrokerService.handle -> Broker.handle -> answer, now or later -> frame
 
-As in Kafka, an unknown API, an unserved version or a malformed body closes the connection. One
-exception: an ApiVersions request of an unknown version is answered in the form of version 0 with
-the served versions, so that a newer client can ask again.
+`BrokerService.handle` is the place that checks the version of a request. As in Kafka, an unknown
+API, an unserved version or a malformed body closes the connection. One exception: an ApiVersions
+request of an unknown version is answered in the form of version 0 with the served versions, so that
+a newer client can repeat it in one of them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from wire.schema import Payload, R, Request
 
     class RequestHandler(Protocol):
-        """A `Broker`, or the door of a broker that can be stopped and paused."""
+        """A `Broker`, or a `cluster.door.Door`, behind which a broker can be stopped and paused."""
 
         def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]: ...
 
@@ -60,10 +61,10 @@ _COPIED_SIZE_MAX = 64 * 1024
 class BrokerService:
     """Serves one broker to the connections of one listener, in the listener's thread.
 
-    A defect in a handler or here costs one connection; the listener reports it.
+    An unexpected exception closes one connection, and the listener reports it.
 
-    `advertised` is the (host, port) for clients. With None, or a host of "", each client gets the
-    address that it connected to, which is right for any name or network.
+    `advertised` is the (host, port) for clients. If it is None or its host is "", each client gets
+    the address that it connected to, which is right for any name or network.
     """
 
     def __init__(
@@ -75,7 +76,10 @@ class BrokerService:
         has_thread: bool = False,
         door: RequestHandler | None = None,
     ) -> None:
-        """`has_thread`: heavy requests get their own thread. `door` replaces the broker's own."""
+        """With `has_thread`, heavy requests run in a second thread.
+
+        If set, `door` gets the requests in place of `broker`.
+        """
         self._broker = broker
         self._door: RequestHandler = door or broker
         self._reports = reports
@@ -84,9 +88,9 @@ class BrokerService:
         self._versions = dispatch.versions(broker.config)
         self._elements_max: int = broker.config.embedlog_max_request_elements
         self._answer_size_max: int = broker.config.embedlog_max_response_bytes
-        # By API key: the served versions and the class of the requests.
+        # API key -> first and last served version, class of the requests.
         self._served: dict[int, tuple[int, int, type[Any]]] = {}
-        # By version: an ApiVersions response, and its frame without the correlation id.
+        # Version -> an ApiVersions response, and its frame before and after the correlation id.
         self._api_versions: dict[int, tuple[object, bytes, bytes]] = {}
         self._heavy: HeavyRequests | None = None
         self._has_thread = has_thread
@@ -94,7 +98,7 @@ class BrokerService:
     def connected(self, connection: Connection) -> None:
         host, port = self._advertised or (connection.local_host, connection.local_port)
         host = host or connection.local_host
-        # One context for all requests, because only one is in flight at a time.
+        # One context for all requests of the connection, because only one is in flight at a time.
         connection.state = RequestContext(
             -1,
             -1,
@@ -111,7 +115,11 @@ class BrokerService:
         self._broker.parked.connection_closed(connection)
 
     def handle(self, connection: Connection, frame: Payload) -> Sequence[Payload] | None:
-        """Answer one request; the answer is empty for acks 0 and when the connection closes."""
+        """Check the version of a request, decode it, and let the broker handle it.
+
+        Return the frame of the answer, or None if the answer comes later. The frame is empty for
+        acks=0, or if this call closes the connection.
+        """
         context = connection.state
         assert isinstance(context, RequestContext), context
         try:
@@ -152,7 +160,7 @@ class BrokerService:
         return self._encode(context, request, answer)
 
     def _asks_for_much(self, api_key: int, request: Any) -> Any:
-        """Is the answer long although the request is short?"""
+        """Return a true value if the request is short but takes long to answer."""
         if api_key == ApiKey.FETCH:
             session_id = request.session_id
             return (
@@ -164,7 +172,7 @@ class BrokerService:
         return not request.topics and len(image.topics_by_name) > LIGHT_TOPICS_MAX
 
     def _has_to_replay(self, request: Any) -> bool:
-        """Must a read_committed fetch read a segment to find its aborted transactions?"""
+        """Return whether a read_committed fetch must read segments to find aborted transactions."""
         broker = self._broker
         partitions = broker.replica_manager.partitions
         for topic in request.topics:
@@ -180,11 +188,11 @@ class BrokerService:
     def _decode_aside(
         self, connection: Connection, request_type: type[Any], frame: Payload, position: int
     ) -> None:
-        """As `_set_aside`, with the body that begins at `position`."""
+        """Like `_set_aside`; that thread also decodes the body, which begins at `position`."""
         context: Any = connection.state
         version = context.api_version
         if len(frame) <= _COPIED_SIZE_MAX:
-            # A small view would keep the whole receive buffer alive.
+            # A view of a small frame would keep the whole receive buffer alive.
             frame = bytes(frame)
         limit = self._elements_max
         self._set_aside(
@@ -192,13 +200,13 @@ class BrokerService:
         )
 
     def _set_aside(self, connection: Connection, request: Callable[[], Any]) -> None:
-        """Let another thread handle and answer a request; the connection is parked."""
+        """Let the thread for heavy requests handle and answer a request; park the connection."""
         if self._heavy is None:
             self._heavy = HeavyRequests(self._broker.runtime, self._heavy_failed)
         self._heavy.add(connection, lambda: self._work(connection, request))
 
     def _work(self, connection: Connection, decode: Callable[[], Any]) -> None:
-        """As `handle`, in the thread for heavy requests."""
+        """Decode, handle and answer a request in the thread for heavy requests."""
         context = connection.state
         assert isinstance(context, RequestContext), context
         try:
@@ -215,7 +223,7 @@ class BrokerService:
             answer.add_callback(self._when_answered(context, request))
             return
         if context.api_key == _PRODUCE:
-            # The state of produce requests belongs to the listener's thread.
+            # Produce answers are encoded only in the listener's thread.
             connection.respond_with(lambda: self._encode(context, request, answer))
         else:
             connection.respond(self._encode(context, request, answer))
@@ -232,7 +240,7 @@ class BrokerService:
             self._heavy.close()
 
     def _serve(self, api_key: int) -> tuple[int, int, type[Any]]:
-        """Return the entry of `_served`; versions (0, -1) for an API that is not served."""
+        """Add the API to `_served` and return its entry; versions (0, -1) if it is not served."""
         first, last = self._versions.get(api_key, _NOT_SERVED)
         if last < first:
             return first, last, object
@@ -240,7 +248,7 @@ class BrokerService:
         return served
 
     def _cut_off(self, connection: Connection, error: Exception | str) -> None:
-        """Close the connection after a request that was not understood."""
+        """Report a request that cannot be decoded or is not served, and close its connection."""
         if self._reports is not None:
             self._reports.cut_off(connection, "request", f"a request was not understood: {error}")
         connection.close()
@@ -253,7 +261,7 @@ class BrokerService:
         connection: Any = context.connection
 
         def answered(pending: Pending[Any]) -> None:
-            # This may be a thread of the application: leave the work to the listener's thread.
+            # This may be a thread of the application: leave encoding to the listener's thread.
             connection.respond_with(lambda: self._encode(context, request, pending))
 
         return answered
@@ -265,8 +273,8 @@ class BrokerService:
             if error is None:
                 answer = answer.result()
             elif isinstance(error, errors.Network):
-                # The broker is stopping. A client takes an error in an answer for the outcome of
-                # its request; a broken connection makes it ask again.
+                # The broker is stopping. A client would take an error in an answer for the outcome
+                # of its request; after a broken connection it repeats the request.
                 connection: Any = context.connection
                 connection.close()
                 return _NO_ANSWER
@@ -288,7 +296,7 @@ class BrokerService:
     def _encode_within(
         self, context: RequestContext, request: Any, answer: Any
     ) -> Sequence[Payload]:
-        """As `_encode`, with an error in place of an answer that is too large."""
+        """Return the frame of the answer, or an error if it exceeds embedlog.max.response.bytes."""
         arguments = context.correlation_id, context.api_key, context.api_version
         try:
             return self._respond(*arguments, answer, size_max=self._answer_size_max)
@@ -301,7 +309,10 @@ class BrokerService:
         return _NO_ANSWER if refusal is None else self._respond(*arguments, refusal)
 
     def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
-        """As `_encode`, from a cache: every client asks first for these, and most get the same."""
+        """Return the frame of an ApiVersions answer, from a cache.
+
+        This is the first request of every client, and most clients get the same answer.
+        """
         version = context.api_version
         known = self._api_versions.get(version)
         if known is None or known[0] is not answer:
@@ -337,7 +348,7 @@ def _why_not_served(api_key: int, version: int, first: int, last: int) -> str:
 
 
 def _remember_software(context: RequestContext, request: Any, response: Any) -> None:
-    # The handler has checked the names. Refused ones are not repeated anywhere.
+    # The handler has checked the names. Names that it refused are not stored.
     if context.api_version >= _SOFTWARE_NAMED_FROM and not response.error_code:
         context.client_software_name = request.client_software_name
         context.client_software_version = request.client_software_version

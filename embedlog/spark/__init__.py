@@ -6,8 +6,8 @@
     spark.read.format("embedlog").option("path", "data").option("subscribe", "orders").load()
 
 Needs PySpark 4.2 and Java 17 or newer: `pip install 'embedlog[spark]'`. Nothing outside this
-package loads PySpark. Once installed, Spark finds the source by itself; `register` is for sessions
-that look for none, such as those of Spark Connect.
+package loads PySpark. Spark finds an installed data source by itself; call `register` in sessions
+that do not look for one, such as Spark Connect's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VERSION_MIN = (4, 2)
 
 
 class PySparkMissing(EmbedlogError, ImportError):
-    """PySpark is not installed, or too old for what the data source needs of it."""
+    """PySpark is missing, or older than the data source needs."""
 
 
 def register(spark: SparkSession) -> None:
@@ -41,11 +41,10 @@ def register(spark: SparkSession) -> None:
 
 
 def recommended_conf() -> dict[str, str]:
-    """Settings of a session that make reads faster; they are for its builder.
+    """Return settings for a session's builder that make reads faster.
 
-    >>> from embedlog.spark import recommended_conf
-    >>> recommended_conf()["spark.sql.session.timeZone"]
-    'UTC'
+    >>> from embedlog.spark import recommended_conf >>>
+    recommended_conf()["spark.sql.session.timeZone"] 'UTC'
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",
@@ -55,10 +54,10 @@ def recommended_conf() -> dict[str, str]:
 
 
 def check_version() -> None:
-    """See that PySpark is there, and new enough.
+    """Check that a new enough PySpark is installed.
 
     Raises:
-        PySparkMissing: it is not.
+        PySparkMissing: PySpark is missing or older than 4.2.
     """
     try:
         from pyspark import __version__ as found

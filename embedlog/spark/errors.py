@@ -1,23 +1,19 @@
-"""Wrong options and data that is gone, in the words of Spark's Kafka connector."""
+"""Wrong options and lost data, in the words of Spark's Kafka connector."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from embedlog.common import TopicPartition
 
 
 class IllegalArgument(EmbedlogError, ValueError):
-    """An option is missing, unknown in its value, or contradicts another."""
+    """An option is missing, has an unknown value, or contradicts another option."""
 
 
 class DataLoss(EmbedlogError):
-    """Records that were to be read are not there any more, and failOnDataLoss is true."""
+    """Records of the read no longer exist, and failOnDataLoss is true."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -31,7 +27,7 @@ class DataLoss(EmbedlogError):
 
 
 def could_not_read(key: TopicPartition, start: int, end: int, group: str) -> DataLoss:
-    """Offsets [start, end) are not in the log."""
+    """The log does not have the offsets [start, end)."""
     return DataLoss(
         f"Could not read records in offset [{start}, {end}) for topic partition {key}\n"
         f"with consumer group {group}."
@@ -39,13 +35,13 @@ def could_not_read(key: TopicPartition, start: int, end: int, group: str) -> Dat
 
 
 def partitions_deleted(keys: Iterable[TopicPartition]) -> DataLoss:
-    """Partitions that were read before are not there any more."""
+    """Partitions of the earlier batches no longer exist."""
     names = ", ".join(map(str, sorted(keys)))
     return DataLoss(f"Partitions Set({names}) have been deleted.")
 
 
 def offset_changed(key: TopicPartition, before: int, after: int) -> DataLoss:
-    """A partition ends before where it has been read to."""
+    """A partition ends before the offset that the query has reached."""
     return DataLoss(
         f"Partition {key} offset was changed from {before} to {after}.\n"
         "This could be either 1) a user error that the start offset is set beyond available offset "
@@ -54,5 +50,5 @@ def offset_changed(key: TopicPartition, before: int, after: int) -> DataLoss:
 
 
 def added_late(key: TopicPartition, start: int) -> DataLoss:
-    """A partition that is new to the query has lost its first records already."""
+    """A partition that is new to the query has already lost its first records."""
     return DataLoss(f"Added partition {key} starts from {start} instead of 0.")

@@ -1,10 +1,10 @@
-"""Offsets as Spark's Kafka connector writes them in a checkpoint, and how it shares a batch out.
+"""Offsets in the format of Spark's Kafka connector, and how a batch is divided among tasks.
 
     {"orders":{"0":17,"1":4}}        topic -> partition -> the next offset to read
 
-Spark compares offsets as text: two forms of the same offsets are a new batch. So there is one form,
-topics sorted, partitions sorted as numbers. The arithmetic is that of the connector, rounding
-included: a checkpoint that moves between both sources sees the batches it would have seen.
+Spark compares offsets as text: two texts for the same offsets make a new batch. So topics are
+sorted, and partitions are sorted as numbers. The arithmetic and its rounding equal the connector's:
+with a checkpoint that moves between the two sources, a query sees the same batches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets; there may be fewer records."""
+        """Count of offsets; there may be fewer records."""
         return self.end - self.start
 
     @property
@@ -53,7 +53,7 @@ class OffsetRange:
 
 
 def to_json(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as the dict whose JSON text is in a checkpoint, always in the same order."""
+    """Return the dict whose JSON text is in a checkpoint, always in the same order."""
     made: dict[str, dict[str, int]] = {}
     for topic, partition in sorted(positions):
         made.setdefault(topic, {})[str(partition)] = positions[TopicPartition(topic, partition)]
@@ -61,10 +61,10 @@ def to_json(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]
 
 
 def from_json(offsets: object) -> Positions:
-    """What `to_json` made, or the connector wrote, in any order.
+    """Read the dict that `to_json` or the connector wrote, in any order.
 
     Raises:
-        IllegalArgument: it is neither.
+        IllegalArgument: the dict has another form.
     """
     return {
         TopicPartition(topic, partition): offset
@@ -74,10 +74,10 @@ def from_json(offsets: object) -> Positions:
 
 
 def parse_offsets(text: str) -> ByTopic:
-    """The value of `startingOffsets` or `endingOffsets`; -2 is the earliest offset, -1 the latest.
+    """Parse `startingOffsets` or `endingOffsets`; -2 is the earliest offset, -1 the latest.
 
     Raises:
-        IllegalArgument: it is not JSON of that form, or an offset is below -2.
+        IllegalArgument: the text is not JSON of that form, or an offset is below -2.
     """
     found = _by_topic(_loaded(text, _OFFSETS), _OFFSETS, text)
     for topic, numbers in found.items():
@@ -91,10 +91,10 @@ def parse_offsets(text: str) -> ByTopic:
 
 
 def parse_timestamps(text: str) -> ByTopic:
-    """The value of `startingOffsetsByTimestamp` or `endingOffsetsByTimestamp`, in ms since 1970.
+    """Parse `startingOffsetsByTimestamp` or `endingOffsetsByTimestamp`, in ms since 1970.
 
     Raises:
-        IllegalArgument: it is not JSON of that form, or a timestamp is negative.
+        IllegalArgument: the text is not JSON of that form, or a timestamp is negative.
     """
     found = _by_topic(_loaded(text, _TIMESTAMPS), _TIMESTAMPS, text)
     for topic, numbers in found.items():
@@ -104,11 +104,7 @@ def parse_timestamps(text: str) -> ByTopic:
 
 
 def check_timestamp(timestamp: int, whose: str = "") -> None:
-    """Refuse what no record can have been written at.
-
-    Raises:
-        IllegalArgument: `timestamp` is negative.
-    """
+    """Refuse a negative timestamp with IllegalArgument."""
     if timestamp < 0:
         raise IllegalArgument(
             f"The target time{whose} is {timestamp}. The target time cannot be negative."
@@ -116,10 +112,10 @@ def check_timestamp(timestamp: int, whose: str = "") -> None:
 
 
 def parse_partitions(text: str) -> dict[str, list[int]]:
-    """The value of `assign`: topic -> partitions, sorted, each of them once.
+    """Parse `assign`: topic -> partitions, sorted and without duplicates.
 
     Raises:
-        IllegalArgument: it is not JSON of that form.
+        IllegalArgument: the text is not JSON of that form.
     """
     found = _loaded(text, _PARTITIONS)
     if not isinstance(found, dict):
@@ -131,16 +127,16 @@ def parse_partitions(text: str) -> dict[str, list[int]]:
 
 
 def limited(begin: Positions, ends: Positions, count_max: int) -> Positions:
-    """Where a batch of about `count_max` records ends, between `begin` and `ends`.
+    """Return where a batch of about `count_max` records ends, between `begin` and `ends`.
 
-    Each partition gets a share as its backlog is of the whole, rounded down, but one record at
-    least. So there are at most as many records too many as there are partitions.
+    Each partition gets a share in proportion to its backlog, rounded down, but at least one record.
+    So the batch exceeds `count_max` by at most the number of partitions.
     """
     sizes = {key: end - begin[key] for key, end in ends.items() if end > begin.get(key, end)}
     total = float(sum(sizes.values()))
     limited_ends = dict(ends)
     for key, size in sizes.items():
-        # In floats, as the connector reckons: exact integers would now and then give one more.
+        # Floats, as in the connector: exact integers would sometimes give one record more.
         share = count_max * (size / total)
         count = ceil(share) if share < 1 else floor(share)
         limited_ends[key] = min(ends[key], begin[key] + count)
@@ -159,8 +155,8 @@ def split_by_count(ranges: Iterable[OffsetRange], count_max: int | None) -> list
 def split_by_partitions(ranges: Iterable[OffsetRange], count_min: int | None) -> list[OffsetRange]:
     """Cut ranges so that there are about `count_min`; drop the empty ones.
 
-    Long ranges are cut in proportion to their size. Those too short for a second part stay whole,
-    and are left out of the proportion. Rounding makes it a few more or fewer than asked for.
+    Long ranges are cut in proportion to their size. Ranges too short for a second part stay whole
+    and do not count in the proportion. Because of rounding there may be a few more or fewer ranges.
     """
     filled = [each for each in ranges if each.size > 0]
     if count_min is None or len(filled) >= count_min or not filled:
@@ -169,7 +165,7 @@ def split_by_partitions(ranges: Iterable[OffsetRange], count_min: int | None) ->
     short = [each for each in filled if _part_count(each.size, total, count_min) == 1]
     total -= sum(each.size for each in short)
     count_left = max(count_min - len(short), 1)
-    # By partition and not by range, as the connector: parts of one partition are treated alike.
+    # By partition, not by range, as in the connector: all parts of a partition are treated alike.
     whole = {each.topic_partition for each in short}
     parts: list[OffsetRange] = []
     for each in filled:
@@ -179,7 +175,7 @@ def split_by_partitions(ranges: Iterable[OffsetRange], count_min: int | None) ->
 
 
 def _part_count(size: int, total: int, count: int) -> int:
-    # Java's rounding: a half goes up.
+    # Java's rounding: halves go up.
     return max(floor(size / total * count + 0.5), 1)
 
 

@@ -1,15 +1,17 @@
-"""The options of a read: those of Spark's Kafka connector, in its words, and some of our own.
+"""The options of a read: Spark's Kafka connector's in its words, and some of embedlog's own.
 
-Names are taken in any case. What the connector refuses is refused, and what it would only ignore
-is warned of: a misspelled `startingOffset` reads everything, and says nothing.
+The case of names does not matter. embedlog refuses the options that the connector refuses, and
+warns of options that the connector would silently ignore: a misspelled `startingOffset` would read
+everything.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.offsets import (
@@ -17,6 +19,7 @@ from embedlog.spark.offsets import (
     LATEST,
     OFFSET_MAX,
     PARTITION_MAX,
+    ByTopic,
     check_timestamp,
     parse_offsets,
     parse_partitions,
@@ -24,36 +27,31 @@ from embedlog.spark.offsets import (
 )
 from embedlog.user_warnings import warn_user
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from embedlog.spark.offsets import ByTopic
-
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`assign`: just these partitions."""
+    """`assign`: exactly these partitions."""
 
     partitions: dict[str, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """`subscribe`: all partitions of these topics, each named once."""
+    """`subscribe`: all partitions of these topics; each topic is named once."""
 
     topics: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """`subscribePattern`: all topics in whose names the pattern is found; internal ones are not."""
+    """`subscribePattern`: all topics in whose names the pattern is found, except internal ones."""
 
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`earliest` or `latest`, of each partition."""
+    """`earliest` or `latest`, for every partition."""
 
     word: Literal["earliest", "latest"]
 
@@ -67,21 +65,21 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """For each partition the first record that is not older, in ms since 1970."""
+    """For each partition, the first record at or after its timestamp, in ms since 1970."""
 
     partitions: dict[str, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """The first record of each partition that is not older, in ms since 1970."""
+    """For every partition, the first record at or after one timestamp, in ms since 1970."""
 
     timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a consumer group has committed."""
+    """The offsets that a consumer group has committed."""
 
     group: str
 
@@ -90,7 +88,7 @@ Subscription = Assign | Subscribe | SubscribePattern
 Bound = Word | Offsets | Timestamps | Timestamp | Committed
 Strategy = Literal["error", "latest"]
 Choice = TypeVar("Choice", bound=str)
-Table = Literal["records", "batches", "segments", "partitions", "groups", "findings"]
+TableName = Literal["records", "batches", "segments", "partitions", "groups", "findings"]
 
 POLL_TIMEOUT_MS = 120_000
 MAX_TRIGGER_DELAY_MS = 15 * 60_000
@@ -109,7 +107,7 @@ _KNOWN = (
     *("maxRecordsPerPartition", "failOnDataLoss", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "commitOffsets", "table"),
     *("maxPartitionBytes", "maxBatchBytes", "verify", "pushdown"),
-    # Of writes: one dict of options may serve both.
+    # Options of writes: one dict of options may serve reads and writes.
     *("topic", "txnAppId", "txnVersion", "commitTimeoutMs", "checkpointLocation", "queryName"),
 )
 _KNOWN_LOWER = {name.lower(): name for name in _KNOWN}
@@ -147,18 +145,18 @@ _BYTES = {"": 1, "b": 1} | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What a read was told. Can be pickled."""
+    """The options of one read. Can be pickled."""
 
     path: str | None
-    """The log directory. It wins over `bootstrap_servers`; one of both is there."""
+    """The data directory. If both are given, it wins over `bootstrap_servers`."""
     bootstrap_servers: str | None
     subscription: Subscription | None
-    """None: a `table` of all topics."""
+    """None for a `table` of all topics."""
     starting: Bound
     ending: Bound | None
-    """None in a stream."""
+    """None for a stream."""
     timestamp_strategy: Strategy
-    """What to do with a partition without a record as young as where it is to start."""
+    """What to do if all records of a partition are older than the starting timestamp."""
     include_headers: bool
     min_partitions: int | None
     max_records_per_partition: int | None
@@ -169,28 +167,28 @@ class SourceOptions:
     read_committed: bool
     group_id: str | None
     group_id_prefix: str
-    """Empty where none was given."""
+    """Empty if not given."""
     commit_offsets: bool
-    table: Table
+    table: TableName
     max_partition_bytes: int
     max_batch_bytes: int
     verify_crc: bool
     pushdown: bool
     poll_timeout_ms: int
     client_settings: dict[str, str]
-    """Settings of Kafka's consumer by their names, those aside that are fields here."""
+    """Settings of Kafka's consumer by name, except those with a field in this class."""
 
     @classmethod
     def parse(
         cls, options: Mapping[str, str], *, streaming: bool, check: bool = True
     ) -> SourceOptions:
-        """Read the options of a batch, or of a stream.
+        """Parse the options of a batch read or a stream.
 
-        With `check=False` it is not known yet which of both it will be: what only one of them
-        refuses passes, and nothing is warned of.
+        `check=False` is for callers that do not know yet which of the two it will be: options that
+        only one of them refuses pass, and nothing is warned about.
 
         Raises:
-            IllegalArgument: an option is missing, of no use, or contradicts another.
+            IllegalArgument: an option is missing, invalid, or contradicts another.
         """
         given = _Given(options)
         if check and streaming:
@@ -199,7 +197,7 @@ class SourceOptions:
         ending = None if streaming else _bound(given, "ending", Word("latest"))
         if check and ending is not None:
             _check_bounds(starting, ending)
-        table: Table = given.choice("table", "records", get_args(Table))
+        table: TableName = given.choice("table", "records", get_args(TableName))
         subscription = _subscription(given, is_required=table == "records")
         _check_kafka(given.kafka)
         made = cls(
@@ -208,7 +206,9 @@ class SourceOptions:
             subscription=subscription,
             starting=starting,
             ending=ending,
-            timestamp_strategy=_strategy(given),
+            timestamp_strategy=given.choice(
+                "startingOffsetsByTimestampStrategy", "error", get_args(Strategy)
+            ),
             include_headers=given.boolean("includeHeaders", False),
             min_partitions=given.positive("minPartitions", PARTITION_MAX),
             max_records_per_partition=given.positive("maxRecordsPerPartition"),
@@ -235,7 +235,7 @@ class SourceOptions:
 
 
 class _Given:
-    """The options as they were written; their names are taken in any case."""
+    """The options as given, found by name in any case."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._texts = {name.lower(): str(text) for name, text in options.items()}
@@ -249,13 +249,13 @@ class _Given:
         return name.lower() in self._texts
 
     def unknown(self) -> list[str]:
-        """The names that no option has, in lower case."""
+        """Return the names that no option has, in lower case."""
         return [
             name for name in self._texts if name not in _KNOWN_LOWER and not name.startswith(_KAFKA)
         ]
 
     def raw(self, name: str) -> str:
-        """A value with the space around it; nothing of one that is not there."""
+        """Return a value with its surrounding spaces; "" if the option is missing."""
         return self._texts.get(name.lower(), "")
 
     def text(self, name: str) -> str | None:
@@ -310,12 +310,12 @@ class _Given:
 
 
 def _integer(text: str) -> int | None:
-    # Not all that int() takes: no underlines, no digits of other scripts, nothing endless.
+    # Unlike int(), accept no underscores, no digits of other scripts and no endless numbers.
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def _bound(given: _Given, which: Literal["starting", "ending"], default: Bound) -> Bound:
-    """The first that is there, in the connector's order: a time, times, offsets."""
+    """Return the first option given, in the connector's order: timestamp, timestamps, offsets."""
     if f"{which}Timestamp" in given:
         stamp = given.raw(f"{which}Timestamp").strip()
         timestamp = _integer(stamp)
@@ -449,10 +449,6 @@ def _checked_pattern(text: str) -> str:
     return text
 
 
-def _strategy(given: _Given) -> Strategy:
-    return given.choice("startingOffsetsByTimestampStrategy", "error", get_args(Strategy))
-
-
 def _check_kafka(settings: Mapping[str, str]) -> None:
     for name, message in _REFUSED.items():
         if name in settings:
@@ -466,7 +462,7 @@ def _check_kafka(settings: Mapping[str, str]) -> None:
 
 
 def _client_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """What a consumer is to be told. A producer's settings are ignored, as the connector does."""
+    """Return the settings for the consumer. A producer's are ignored, as the connector does."""
     return {name: text for name, text in settings.items() if name not in _NOT_THE_CONSUMERS}
 
 
@@ -487,7 +483,7 @@ def _check_together(options: SourceOptions) -> None:
 
 
 def warn_of_unknown(options: Mapping[str, str]) -> None:
-    """Warn of options that neither reads nor writes know; of each with the nearest name."""
+    """Warn of each option that neither reads nor writes know, and suggest the nearest name."""
     for name in _Given(options).unknown():
         near = get_close_matches(name, _KNOWN_LOWER, 1)
         hint = f"; did you mean {_KNOWN_LOWER[near[0]]}?" if near else ""

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
 
-from pyspark.sql.datasource import DataSourceReader
-
-from embedlog.spark.batch_reader import BatchReader
 from embedlog.spark.options import SourceOptions
-from embedlog.spark.schema import check_records_schema, records_ddl
-from embedlog.spark.sink.data_source import SinkDataSource
-
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamReader
-    from pyspark.sql.types import StructType
+from embedlog.spark.reading.batch_reader import BatchReader
+from embedlog.spark.reading.columns import check_records_schema, records_ddl
 
 
-class EmbedlogDataSource(SinkDataSource):
-    """Reads and writes a log directory, or brokers; options as of Spark's Kafka connector."""
+class EmbedlogDataSource(DataSource):
+    """Reads and writes topics of a data directory or of brokers; see both modules `options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "embedlog"
 
     def schema(self) -> str:
-        """The columns of a read without a schema of the user's."""
+        """Return the columns of a read for which the user gives no schema."""
         table = (self.options.get("table") or "records").lower()
         if table != "records":
-            from embedlog.spark.tables import TABLES
+            from embedlog.spark.reading.log_tables import TABLES
 
             if table in TABLES:
                 return TABLES[table].ddl
@@ -31,23 +35,32 @@ class EmbedlogDataSource(SinkDataSource):
         return records_ddl(headers=wants_headers == "true")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read."""
         options = SourceOptions.parse(self.options, streaming=False)
         if options.table != "records":
-            from embedlog.spark.tables import TableReader
+            from embedlog.spark.reading.log_tables import TableReader
 
             return TableReader(options, schema)
         check_records_schema(schema)
         if options.pushdown:
-            from embedlog.spark.pushdown import FilteringBatchReader
+            from embedlog.spark.reading.pushdown import FilteringBatchReader
 
             return FilteringBatchReader(options, schema)
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """A streaming read."""
-        from embedlog.spark.stream import StreamReader
+        from embedlog.spark.reading.stream_reader import StreamReader
 
         options = SourceOptions.parse(self.options, streaming=True)
         check_records_schema(schema)
         return StreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a DataFrame. `overwrite` is Spark's save mode, which is refused."""
+        from embedlog.spark.sink.writers import BatchWriter
+
+        return BatchWriter(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from embedlog.spark.sink.writers import StreamWriter
+
+        return StreamWriter(dict(self.options), schema, overwrite)

@@ -27,9 +27,9 @@ class BatchInfo(tuple[int, int, int, int, int, int]):
 
 
 def walk(view: memoryview, position: int, end: int, path: str) -> Iterator[BatchInfo]:
-    """Yield what the headers in `view[position:end]` say, batch by batch.
+    """Yield the facts of each batch in `view[position:end]`, read from its header.
 
-    Checksums are not looked at; magic 0 and 1 are read too (their leader epoch is -1).
+    Checksums are not compared. Batches of magic 0 and 1 are read as well; their leader epoch is -1.
 
     Raises:
         CorruptRecord: bytes that cannot be a batch, or a batch that passes `end`.
@@ -51,12 +51,9 @@ def walk(view: memoryview, position: int, end: int, path: str) -> Iterator[Batch
 
 
 def locate(view: memoryview, position: int, end: int, offset: int, path: str) -> int:
-    """The position of the first batch that ends at or after `offset`; `end` when none does.
+    """Return the position of the first batch that ends at or after `offset`.
 
-    `position` is that of a batch that begins at or before `offset`.
-
-    Raises:
-        CorruptRecord: as `walk`.
+    Return `end` if there is none. Requires: a batch begins at `position`, at or before `offset`.
     """
     unpack = _EXTENT.unpack_from
     while position < end:
@@ -82,7 +79,7 @@ def locate(view: memoryview, position: int, end: int, offset: int, path: str) ->
 def ends_with(
     view: memoryview, position: int, end: int, last_offset: int, timestamp: int | None = None
 ) -> bool:
-    """Whether a batch lies at `position` that ends with `last_offset` (and has that timestamp)."""
+    """Whether the batch at `position` ends with `last_offset`, and has `timestamp` if given."""
     try:
         for _, _, _, found, latest, _ in walk(view, position, end, ""):
             return found == last_offset and timestamp in (None, latest)
@@ -92,7 +89,7 @@ def ends_with(
 
 
 def _walk_slowly(view: memoryview, position: int, end: int, path: str) -> BatchInfo:
-    """One batch of any magic, possibly too short for a header of magic 2."""
+    """Read one batch of any magic, possibly too short for a header of magic 2."""
     if end - position <= MAGIC_POSITION or not 0 <= view[position + MAGIC_POSITION] <= 2:
         raise CorruptRecord(path, position, "no batch: unknown magic or too few bytes")
     length = int.from_bytes(view[position + 8 : position + LOG_OVERHEAD], "big", signed=True)

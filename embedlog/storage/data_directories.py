@@ -1,9 +1,11 @@
-"""The data directories of one broker (Kafka's log.dirs, JBOD), and through them every log of it.
+"""All data directories of one broker (Kafka's log.dirs, JBOD), and through them all its logs.
 
-Each has an owner of its own, a `LogManager`; most brokers have one. The first holds the metadata
-log and what coordinators write beside logs. A log lies in one directory: a new one in that with the
-fewest logs. A directory that fails, or that is left out when the broker is opened, is offline: its
-logs are neither served nor made anew in another one.
+Most brokers have one directory; each directory has a `LogManager`. The first directory holds the
+metadata log and the coordinators' files. A log lies in one directory; a new log is made in the
+directory with the fewest logs. A directory that fails, or that is missing when the broker is
+opened, is offline: its logs are neither served nor created again in another directory.
+
+The package `directory` handles a single data directory.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
-from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.events import events
 from embedlog.storage.state_files import partition_metadata
@@ -19,40 +21,39 @@ from embedlog.topic_names import METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Protocol
 
     from embedlog.storage.directory.log_manager import LogManager
     from embedlog.storage.directory.tasks import LogTasks
-    from embedlog.storage.directory_tasks import DirectoryTasks
     from embedlog.storage.log.log import Log
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.preferred_directories import PreferredDirectories
     from embedlog.storage.relocation.relocations import Relocations
 
     class Keeper(Protocol):
-        """Who lets the controller know where logs lie."""
+        """Tells the controller where logs lie."""
 
         def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
-            """The log of a partition lies in this directory; `report` follows."""
+            """Note the directory of a partition's log, for the next `report`."""
 
         def report(self) -> None:
-            """Tell what was not told yet."""
+            """Send the noted directories to the controller."""
 
         def close(self) -> None:
-            """Tell nothing more."""
+            """Stop reporting."""
 
+
+PREFERRED_COUNT_MAX = 10_000
+"""At most this many preferences are kept, the newest: clients may name topics that do not exist."""
 
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 
 
 class OfflineDirectory:
-    """One that cannot be used. `id` is b"" where it is unknown, `since_ms` -1.
+    """A directory that cannot be used. `id` is b"" and `since_ms` -1 if unknown.
 
     `logs` are the partitions that are known to lie there.
     """
-
-    __slots__ = ("id", "logs", "path", "reason", "since_ms")
 
     def __init__(
         self,
@@ -70,76 +71,78 @@ class OfflineDirectory:
         self.logs = set(logs)
 
 
-class DataDirectories:
-    """Every method may be called from any thread."""
+class PreferredDirectories:
+    """Directories for logs that do not exist yet, from AlterReplicaLogDirs. Thread-safe."""
 
-    __slots__ = (
-        "_lock",
-        "cordoned",
-        "first",
-        "has_one",
-        "keeper",
-        "managers",
-        "offline",
-        "preferred",
-        "relocations",
-        "tasks",
-    )
+    def __init__(self) -> None:
+        self._lock = ranked_lock(Rank.PREFERRED)
+        self._paths: dict[TopicPartition, str] = {}
+
+    def note(self, topic_partition: TopicPartition, path: str) -> None:
+        """Prefer the directory at `path` when the partition's log is created."""
+        with self._lock:
+            self._paths.pop(topic_partition, None)
+            self._paths[topic_partition] = path
+            if len(self._paths) > PREFERRED_COUNT_MAX:
+                del self._paths[next(iter(self._paths))]
+
+    def take(self, topic_partition: TopicPartition) -> str | None:
+        """Return the preferred directory and forget it; None without one."""
+        with self._lock:
+            return self._paths.pop(topic_partition, None)
+
+
+class DataDirectories:
+    """The data directories of one broker. Thread-safe."""
 
     def __init__(
         self, managers: Sequence[LogManager], offline: Sequence[OfflineDirectory] = ()
     ) -> None:
-        """Take them over from here on, the first one first."""
+        """`managers` own the working directories; the first manager owns the first directory."""
         self._lock = ranked_rlock(Rank.DATA_DIRECTORIES)
         self.managers = tuple(managers)
-        """The owners of those that work. Replaced as a whole when one fails."""
+        """The managers of the working directories; a new tuple replaces it when one fails."""
         self.first = managers[0]
         self.offline = tuple(offline)
         self.has_one = len(managers) == 1 and not offline
-        """Is there one, and never was another?"""
+        """True if the broker was opened with only one directory."""
         self.keeper: Keeper | None = None
-        """Who says where logs lie; None where nobody has to know."""
+        """Tells the controller where logs lie; None if it need not know."""
         self.cordoned: Callable[[], Collection[str]] = tuple
-        """The setting cordoned.log.dirs (KIP-1066)."""
+        """Returns the setting cordoned.log.dirs: directories that get no new logs (KIP-1066)."""
         self.relocations: Relocations | None = None
-        """Moves logs from one to another; None where nobody does."""
+        """Moves logs between the directories; None if there is only one directory."""
         self.preferred: PreferredDirectories | None = None
-        """Where logs are wanted that are not there yet; None where there is no choice."""
+        """The preferred directories of new logs; None if there is only one directory."""
         self.tasks: LogTasks | DirectoryTasks = self.first.tasks
-        """The work that waits for its time, as if it were of one directory."""
+        """The background work of all directories."""
         if len(managers) > 1:
-            from embedlog.storage.directory_tasks import DirectoryTasks
-            from embedlog.storage.preferred_directories import PreferredDirectories
-
             self.tasks = DirectoryTasks(self)
             self.preferred = PreferredDirectories()
 
-    # Which directories there are
+    # The directories
 
     @property
     def ids(self) -> tuple[bytes, ...]:
-        """The directory.id of each that works."""
         return tuple(manager.directory.id for manager in self.managers)
 
     @property
     def was_clean(self) -> bool:
-        """Was each of them closed cleanly before, or is new?"""
+        """Whether each directory was closed cleanly before, or is new."""
         return all(manager.directory.clean for manager in self.managers)
 
     def end_recovery(self) -> None:
-        """Every log that anybody uses was loaded since the directories were taken."""
+        """Record that recovery is complete: every log in use has been loaded."""
         for manager in self.managers:
             manager.directory.end_recovery()
 
     def is_cordoned(self, path: str) -> bool:
-        """Does the directory at a path get no new logs?"""
+        """Whether the directory at `path` gets no new logs."""
         named = self.cordoned()
         return path in named or "*" in named
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
-        """Is it known that the partition's log lies in a directory that is offline, or about to be
-        as its disk has failed?
-        """
+        """Whether the partition's log is known to lie in an offline or failed directory."""
         if self.has_one:
             return False
         holder = self.holder(topic_partition)
@@ -148,16 +151,18 @@ class DataDirectories:
         return _has_failed(holder)
 
     def report(self) -> None:
-        """Let the controller know where logs lie that were made. Requires: no lock of a later rank
-        than the controller's.
+        """Report the directories of new logs to the controller.
+
+        Requires: the caller holds no lock that ranks after the keeper's.
         """
         if self.keeper is not None:
             self.keeper.report()
 
     def take_offline(self, path: str, reason: str, since_ms: int) -> LogManager | None:
-        """Use a directory that has failed no more; return who had it, None if that was done.
+        """Stop using a failed directory; return its manager, or None if it is offline already.
 
-        Its logs refuse writes from here on, and `get` finds none of them. The first one stays.
+        Its logs refuse writes from now on, and `get` finds none of them. The first directory is
+        never taken offline: for it, return None.
         """
         with self._lock:
             failed = next((each for each in self.managers if each.directory.path == path), None)
@@ -170,7 +175,7 @@ class DataDirectories:
                 since_ms=since_ms,
                 logs=failed.partitions(),
             )
-            # In this order: a log that is looked for meanwhile is not made anew.
+            # First `offline`, then `managers`: no concurrent call may find a log in neither.
             self.offline = (*self.offline, gone)
             self.managers = tuple(each for each in self.managers if each is not failed)
         events.error("%s is offline with %d logs: %s", path, len(gone.logs), reason)
@@ -180,27 +185,25 @@ class DataDirectories:
     # Logs
 
     def holder(self, topic_partition: TopicPartition) -> LogManager | None:
-        """The owner of the directory that a partition's log lies in; None where it has none."""
+        """Return the manager whose directory holds a partition's log, or None."""
         for manager in self.managers:
             if manager.has(topic_partition):
                 return manager
         return None
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition that has a log in a directory that works, loaded or not."""
+        """Return every partition that has a log in a working directory, loaded or not."""
         if self.has_one:
             return self.first.partitions()
         return sorted(each for manager in self.managers for each in manager.partitions())
 
     def logs(self) -> list[Log]:
-        """The logs that are loaded."""
         return [log for manager in self.managers for log in manager.logs()]
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
-        """See `LogManager.get`."""
         if self.has_one:
             return self.first.get(topic_partition)
-        with self._lock:  # it may be about to move
+        with self._lock:  # the log may be about to move
             manager = self.holder(topic_partition)
             return None if manager is None else manager.get(topic_partition)
 
@@ -213,13 +216,14 @@ class DataDirectories:
         directory_id: bytes | None = None,
         is_new: bool = True,
     ) -> Log:
-        """The log of a partition, made if there is none: see `LogManager.get_or_create`.
+        """Return the log of a partition; create it if there is none.
 
-        `directory_id` is where it is known to lie, None where nobody knows. One that is not
-        `is_new` was made before: where it is not found, and a directory is offline, it lies there.
+        `config` and `topic_id` are as for `LogManager.get_or_create`. `directory_id` is the
+        directory where the log is known to lie, None if unknown. A log that is not `is_new` exists
+        somewhere: if no working directory has it and one is offline, it must be in that one.
 
         Raises:
-            InconsistentTopicId: there is one, of another topic of that name.
+            InconsistentTopicId: the log belongs to another topic of that name.
             KafkaStorageError: the disk refuses, or the log lies in a directory that is offline.
         """
         if self.has_one:
@@ -229,7 +233,7 @@ class DataDirectories:
                 self.configure(topic_partition[0], config)
             manager = self.holder(topic_partition)
             if manager is not None and directory_id not in (None, *self.ids):
-                # What another directory has of it is older, or a copy that was to take its place.
+                # The log found here is older than the known one, or a copy of an unfinished move.
                 raise _lies_offline(topic_partition, directory_id, self.offline)
             if manager is None:
                 is_known = directory_id in (None, *self.ids) and not self.is_offline(
@@ -244,13 +248,12 @@ class DataDirectories:
             return log
 
     def configure(self, topic: str, config: LogConfig) -> None:
-        """Set the configuration of a topic's logs, present and future."""
         for manager in self.managers:
             manager.configure(topic, config)
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files: see `LogManager.delete`."""
-        with self._lock:  # it may be about to move
+        with self._lock:  # the log may be about to move
             for manager in self.managers:
                 manager.delete(topic_partition)
         for gone in self.offline:
@@ -259,9 +262,9 @@ class DataDirectories:
     def hand_over(
         self, log: Log, former: LogManager, manager: LogManager, bring: Callable[[], None]
     ) -> bool:
-        """Let the owner of another directory have a log; `report` follows.
+        """Give a log to the manager of another directory, as `LogManager.hand_over` does.
 
-        See `LogManager.hand_over`.
+        The caller must then call `report`.
         """
         with self._lock:
             is_gone = former.hand_over(log, manager, bring)
@@ -272,21 +275,22 @@ class DataDirectories:
     # All of them
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Let who finds a directory locked know where its owner listens."""
+        """Store the broker's addresses, for processes that find a directory locked."""
         for manager in self.managers:
             manager.note_addresses(addresses)
 
     def close(self) -> None:
-        """Close every log, and leave each directory marked as clean if its logs are."""
+        """Close every log; mark each directory as clean if all its logs were closed cleanly."""
         self._on_each(lambda manager: manager.close())
 
     def abandon(self, *, loses_unsynced: bool = False) -> None:
-        """End as a process does that is killed: see `LogManager.abandon`."""
+        """Stop like a killed process; see `LogManager.abandon`."""
         self._on_each(lambda manager: manager.abandon(loses_unsynced=loses_unsynced))
 
     def _on_each(self, work: Callable[[LogManager], None]) -> None:
-        """Work on each, also after one that refused; raise what the first did, unless its disk has
-        failed meanwhile: then it is offline, and that is told.
+        """Call `work` for each manager, even after an error; then raise the first error.
+
+        If the disk of a manager has failed, its directory is offline: its error is only logged.
         """
         refusal: Exception | None = None
         for manager in self.managers:
@@ -301,11 +305,44 @@ class DataDirectories:
             raise refusal
 
 
+class DirectoryTasks:
+    """The background work of several directories, with the methods of `LogTasks`.
+
+    The scheduler runs each directory's `LogTasks` by itself.
+    """
+
+    def __init__(self, directories: DataDirectories) -> None:
+        self._directories = directories
+
+    @property
+    def is_resting(self) -> bool:
+        """True if some work will not notice a change until `stir` is called."""
+        return any(manager.tasks.is_resting for manager in self._directories.managers)
+
+    def stir(self) -> None:
+        for manager in self._directories.managers:
+            if manager.tasks.is_resting:
+                manager.tasks.stir()
+
+    def reconfigured(self) -> None:
+        for manager in self._directories.managers:
+            manager.tasks.reconfigured()
+
+    def finish_now(self) -> Iterator[int]:
+        for manager in self._directories.managers:
+            yield from manager.tasks.finish_now()
+
+    def finish_before_close(self) -> None:
+        for manager in self._directories.managers:
+            manager.tasks.finish_before_close()
+
+
 def _for_new(
     directories: DataDirectories, topic_partition: TopicPartition, directory_id: bytes | None
 ) -> LogManager:
-    """Where a log is made: in the directory that is known, or preferred, or in that with the fewest
-    logs.
+    """Return the manager that creates a log: of its known directory, else of its preferred one.
+
+    If neither works, the directory with the fewest logs gets it, a cordoned one only if all are.
     """
     preferred, managers = directories.preferred, directories.managers
     path = None if preferred is None else preferred.take(topic_partition)
@@ -320,11 +357,13 @@ def _for_new(
 
 
 def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
-    """Remove logs that are of other topics of their names, which were deleted while their directory
-    was away; `topic_ids` are those of the topics that there are.
+    """Remove one of two logs of a partition if it belongs to a deleted topic.
+
+    That happens if a topic is deleted and created again while one of its directories is missing.
+    `topic_ids` are the ids of the existing topics.
 
     Raises:
-        ConfigError: a partition has a log in two of the directories still.
+        ConfigError: a partition still has a log in two of the directories.
     """
     found: dict[TopicPartition, LogManager] = {}
     for manager in managers:
@@ -347,7 +386,7 @@ def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, by
 
 
 def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
-    """Is it known that a log is not of the topic of that id? It is not opened for that."""
+    """Whether a log is known to belong to another topic than `topic_id`. The log is not opened."""
     directory = paths.log_directory(manager.directory.path, topic_partition)
     path = f"{directory}/{paths.PARTITION_METADATA}"
     try:
@@ -357,7 +396,6 @@ def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: by
 
 
 def _has_failed(manager: LogManager) -> bool:
-    """Has the disk of the directory failed?"""
     from embedlog.storage.watched_files import WatchedFiles
 
     files = manager.directory.files
@@ -365,9 +403,7 @@ def _has_failed(manager: LogManager) -> bool:
 
 
 def _lies_offline(
-    topic_partition: TopicPartition,
-    directory_id: bytes | None,
-    offline: Sequence[OfflineDirectory],
+    topic_partition: TopicPartition, directory_id: bytes | None, offline: Sequence[OfflineDirectory]
 ) -> errors.KafkaError:
     found = [each for each in offline if topic_partition in each.logs or directory_id == each.id]
     shown = ", ".join(f"{each.path}: {each.reason}" for each in found or offline)
@@ -377,5 +413,5 @@ def _lies_offline(
 
 
 def _log_count(manager: LogManager) -> int:
-    """As Kafka counts: the metadata log is no topic's."""
+    """Return the number of a directory's logs, as Kafka counts: without the metadata log."""
     return manager.log_count - manager.has(_METADATA)

@@ -1,35 +1,42 @@
-"""What is wrong with a part of the cluster that goes on without it: a value for people to read."""
+"""A value that tells people which part of the cluster does not work, while the rest goes on."""
 
 from __future__ import annotations
 
 from _operator import itemgetter
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 READ_ONLY = "read-only"
-"""A log refuses writes since the disk failed; what it had published is read as before."""
+"""A log refuses writes because its disk has failed; published records can be read as before."""
 DAMAGED = "damaged"
-"""A log ends, read-only, where rot begins: records behind it are not shown."""
+"""A log ends, read-only, where rot begins: readers do not get the records behind it."""
 CUT = "cut"
-"""Recovery after an unclean stop has cut bytes off a log that were never synced."""
+"""Recovery after an unclean stop has cut unsynced bytes off a log."""
 QUARANTINED = "quarantined"
-"""Bytes that a recovery or a salvage took out of a log are kept in files beside it."""
+"""A recovery or a salvage took bytes out of a log and keeps them in files beside it."""
 RETENTION_PAUSED = "retention paused"
 """The wall clock has jumped: nothing is deleted for its age."""
 UNCLEANABLE = "uncleanable"
-"""Compaction has failed on a log, and leaves it alone."""
+"""Compaction has failed on a log, and does not try it again."""
 WORK_FAILING = "work failing"
-"""Background work fails, and is tried again."""
+"""Background work fails, and will be tried again."""
 MOVE_ENDED = "move ended"
-"""A disk has kept a log from moving to another data directory: it is where it was."""
+"""A disk prevented the move of a log to another data directory: the log is where it was."""
 OFFLINE = "offline"
-"""A data directory of several has failed, or is not there: its logs are not served."""
+"""One of several data directories has failed or is missing: its logs are not served."""
+
+
+def _field(slot: int) -> Any:
+    return property(itemgetter(slot))
 
 
 class Degradation(tuple[str, str, int, str]):
-    """`kind` is one of the constants of this module, `subject` the partition, directory or duty.
+    """One degradation. `kind` is a constant of this module.
 
-    `since_ms` is wall time, -1 when nobody knows it; `reason` is a sentence.
+    `subject` is a partition, a data directory or a duty.
+    `since_ms` is wall time, -1 if unknown; `reason` is a sentence.
     """
 
     __slots__ = ()
@@ -37,22 +44,10 @@ class Degradation(tuple[str, str, int, str]):
     def __new__(cls, kind: str, subject: str, *, since_ms: int, reason: str) -> Degradation:
         return tuple.__new__(cls, (kind, subject, since_ms, reason))
 
-    if TYPE_CHECKING:
-
-        @property
-        def kind(self) -> str: ...
-        @property
-        def subject(self) -> str: ...
-        @property
-        def since_ms(self) -> int: ...
-        @property
-        def reason(self) -> str: ...
-
-    else:
-        kind = property(itemgetter(0))
-        subject = property(itemgetter(1))
-        since_ms = property(itemgetter(2))
-        reason = property(itemgetter(3))
+    kind: str = _field(0)
+    subject: str = _field(1)
+    since_ms: int = _field(2)
+    reason: str = _field(3)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject}: {self.reason}"

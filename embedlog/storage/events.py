@@ -1,4 +1,4 @@
-"""Lines that storage logs: recoveries, failures, deletions."""
+"""Log lines of storage: recoveries, failures, deletions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFUSAL_INTERVAL_MS = 10_000
 def write_refused(
     topic_partition: TopicPartition, error: OSError, now_ms: int, tell_from_ms: int
 ) -> int:
-    """The disk took no write, though it may take the next. Returns when to tell of it again."""
+    """Log that the disk refused a write, at most once in 10 s; return when to log it again."""
     if now_ms < tell_from_ms:
         return tell_from_ms
     events.error("%s: the disk refused a write: %s", topic_partition, error)
@@ -24,5 +24,5 @@ def write_refused(
 
 
 def poisoned(topic_partition: TopicPartition, error: Exception) -> None:
-    """The log takes no more writes."""
+    """Log that a log refuses all further writes."""
     events.error("%s refuses writes from here on: %s", topic_partition, error, exc_info=error)

@@ -1,7 +1,7 @@
-"""The settings that one log obeys: a topic's configuration, as plain attributes.
+"""The settings of one log: a topic's configuration as plain attributes.
 
-Every attribute is the topic setting of that name with underscores for dots, in the unit of its
-name. Six are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
+Each attribute is the topic setting of that name with underscores for dots, in the unit of its name.
+Six are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
 `max_batch_headers`, `max_compressed_records` and `max_partition_producer_ids` (embedlog's limits),
 `retention_archived` (see `archived_offsets`), and the producer expiry, which Kafka sets for a whole
 broker.
@@ -17,55 +17,65 @@ NO_LIMIT = 2**63 - 1
 """Kafka's Long.MAX_VALUE: a time or count that is never reached."""
 
 _PLAIN_RECORD_SIZE = 10
-"""Least size of a record, with a byte of value and a header or a key."""
+"""Size of the smallest plain record with a value of one byte and a header or a key. From it follows
+how many records or headers fit in a batch."""
 
 DURABILITIES = ("memory", "os", "fsync")
-"""What an acknowledged record survives: nothing, the end of this process, loss of power."""
-
-DEFAULTS: dict[str, object] = {
-    "cleanup_policy": "delete",
-    "compression_type": "producer",
-    "compression_gzip_level": -1,
-    "compression_lz4_level": 9,
-    "compression_zstd_level": 3,
-    "delete_retention_ms": 86_400_000,
-    "file_delete_delay_ms": 60_000,
-    "flush_messages": NO_LIMIT,
-    "flush_ms": NO_LIMIT,
-    "index_interval_bytes": 4096,
-    "max_batch_headers": None,
-    "max_compaction_lag_ms": NO_LIMIT,
-    "max_compressed_records": None,
-    "max_decompressed_message_bytes": 64 << 20,
-    "max_message_bytes": 1_048_588,
-    "max_partition_producer_ids": 10_000,
-    "message_timestamp_type": "CreateTime",
-    "message_timestamp_before_max_ms": NO_LIMIT,
-    "message_timestamp_after_max_ms": 3_600_000,
-    "min_cleanable_dirty_ratio": 0.5,
-    "min_compaction_lag_ms": 0,
-    "preallocate": False,
-    "retention_archived": False,
-    "retention_bytes": -1,
-    "retention_ms": 604_800_000,
-    "segment_bytes": 1 << 30,
-    "segment_index_bytes": 10 << 20,
-    "segment_jitter_ms": 0,
-    "segment_ms": 604_800_000,
-    "producer_id_expiration_ms": 86_400_000,
-    "durability": "os",
-}
+"""An acknowledged record survives nothing, the end of this process, or a loss of power, in this
+order."""
 
 
-class LogConfig:
-    """Immutable by convention: a change of configuration makes a new one.
+class _Settings:
+    """The settings with their defaults."""
 
-    `compact` and `delete` say what `cleanup_policy` lists; `log_append_time` says whether the
-    broker's clock stamps the records. `keeps_plain` says that a plain batch is stored as it was
-    sent, and `batch_size_max` how large a batch may be for both limits. A compressed batch may have
-    `compressed_count_max` records, any batch `header_count_max` headers. A segment is appended to
-    for `segment_age_ms` at most: compaction leaves the last one alone, so max.compaction.lag.ms
-    bounds it too.
+    __slots__ = ()
+
+    cleanup_policy: str = "delete"
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = NO_LIMIT
+    flush_ms: int = NO_LIMIT
+    index_interval_bytes: int = 4096
+    max_batch_headers: int | None = None
+    max_compaction_lag_ms: int = NO_LIMIT
+    max_compressed_records: int | None = None
+    max_decompressed_message_bytes: int = 64 << 20
+    max_message_bytes: int = 1_048_588
+    max_partition_producer_ids: int = 10_000
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = NO_LIMIT
+    message_timestamp_after_max_ms: int = 3_600_000
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    preallocate: bool = False
+    retention_archived: bool = False
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    segment_bytes: int = 1 << 30
+    segment_index_bytes: int = 10 << 20
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604_800_000
+    producer_id_expiration_ms: int = 86_400_000
+    durability: str = "os"
+
+
+DEFAULTS: dict[str, object] = {name: getattr(_Settings, name) for name in _Settings.__annotations__}
+
+
+class LogConfig(_Settings):
+    """The settings of a log. Immutable by convention: a change of configuration makes a new object.
+
+    These attributes are derived from the settings. `compact` and `delete` are the policies that
+    `cleanup_policy` lists. With `log_append_time` the broker's clock stamps the records. With
+    `keeps_plain` a plain batch is stored as it was sent. `batch_size_max` is the smaller of
+    max.message.bytes and segment.bytes, `compressed_count_max` the most records in a compressed
+    batch, `header_count_max` the most headers in any batch. A segment takes appends for
+    `segment_age_ms` at most; on a compacted topic max.compaction.lag.ms bounds this as well,
+    because compaction leaves the last segment alone.
     """
 
     __slots__ = (
@@ -81,37 +91,6 @@ class LogConfig:
     )
 
     if TYPE_CHECKING:
-        cleanup_policy: str
-        compression_type: str
-        compression_gzip_level: int
-        compression_lz4_level: int
-        compression_zstd_level: int
-        delete_retention_ms: int
-        file_delete_delay_ms: int
-        flush_messages: int
-        flush_ms: int
-        index_interval_bytes: int
-        max_batch_headers: int | None
-        max_compaction_lag_ms: int
-        max_compressed_records: int | None
-        max_decompressed_message_bytes: int
-        max_message_bytes: int
-        max_partition_producer_ids: int
-        message_timestamp_type: str
-        message_timestamp_before_max_ms: int
-        message_timestamp_after_max_ms: int
-        min_cleanable_dirty_ratio: float
-        min_compaction_lag_ms: int
-        preallocate: bool
-        retention_archived: bool
-        retention_bytes: int
-        retention_ms: int
-        segment_bytes: int
-        segment_index_bytes: int
-        segment_jitter_ms: int
-        segment_ms: int
-        producer_id_expiration_ms: int
-        durability: str
         batch_size_max: int
         compact: bool
         compressed_count_max: int
@@ -122,10 +101,10 @@ class LogConfig:
         segment_age_ms: int
 
     def __init__(self, **values: object) -> None:
-        """Settings named by keyword, defaults for the rest.
+        """Make the settings from keywords; a setting that is not given has its default.
 
         Raises:
-            ConfigError: an unknown setting, or a durability that does not exist.
+            ConfigError: a setting is unknown, or the durability does not exist.
         """
         unknown = values.keys() - DEFAULTS.keys()
         if unknown:
@@ -149,5 +128,4 @@ class LogConfig:
         self.segment_age_ms = min(age_ms, self.max_compaction_lag_ms) if self.compact else age_ms
 
     def replace(self, **values: object) -> LogConfig:
-        """The same settings with some changed."""
         return LogConfig(**{**{name: getattr(self, name) for name in DEFAULTS}, **values})

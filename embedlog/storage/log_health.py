@@ -1,4 +1,4 @@
-"""Whether a log takes writes, and what its disk has refused."""
+"""Whether a log takes writes, and which error its disk last reported."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from embedlog.runtime import Clock
 
 HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
-"""Something ran short: what was asked for was not done, and may be asked for again."""
+"""Errors of a call that lacked space, descriptors or memory: it did nothing and may be repeated."""
 
 
 class LogHealth:
-    """Read and told by any thread; once there is a `failure` it stays.
+    """The health of one log. Any thread may read it and report errors; `failure` is never reset.
 
     After a failed sync or an I/O error a log is poisoned: it refuses writes for good and goes on
     answering reads. A full disk poisons nothing.
@@ -40,38 +40,41 @@ class LogHealth:
         self.failure: BaseException | None = None
         """Why the log refuses writes; None while it takes them."""
         self.failed_since_ms = -1
-        """When something failed, as wall time."""
+        """Wall time of the failure."""
         self.damage: tuple[int, CorruptRecord] | None = None
-        """When a reader came upon rot, as wall time, and which it was."""
+        """(wall time, error) of the last rot that a reader found in published records, or None."""
         self.disk_error: OSError | None = None
-        """What the disk last refused a write with; the log may have gone on since."""
+        """The last error of a write; later writes may have succeeded."""
         self._tell_from_ms = 0
 
     def check(self) -> None:
-        """Go on if the log takes writes.
+        """Raise unless the log takes writes.
 
         Raises:
-            KafkaStorageError: it does not.
+            KafkaStorageError: the log refuses writes.
         """
         if self.failure is not None:
             raise self._refusal()
 
     def check_rot(self) -> None:
-        """Raise if the log ends where rot begins: a reader must not wait there, nor start over."""
+        """Raise CorruptRecord if the log ends where rot begins.
+
+        A reader at that end must neither wait for records nor start over.
+        """
         if isinstance(self.failure, CorruptRecord):
             raise self.failure
 
     def retire(self, reason: BaseException) -> None:
-        """Refuse writes from here on: nothing has failed, and somebody has closed the log."""
+        """Refuse writes from now on because the log was closed or deleted: nothing has failed."""
         if self.failure is None:
             self.failure = reason
 
     def refuse(self, failure: BaseException) -> None:
-        """Refuse writes from here on, as what was found cannot be appended to."""
+        """Refuse writes from now on because of `failure`, without logging it."""
         self.failure, self.failed_since_ms = failure, self._clock.wall_ms()
 
     def poison(self, error: Exception) -> errors.KafkaError:
-        """Refuse writes from here on, for `error`; return what to raise."""
+        """Refuse writes from now on because of `error`; return the error to raise."""
         if isinstance(error, OSError):
             self.disk_error = error
         if self.failure is None:
@@ -80,7 +83,10 @@ class LogHealth:
         return self._refusal()
 
     def refused(self, error: OSError) -> errors.KafkaError:
-        """The error to raise for a failed file call; poisons the log unless it is harmless."""
+        """Return the error to raise for a failed file call.
+
+        Poison the log unless the error is one of HARMLESS_ERRORS.
+        """
         self.disk_error = error
         if error.errno not in HARMLESS_ERRORS:
             return self.poison(error)
@@ -89,7 +95,7 @@ class LogHealth:
         return errors.KafkaStorageError(f"{self._topic_partition}: {error}")
 
     def note_damage(self, damage: CorruptRecord) -> None:
-        """A reader came upon rot in what is published: say so once."""
+        """Note rot in published records, and log it once."""
         if self.damage is None or str(self.damage[1]) != str(damage):
             self.damage = (self._clock.wall_ms(), damage)
             events.events.error("%s is damaged: %s", self._topic_partition, damage)

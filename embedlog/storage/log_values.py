@@ -1,46 +1,34 @@
-"""What a log answers: values without behaviour."""
+"""The results of appends and reads: values without behaviour."""
 
 from __future__ import annotations
 
 from _operator import itemgetter
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _field(slot: int) -> Any:
+    return property(itemgetter(slot))
 
 
 class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
-    """What an append did. A tuple, because one is made per append.
+    """The outcome of an append. A tuple, because every append makes one.
 
-    `log_append_time_ms` is -1 on a CreateTime topic. For a `duplicate` nothing was written: the
-    offsets are those of the first time. `size` is in bytes.
+    `log_append_time_ms` is -1 on a CreateTime topic. A `duplicate` was not written again: it has
+    the offsets of the first write. `size` is in bytes.
     """
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def first_offset(self) -> int: ...
-        @property
-        def last_offset(self) -> int: ...
-        @property
-        def log_append_time_ms(self) -> int: ...
-        @property
-        def log_start_offset(self) -> int: ...
-        @property
-        def duplicate(self) -> bool: ...
-        @property
-        def max_timestamp(self) -> int: ...
-        @property
-        def size(self) -> int: ...
-
-    else:
-        first_offset = property(itemgetter(0))
-        last_offset = property(itemgetter(1))
-        log_append_time_ms = property(itemgetter(2))
-        log_start_offset = property(itemgetter(3))
-        duplicate = property(itemgetter(4))
-        max_timestamp = property(itemgetter(5))
-        size = property(itemgetter(6))
+    first_offset: int = _field(0)
+    last_offset: int = _field(1)
+    log_append_time_ms: int = _field(2)
+    log_start_offset: int = _field(3)
+    duplicate: bool = _field(4)
+    max_timestamp: int = _field(5)
+    size: int = _field(6)
 
     def __repr__(self) -> str:
         return (
@@ -51,31 +39,19 @@ class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
 
 
 class LogRead(tuple[memoryview, int, int, int]):
-    """What a read found: whole batches of one segment, possibly none.
+    """The outcome of a read: whole batches of one segment, possibly none.
 
-    `records` is a view of the segment's mapping: read-only, and valid for ever. `next_offset` is
-    where the following read continues; `segment_base_offset` and `position` say where in the log
-    `records` begins.
+    `records` is a view of the segment's mapping: read-only, and valid for ever. The next read
+    continues at `next_offset`. `records` begins at byte `position` of the segment at
+    `segment_base_offset`.
     """
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def records(self) -> memoryview: ...
-        @property
-        def next_offset(self) -> int: ...
-        @property
-        def segment_base_offset(self) -> int: ...
-        @property
-        def position(self) -> int: ...
-
-    else:
-        records = property(itemgetter(0))
-        next_offset = property(itemgetter(1))
-        segment_base_offset = property(itemgetter(2))
-        position = property(itemgetter(3))
+    records: memoryview = _field(0)
+    next_offset: int = _field(1)
+    segment_base_offset: int = _field(2)
+    position: int = _field(3)
 
     def __repr__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""At most so many segment files are open at a time, however many partitions there are."""
+"""A limit on the open files of segments, however many partitions there are."""
 
 from __future__ import annotations
 
@@ -6,44 +6,46 @@ from errno import EMFILE, ENFILE, ENOENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-    from typing import Protocol
-
     from embedlog.runtime.files import File, Files
-
-    class Opened(Hashable, Protocol):
-        """Whose file it is: a segment, or the published offset of a log."""
-
-        path: str
-        opened: File | None
-        kept: File | None
-        is_gone: bool
-        used: bool
 
 
 OPEN_FILES_MAX = 256
-"""And at most a quarter of what the process may open: the rest is the host's."""
+"""At most this many files are open, and at most a quarter of the process's descriptors. The other
+descriptors are for the host program."""
+
+
+class Openable:
+    """A file that `OpenFiles` opens: base class of `SegmentFile` and `PublishedOffset`."""
+
+    __slots__ = ("is_gone", "kept", "opened", "path", "used")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.opened: File | None = None
+        self.kept: File | None = None
+        """The open file, once another file may have its name: see `SegmentFile.part_with`."""
+        self.is_gone = False
+        """True once the log is deleted: the name may belong to a new log."""
+        self.used = False
 
 
 class OpenFiles:
-    """Opens segments' files and forgets the longest unused ones ("second chance").
+    """Opens segments' files; beyond a limit it forgets those unused longest ("second chance").
 
-    Forgetting drops the segment's reference and nothing else: a thread that is writing or reading
-    keeps the file open until it is done, so a descriptor never closes under its user.
+    To forget a file only drops the segment's reference to it. A thread that reads or writes the
+    file keeps it open until it is done, so no descriptor closes under its user.
 
     Thread-safe without a lock: each step is one operation of a dictionary.
     """
-
-    __slots__ = ("_limit", "_segments", "files")
 
     def __init__(self, files: Files, limit: int = OPEN_FILES_MAX) -> None:
         assert limit > 0, limit
         self.files = files
         self._limit = max(1, min(limit, files.descriptor_count_max // 4))
-        self._segments: dict[Opened, None] = {}
-        """The segments with an open file, in the order in which they will be looked at."""
+        self._segments: dict[Openable, None] = {}
+        """The segments with an open file; the first is the next candidate for closing."""
 
-    def open(self, segment: Opened, *, create: bool = False) -> File:
+    def open(self, segment: Openable, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""
         try:
             file = self._open_own(segment, create)
@@ -62,19 +64,19 @@ class OpenFiles:
         segment.opened = file
         return file
 
-    def forget(self, segment: Opened) -> None:
-        """Let go of the segment's file, if it is open."""
+    def forget(self, segment: Openable) -> None:
+        """Drop the segment's file, if it is open."""
         self._segments.pop(segment, None)
         segment.opened = None
 
     def __len__(self) -> int:
         return len(self._segments)
 
-    def _open_own(self, segment: Opened, create: bool) -> File:
-        """The segment's own file, also when its name is given to another one meanwhile.
+    def _open_own(self, segment: Openable, create: bool) -> File:
+        """Open the segment's own file, never another file that has taken its name.
 
-        `SegmentFile.part_with`, or `is_gone`, comes before that: a segment that has not parted with
-        its name once the name was opened was still its owner then.
+        Before another file takes the name, `SegmentFile.part_with` sets `kept`, or a deletion sets
+        `is_gone`. So if neither is set after the opening, the opened file is the segment's.
         """
         if segment.kept is None and not segment.is_gone:
             try:
@@ -90,7 +92,7 @@ class OpenFiles:
         return segment.kept
 
     def _close_some(self) -> bool:
-        """Give half of the descriptors back; say if there were any."""
+        """Forget half of the open files; return whether there were any."""
         count = (len(self._segments) + 1) // 2
         for segment in list(self._segments)[:count]:
             self.forget(segment)

@@ -1,16 +1,17 @@
-"""Every file name of a data directory is made and parsed here.
+"""The one place that makes and parses the file names of a data directory.
 
 In the data directory:
 
-    .lock                         who has the directory open
+    .lock                         names the process that has the directory open
     .kafka_cleanshutdown          present while the directory is cleanly closed
-    .embedlog_unrecovered         present while a loss of power has not been recovered from
-    meta.properties               which node of which cluster it belongs to
-    .embedlog_log_dirs            of a broker with several: which others there are
+    .embedlog_unrecovered         present until the recovery after a loss of power is complete
+    meta.properties               the node and the cluster that the directory belongs to
+    .embedlog_log_dirs            the other data directories of the broker, if it has several
     *-checkpoint                  one offset per partition
     *-checkpoint.sealed           the same with a checksum
-    gaps-below-checkpoint.sealed  below which offsets logs may have gaps, see `gaps`
-    cluster.properties            of several brokers, each in a directory below, and nothing else
+    gaps-below-checkpoint.sealed  the offsets below which logs may have gaps, see `log/gaps.py`
+    cluster.properties            marks the directory of a cluster of several brokers: it holds no
+                                  other file, and one data directory for each broker
     <topic>-<partition>           one log
     <topic>-<partition>.<32 hex>-delete   a log about to be removed
     <topic>-<partition>.<32 hex>-future   the copy of a log that moves here, see `relocation`
@@ -20,20 +21,24 @@ In the directory of a log, %020d being an offset:
     %020d.log                     a segment, named by its first offset
     %020d.index .timeindex .txnindex      its indexes
     %020d.snapshot                producer state up to that offset
-    leader-epoch-checkpoint, .sealed      which leader epoch begins where
+    leader-epoch-checkpoint, .sealed      where each leader epoch begins
     partition.metadata            the topic's id
     published-offset              how far other processes may read, see `published_offset`
-    copied-here                   another directory has the log, too, see `relocation`
-    moved-here                    what another directory has of the log is older
+    copied-here                   another directory may have the log as well, see `relocation`
+    moved-here                    another directory has an older state of the log
     *.cleaned .swap               a segment that compaction writes, see `cleaner.output`
     *.deleted                     a file that no segment needs, removed after a while
-    %020d.%010d.quarantine        bytes that recovery took out of that segment, and from where;
-                                  or the segment as it was before a salvage, numbered
+    %020d.%010d.quarantine        bytes that recovery took out of that segment at that position; or
+                                  a copy of the segment before a salvage, numbered from 0
 """
 
 from __future__ import annotations
 
 from embedlog.common import TopicPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -43,14 +48,14 @@ LOG_DIRS = ".embedlog_log_dirs"
 CLUSTER_PROPERTIES = "cluster.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 SEALED = ".sealed"
-"""Behind a checkpoint's name: the same with a checksum."""
+"""Suffix of a checkpoint that has a checksum."""
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEALED_LEADER_EPOCHS = LEADER_EPOCHS + SEALED
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 GAPS = "gaps-below-checkpoint"
-"""Of this one there is the sealed form only."""
+"""The checkpoint of `log/gaps.py`. It has only a sealed form, no text."""
 PARTITION_METADATA = "partition.metadata"
 PUBLISHED_OFFSET = "published-offset"
 COPIED_HERE = "copied-here"
@@ -65,7 +70,8 @@ QUARANTINE = ".quarantine"
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 REWRITTEN = ".rewritten" + CLEANED
-"""The same by a maintenance job, see `replacement`: the cleaner may be at that segment, too."""
+"""Suffix of a segment that a maintenance job writes. It differs from CLEANED, because the cleaner
+may write the same segment at the same time."""
 SWAP = ".swap"
 TEMPORARY = ".tmp"
 
@@ -88,33 +94,33 @@ _UUID_DIGITS = 32
 
 
 def broker_directory(whole: str, node_id: int) -> str:
-    """The data directory of one broker of several in a directory of them."""
+    """Return the data directory of one broker in `whole`, the directory of several brokers."""
     return f"{whole}/broker-{node_id}"
 
 
 def log_directory(data: str, partition: TopicPartition) -> str:
-    """The directory of one log."""
+    """Return the directory of a partition's log."""
     return f"{data}/{partition[0]}-{partition[1]}"
 
 
 def deleted_log_name(partition: TopicPartition, uuid: bytes) -> str:
-    """The name a log's directory gets before it is removed; at most 255 characters."""
+    """Return the name that a log's directory gets before its removal: at most 255 characters."""
     suffix = f"-{partition[1]}.{uuid.hex()}{_DELETE}"
     return partition[0][: _NAME_SIZE_MAX - len(suffix)] + suffix
 
 
 def is_deleted_log(name: str) -> bool:
-    """Whether a directory of that name is a log that was about to be removed, ours or Kafka's."""
+    """Whether this is the name of a log that embedlog or Kafka was about to remove."""
     return _parse_with(_DELETE, name) is not None
 
 
 def future_log_name(partition: TopicPartition, uuid: bytes) -> str:
-    """The name of the directory that a log is copied into, before it takes the log's own."""
+    """Return the name of a log's copy, until the copy takes the log's own name."""
     return f"{partition[0]}-{partition[1]}.{uuid.hex()}{_FUTURE}"
 
 
 def parse_future_log(name: str) -> TopicPartition | None:
-    """The partition whose log was to move to a directory; None when the name is another."""
+    """Return the partition whose log was to move to a directory of that name, or None."""
     return _parse_with(_FUTURE, name)
 
 
@@ -127,7 +133,7 @@ def _parse_with(suffix: str, name: str) -> TopicPartition | None:
 
 
 def parse_log_directory(name: str) -> TopicPartition | None:
-    """The partition whose log a directory holds; None when it is something else."""
+    """Return the partition whose log a directory of that name holds, None for other names."""
     topic, separator, number = name.rpartition("-")
     if not separator or not topic or not number.isdecimal() or not number.isascii():
         return None
@@ -140,18 +146,24 @@ def is_of_a_log(name: str) -> bool:
 
 
 def segment_file(directory: str, base_offset: int, suffix: str = LOG) -> str:
-    """One of the files of a segment, or the snapshot at an offset."""
+    """Return the path of one file of a segment, or of the snapshot at an offset."""
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
 def quarantine_file(directory: str, base_offset: int, position: int) -> str:
-    """Where recovery puts the bytes of a segment from `position` on."""
+    """Return the path where recovery keeps the bytes of a segment from `position` on."""
     return f"{directory}/{base_offset:020d}.{position:010d}{QUARANTINE}"
 
 
 def parse_offset(name: str) -> int | None:
-    """The offset at the beginning of a segment's or snapshot's file name, None without one."""
+    """Return the offset at the beginning of a segment's or snapshot's file name, or None."""
     digits = name[:_OFFSET_DIGITS]
     if len(digits) == _OFFSET_DIGITS and digits.isdecimal() and digits.isascii():
         return int(digits)
     return None
+
+
+def segment_bases(names: Iterable[str]) -> list[int]:
+    """Return the first offsets of the segments among these file names, in order."""
+    found = (parse_offset(name) for name in names if name.endswith(LOG))
+    return sorted(offset for offset in found if offset is not None)

@@ -1,8 +1,8 @@
-"""The files of one data directory of several: the first error of their disk is the last.
+"""File calls in one of several data directories: after the first error of its disk all are refused.
 
-Kafka's LogDirFailureChannel. What a disk refuses for want of something (room, descriptors), and
-what says nothing of the disk (a name that is not there), is passed on and is no failure. After
-any other error nothing of the directory is read or written any more: every call is refused.
+This is Kafka's LogDirFailureChannel. Some errors do not mean that the disk has failed: a shortage
+of space or descriptors, or a missing name. They are only passed on. After any other error the
+directory is neither read nor written.
 """
 
 from __future__ import annotations
@@ -29,37 +29,30 @@ if TYPE_CHECKING:
     from embedlog.common import T
     from embedlog.runtime.files import Bytes, DirectoryLock, File, Files, FileStat, Volume
 
-_HARMLESS = {
-    *HARMLESS_ERRORS,
-    EAGAIN,
-    EEXIST,
-    EINTR,
-    EISDIR,
-    ENAMETOOLONG,
-    ENOTEMPTY,
-    EXDEV,
-}
+_HARMLESS = {*HARMLESS_ERRORS, EAGAIN, EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOTEMPTY, EXDEV}
 _MISSING = (ENOENT, ENOTDIR)
-"""Harmless unless the directory itself is gone, as where a disk was unmounted."""
+"""Errors for a missing name: harmless unless the data directory itself is missing, because its disk
+was unmounted."""
 
 
 class WatchedFiles:
-    """An `embedlog.runtime.files.Files` over another, of the directory at `path`."""
+    """An `embedlog.runtime.files.Files` that passes calls to another one and watches their errors.
 
-    __slots__ = ("_files", "_on_failure", "boot_id", "descriptor_count_max", "failure", "path")
+    `path` is the data directory.
+    """
 
     def __init__(self, files: Files, path: str, on_failure: Callable[[str, OSError], None]) -> None:
-        """`on_failure(path, error)` is called once, with any lock held."""
+        """`on_failure(path, error)` is called once, by a thread that may hold any lock."""
         self._files = files
         self._on_failure = on_failure
         self.path = path
         self.descriptor_count_max = files.descriptor_count_max
         self.boot_id = files.boot_id
         self.failure: OSError | None = None
-        """What the disk failed with; None while it works."""
+        """The error of the disk; None while it works."""
 
     def run(self, call: Callable[..., T], *arguments: object) -> T:
-        """Call the disk, and look at what it says."""
+        """Run a file call unless the disk has failed; record its error if the disk fails now."""
         if self.failure is not None:
             raise OSError(EIO, f"{self.path} is offline: {self.failure}")
         try:
@@ -115,8 +108,6 @@ class WatchedFiles:
 
 
 class _WatchedFile:
-    """An open file of the directory."""
-
     __slots__ = ("_file", "_watched")
 
     def __init__(self, watched: WatchedFiles, file: File) -> None:

@@ -38,7 +38,7 @@ class LoopbackTransport(NetworkClient):
     """
 
     def __init__(self, cluster: Cluster, settings: Mapping[str, Any] | None = None) -> None:
-        """`settings` are settings of a client, for the transport alone."""
+        """`settings` are client settings; only the settings of the transport have an effect."""
         self.channels = LoopbackChannels(cluster)
         super().__init__(
             [(_HOST, _PORT)],

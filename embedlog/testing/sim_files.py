@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SECTOR_SIZE = 512
 
 _DEATH = -1
-"""In place of an errno: the process dies."""
+"""Takes the place of an errno in a planned fault: the process dies."""
 
 
 class SimulatedCrash(BaseException):
@@ -108,7 +108,7 @@ class SimNode(MemoryNode):
         first, last = sorted((size // SECTOR_SIZE, self.size // SECTOR_SIZE))
         super().resize(size)
         if size < len(self.synced):
-            # Cut-off bytes read as zeros if the file grows again.
+            # Mark the cut sectors unsynced: their bytes read as zeros if the file grows again.
             self.dirty.update(dict.fromkeys(range(first, last + 1)))
 
     def sync(self) -> None:

@@ -1,4 +1,4 @@
-"""How fast, against what else one could use, in one run: `python -m tests.benchmarks [name ...]`.
+"""Speed compared with alternatives, in one run: `python -m tests.benchmarks [name ...]`.
 
 Every table interleaves its rows, takes the best of several rounds and prints ratios: on a shared
 machine only ratios inside one run mean something. Nothing here is a test; nothing here asserts.

@@ -62,7 +62,7 @@ def mock_broker() -> Iterator[str]:
 
 
 def processor_seconds(address: str) -> float:
-    """The processor time that the broker at `address` has taken; Linux only."""
+    """Return the CPU seconds of the broker at `address`; Linux only."""
     fields = Path(f"/proc/{PROCESSES[address]}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -74,7 +74,7 @@ KAFKA = "Apache Kafka 4.4.0"
 
 
 def names() -> list[str]:
-    """The brokers that this machine can start."""
+    """Return the names of brokers that this machine can start."""
     found = [OURS, OURS_IN_MEMORY, MOCK_NAME]
     if (TOOLS / "broker" / ".complete").exists():
         found.append(KAFKA)
@@ -85,7 +85,9 @@ def names() -> list[str]:
 
 @contextlib.contextmanager
 def broker(name: str) -> Iterator[str]:
-    """One of them, by name, on a free port; its address. Files are in memory if there is room."""
+    """Start a broker by name on a free port, and yield its address. Files are in memory if there is
+    space.
+    """
     if name in {MOCK_NAME, OURS_IN_MEMORY}:
         with mock_broker() if name == MOCK_NAME else embedlog_broker() as address:
             yield address
@@ -101,6 +103,6 @@ def broker(name: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def brokers() -> Iterator[dict[str, str]]:
-    """The addresses of all of them at once, by name."""
+    """Start all of them, and yield their addresses by name."""
     with contextlib.ExitStack() as stack:
         yield {name: stack.enter_context(broker(name)) for name in names()}

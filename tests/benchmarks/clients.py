@@ -1,10 +1,10 @@
-"""Our clients against kafka-python, aiokafka and confluent-kafka, over TCP to one broker; in
-process against the same through bytes; hand-off times; and the memory that 1 GiB takes to read.
+"""Our clients against kafka-python, aiokafka and confluent-kafka, over TCP to one broker.
 
-All are told the same: acks all, batches of 16 KiB, linger 5 ms, no idempotence, and a hundred
-requests in flight where they know such a limit (Kafka's is 5, librdkafka's own a million; aiokafka
-has none to set). The broker is `embedlog serve` in a process of its own. What is read is looked at:
-every record's value.
+Further tables: objects in process against bytes without a socket, hand-off times, and the memory
+for reading 1 GiB. All clients have the same settings: acks all, batches of 16 KiB, linger 5 ms, no
+idempotence, and a hundred requests in flight if they have such a limit (Kafka's is 5, librdkafka's
+own a million; aiokafka has none). The broker is `embedlog serve` in a process of its own. Readers
+look at every record's value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.benchmarks.table import show, show_rates
 ROUNDS = 3
 COUNTS = {100: 400_000, 1024: 200_000}
 SHARES = {"kafka-python": 8, "aiokafka": 4}
-"""Who is slow at producing does one of so many records: a rate needs no more."""
+"""Slow producers send only a fraction 1/n of the records, which is enough for a rate."""
 BATCH_SIZE = 16_384
 LINGER_MS = 5
 IN_FLIGHT = 100
@@ -86,7 +86,7 @@ def produce_ours_in_batches(address: str, topic: str, size: int, count: int) -> 
 
 
 def produce_ours_aio(address: str, topic: str, size: int, count: int) -> float:
-    """`embedlog.aio.Producer`, futures awaited a thousand at a time."""
+    """`embedlog.aio.Producer`, awaiting a thousand futures at a time."""
     from embedlog.aio import Producer
 
     async def main() -> float:
@@ -103,7 +103,7 @@ def produce_ours_aio(address: str, topic: str, size: int, count: int) -> float:
             earlier = [producer.send(topic, value)]
             for _ in range(count // 1000):
                 futures = [producer.send(topic, value) for _ in range(1000)]
-                # Of those before, as the next ones shall fill batches meanwhile.
+                # Await the earlier futures, so that the next records can fill batches meanwhile.
                 await earlier[-1]
                 earlier = futures
             await producer.flush()
@@ -182,7 +182,7 @@ def produce_aiokafka(address: str, topic: str, size: int, count: int) -> float:
     return asyncio.run(main())
 
 
-# Consuming: from the first records in hand to the last
+# Consuming: from the first received records to the last
 
 
 def consume_ours(address: str, topic: str, size: int, count: int, *, way: str = "poll") -> float:
@@ -334,7 +334,7 @@ CONSUMERS: dict[str, Measure] = {
 
 
 def throughput(address: str, size: int) -> None:
-    """Tables of writing and reading records of `size` bytes over TCP."""
+    """Print tables of writing and reading records of `size` bytes over TCP."""
     with embedlog.Admin(address) as admin:
         produced = dict.fromkeys(PRODUCERS, 0.0)
         consumed = dict.fromkeys(CONSUMERS, 0.0)
@@ -360,7 +360,7 @@ def throughput(address: str, size: int) -> None:
 
 
 def in_process() -> None:
-    """The same calls on objects, and through bytes without a socket."""
+    """Print the same calls on objects, and through bytes without a socket."""
     ways: dict[str, Callable[[embedlog.Cluster], Any]] = {
         "in process": lambda cluster: cluster,
         "through bytes": LoopbackTransport,
@@ -386,7 +386,7 @@ def in_process() -> None:
 
 
 def hand_off(target: Any, count: int) -> list[float]:
-    """Seconds from `send` to the record in the hands of another thread that polls, sorted."""
+    """Return the sorted seconds from `send` until another polling thread has the record."""
     taken: list[float] = []
     arrived = threading.Event()
 
@@ -435,7 +435,7 @@ def hand_off_aio(target: Any, count: int) -> list[float]:
 
 
 def hand_off_queue(count: int) -> list[float]:
-    """As `hand_off`, through `queue.SimpleQueue`: what two threads cost by themselves."""
+    """As `hand_off`, through `queue.SimpleQueue`: the cost of two threads alone."""
     things: queue.SimpleQueue[int] = queue.SimpleQueue()
     taken: list[float] = []
     arrived = threading.Event()
@@ -460,7 +460,7 @@ def hand_off_queue(count: int) -> list[float]:
 
 
 def hand_off_tables(address: str) -> None:
-    """The middle and the tail, in process and over TCP."""
+    """Print median and 99th percentile, in process and over TCP."""
     delays = hand_off_queue(HAND_OFFS)
     middle = {"queue.SimpleQueue": delays[len(delays) // 2]}
     tail = {"queue.SimpleQueue": delays[int(len(delays) * 0.99)]}
@@ -502,7 +502,7 @@ print(before, peak(), time.perf_counter() - started)
 
 
 def gib() -> None:
-    """The peak of a process that reads a topic of 1 GiB."""
+    """Print the peak memory of a process that reads a topic of 1 GiB."""
     count = GIB // 1024
     with tempfile.TemporaryDirectory() as folder:
         data = str(Path(folder) / "data")
@@ -519,7 +519,7 @@ def gib() -> None:
 
 
 def main() -> None:
-    """All tables of clients."""
+    """Print all tables of clients."""
     with (
         tempfile.TemporaryDirectory() as folder,
         embedlog_broker("--data", str(Path(folder) / "data")) as address,

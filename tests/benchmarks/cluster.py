@@ -1,7 +1,7 @@
-"""Several brokers: what a start, a replica and the loss of a leader cost.
+"""Several brokers: the cost of a start, of a replica and of a lost leader.
 
-Beside one broker of ours, and, where it says so, beside three of Apache Kafka in processes of their
-own (their client's time is the same).
+For comparison one broker of ours, and in some tables three of Apache Kafka in processes of their
+own (with the same client, so with the same client time).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ MANY_PARTITIONS = 1000
 
 
 def starts() -> None:
-    """One broker and three, with a topic of 30 partitions: unused, and with a record in each."""
+    """Print the start of one broker and of three, with a topic of 30 partitions, empty or with
+    records.
+    """
 
     def start(brokers: int, count: int) -> Callable[[], None]:
         def run() -> None:
@@ -65,7 +67,7 @@ def starts() -> None:
 
 
 def records_one_by_one() -> None:
-    """acks=all in process, each waited for."""
+    """Print the time of single acks=all sends in process, each awaited."""
 
     def produce(cluster: Cluster, topic: str) -> Callable[[], None]:
         producer = cluster.producer(acks="all")
@@ -93,7 +95,9 @@ def records_one_by_one() -> None:
 
 
 def rates(address: str, topic: str) -> tuple[float, float, list[float]]:
-    """Records a second that librdkafka writes with acks=all, and reads; seconds of single ones."""
+    """Return librdkafka's rates of acks=all writes and of reads, and the seconds of
+    single writes.
+    """
     producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 5})
     producer.produce(topic, RECORD)
     producer.flush()
@@ -125,7 +129,7 @@ def rates(address: str, topic: str) -> tuple[float, float, list[float]]:
 
 
 def over_tcp() -> None:
-    """librdkafka with acks=all on one replica and three, of ours and of Kafka."""
+    """Print librdkafka with acks=all on one replica and three, of ours and of Kafka."""
     results: dict[str, tuple[float, float, list[float]]] = {}
     with embedlog.open(brokers=3) as cluster:
         address = cluster.listen().address
@@ -146,7 +150,7 @@ def over_tcp() -> None:
 
 
 def elections() -> None:
-    """From the kill of a leader to the next acknowledged record."""
+    """Print the time from the kill of a leader to the next acknowledged record."""
     runtime = sim_runtime(seed=1)
     with Cluster(brokers=3, runtime=runtime) as cluster:
         cluster.create_topic("t", 1, replication_factor=3)
@@ -176,10 +180,10 @@ def wait_after(
     cluster: Cluster,
     producer: _OurProducer | _Librdkafka | _KafkaPython,
 ) -> float:
-    """Seconds from a leader's end to the next acknowledged record.
+    """Return the seconds from a leader's end to the next acknowledged record.
 
-    The client is a new one, and knows all brokers: what has just died it leaves alone for a second
-    or two.
+    The client must be new and know all brokers: a used one avoids a broker that died in the last
+    second or two.
     """
     for number in range(3):
         producer.send("warm", number)
@@ -221,7 +225,7 @@ class _KafkaPython:
 
 
 def many_brokers() -> None:
-    """100 brokers with 1,000 partitions, simulated: one dies."""
+    """Simulate 100 brokers with 1,000 partitions, and the failure of one."""
     runtime = sim_runtime(seed=1)
     began = time.perf_counter()
     with Cluster(brokers=MANY_BROKERS, runtime=runtime) as cluster:
@@ -243,7 +247,7 @@ def many_brokers() -> None:
 
 
 def main() -> None:
-    """All of it."""
+    """Print all tables of several brokers."""
     starts()
     records_one_by_one()
     over_tcp()

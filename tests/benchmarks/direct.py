@@ -25,18 +25,18 @@ SLOW_COUNT = 300
 DURABLE_COUNT = 200
 BATCH_COUNT = 200
 READ_COUNT = 1_000_000
-BY_RECORD = {"max_poll_records": 1000}  # more at once only misses the processor's cache
+BY_RECORD = {"max_poll_records": 1000}  # more records would leave the CPU cache
 BY_BATCH = {"max_poll_records": 50_000, "max_partition_fetch_bytes": 16 << 20}
 
 
 class Folder:
-    """A directory that a row may fill, emptied between rounds."""
+    """A directory for the files of a row, emptied between rounds."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.path = root / name
 
     def fresh(self) -> Path:
-        """An empty directory."""
+        """Return an empty directory."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True)
         return self.path
@@ -98,7 +98,7 @@ def embedlog_batches(folder: Folder) -> float:
 
 
 def sqlite_rows(folder: Folder, count: int, synchronous: str) -> float:
-    """WAL, one transaction a row."""
+    """WAL, one transaction for each row."""
     with sqlite3.connect(folder.fresh() / "db", isolation_level=None) as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute(f"PRAGMA synchronous={synchronous}")
@@ -112,7 +112,7 @@ def sqlite_rows(folder: Folder, count: int, synchronous: str) -> float:
 
 
 def sqlite_batches(folder: Folder) -> float:
-    """WAL, one transaction a thousand rows."""
+    """WAL, one transaction for a thousand rows."""
     rows = [(VALUE,)] * 1000
     with sqlite3.connect(folder.fresh() / "db") as db:
         db.execute("PRAGMA journal_mode=WAL")
@@ -168,7 +168,7 @@ def queuelib_pushes(folder: Folder, count: int) -> float:
 
 
 def litequeue_puts(folder: Folder, count: int) -> float:
-    """Its put."""
+    """Its `put`."""
     queue = litequeue.LiteQueue(str(folder.fresh() / "q"))
 
     def work() -> None:
@@ -190,7 +190,7 @@ def persistqueue_puts(folder: Folder, count: int) -> float:
 
 
 def diskcache_appends(folder: Folder, count: int) -> float:
-    """Its Deque."""
+    """Its `Deque`."""
     deque = diskcache.Deque(directory=str(folder.fresh()))
 
     def work() -> None:
@@ -201,7 +201,7 @@ def diskcache_appends(folder: Folder, count: int) -> float:
 
 
 def append_tables(root: Path) -> None:
-    """One by one, in batches, durable."""
+    """Print appends one by one, in batches, and durable."""
     f = {name: Folder(root, name) for name in ("e", "s", "l", "q", "lq", "p", "d")}
     many, few, durable = SINGLE_COUNT, SLOW_COUNT, DURABLE_COUNT
     measure(
@@ -246,7 +246,7 @@ def append_tables(root: Path) -> None:
 
 
 def read_tables(root: Path) -> None:
-    """A warm sequential scan, to tuples and to columns."""
+    """Print a warm sequential scan, to tuples and to columns."""
     cluster = _embedlog(Folder(root, "re").fresh(), "os")
     with cluster.producer() as producer:
         for _ in range(READ_COUNT // 1000):
@@ -316,7 +316,7 @@ def read_tables(root: Path) -> None:
 
 
 def main() -> None:
-    """All tables of the direct API."""
+    """Print all tables of the direct API."""
     with tempfile.TemporaryDirectory() as folder:
         append_tables(Path(folder))
         read_tables(Path(folder))

@@ -1,4 +1,4 @@
-"""Consumer groups: the first assignment, a large rebalance, and what a heartbeat costs."""
+"""Consumer groups: the first assignment, a large rebalance, and the cost of a heartbeat."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REBALANCE_MS = 300_000
 
 
 def first_assignment_seconds(address: str, group: str, topic: str) -> float:
-    """From two members' subscription until both own their half."""
+    """Return the seconds from two members' subscription until both own their half."""
     held: list[set[int]] = [set(), set()]
 
     def watch(index: int) -> dict[str, Callable[..., None]]:
@@ -75,8 +75,9 @@ def first_assignment_seconds(address: str, group: str, topic: str) -> float:
 
 
 def first_assignments() -> None:
-    """A cluster in memory, in this process, and brokers of their own, none of which waits at first
-    (`group.initial.rebalance.delay.ms`; in memory that is the default).
+    """Print the first assignment with a cluster in this process, and with brokers in processes.
+
+    No group waits at first (`group.initial.rebalance.delay.ms`; that is the default in memory).
     """
     from tests.interop.clients.confluent import Confluent
 
@@ -114,11 +115,11 @@ class Peer:
         self._transport = transport
 
     def send(self, request: Any, version: int) -> Pending[Any]:
-        """The answer may come later."""
+        """Send a request; the answer may be pending."""
         return self._transport.send(0, request, version=version)
 
     def ask(self, request: Any, version: int) -> Any:
-        """The answer is there."""
+        """Send a request that is answered at once."""
         return self.send(request, version).result()
 
 
@@ -145,7 +146,7 @@ class ClassicMember:
         self.generation_id = -1
 
     def join(self) -> Pending[Any]:
-        """JoinGroup, by an id that it was given."""
+        """Send JoinGroup with an assigned member id."""
         request = JoinGroupRequest(
             group_id=self._group, session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS, member_id=self.member_id,
@@ -175,14 +176,14 @@ class ClassicMember:
 
 
 def form(members: list[ClassicMember]) -> None:
-    """The first is the leader; it makes room for the others by joining again."""
+    """Form a group. The first member is the leader; it joins again when others join."""
     members[0].join()
     waiting = [member.join() for member in members[1:]]
     _complete(members, [members[0].join(), *waiting])
 
 
 def rebalance(members: list[ClassicMember]) -> float:
-    """Everybody joins, the leader assigns, everybody syncs; seconds in the assignor."""
+    """Join, assign and sync; return the seconds in the leader's assignor."""
     return _complete(members, [member.join() for member in members])
 
 
@@ -218,15 +219,17 @@ class ConsumerMember:
         self.owned: list[TopicPartitions] = []
 
     def join(self) -> None:
-        """The first heartbeat."""
+        """Send the first heartbeat."""
         self._beat(subscribed_topic_names=["t"], rebalance_timeout_ms=REBALANCE_MS)
 
     def heartbeat(self) -> bool:
-        """A heartbeat in short; was there news?"""
+        """Send a short heartbeat; return whether the assignment or epoch changed."""
         return self._beat()
 
     def report(self) -> bool:
-        """A heartbeat that says what is owned; was there news?"""
+        """Send a heartbeat with the owned partitions; return whether the assignment or epoch
+        changed.
+        """
         return self._beat(topic_partitions=self.owned)
 
     def _beat(self, **more: Any) -> bool:
@@ -245,7 +248,7 @@ class ConsumerMember:
 
 
 def settle(members: list[ConsumerMember]) -> int:
-    """Heartbeats until nobody hears news; how many there were."""
+    """Send heartbeats until nothing changes; return their number."""
     count = 0
     while True:
         news = False
@@ -259,7 +262,7 @@ def settle(members: list[ConsumerMember]) -> int:
 
 
 def rebalances() -> None:
-    """A hundred members over a thousand partitions: one more joins."""
+    """Print a rebalance of a hundred members over a thousand partitions when one more joins."""
     with peer(PARTITIONS) as classic:
         members = [ClassicMember(classic, "g") for _ in range(MEMBERS)]
         form(members)
@@ -290,7 +293,7 @@ def rebalances() -> None:
 
 @contextmanager
 def timed_assignor() -> Iterator[list[float]]:
-    """The seconds of every call of the broker's default assignor."""
+    """Measure the seconds of every call of the broker's default assignor."""
     from embedlog.coordinator.group import assignors
 
     seconds: list[float] = []
@@ -316,14 +319,14 @@ def timed_assignor() -> Iterator[list[float]]:
 
 
 def resident_bytes() -> int:
-    """What this process holds in memory now."""
+    """Return the resident memory of this process."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
 
 
 def heartbeat_seconds(members: list[Any]) -> float:
-    """Seconds of one heartbeat, the members taking turns."""
+    """Return the seconds of one heartbeat; the members take turns."""
     best = float("inf")
     for _ in range(3):
         started = time.perf_counter()
@@ -334,9 +337,9 @@ def heartbeat_seconds(members: list[Any]) -> float:
 
 
 def many_groups(protocol: str, count: int) -> tuple[float, float]:
-    """Bytes of a group of one member, and seconds of its heartbeat."""
+    """Return the bytes of a group of one member, and the seconds of its heartbeat."""
     with peer(4, **{"group.consumer.assignment.interval.ms": 0}) as made:
-        _alone(made, protocol, count)  # what is loaded once
+        _alone(made, protocol, count)  # loads what only the first group needs
         before = resident_bytes()
         members = [_alone(made, protocol, number) for number in range(count)]
         each = (resident_bytes() - before) / count
@@ -357,8 +360,8 @@ def _alone(peer: Peer, protocol: str, number: int) -> ClassicMember | ConsumerMe
 
 
 def one_large_group(protocol: str, count: int) -> tuple[float, float]:
-    """Bytes of one of many members of a group, and seconds of its heartbeat."""
-    # The target of the consumer protocol is made once, when everybody is there.
+    """Return the bytes of one of many members of a group, and the seconds of its heartbeat."""
+    # The consumer protocol computes its assignment once, after all members have joined.
     with peer(PARTITIONS, **{"group.consumer.assignment.interval.ms": 2000}) as made:
         _alone(made, protocol, 0)
         before = resident_bytes()
@@ -377,7 +380,7 @@ def one_large_group(protocol: str, count: int) -> tuple[float, float]:
 
 
 def memory_and_heartbeats() -> None:
-    """Each figure in a process of its own: memory that was given back is used again."""
+    """Print each figure from a process of its own, because freed memory is used again."""
     for protocol in ("classic", "consumer"):
         print(f"\ngroups of one {protocol} member")
         for count in GROUPS:
@@ -399,7 +402,7 @@ def _in_a_process(
 
 
 def main() -> None:
-    """All figures of groups."""
+    """Print all figures of groups."""
     first_assignments()
     rebalances()
     memory_and_heartbeats()

@@ -28,14 +28,16 @@ PARTITIONS = 10_000
 
 
 def seconds(code: str) -> float:
-    """From starting an interpreter to its end."""
+    """Return the seconds from the start of an interpreter to its end."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True)
     return time.perf_counter() - started
 
 
 def start_up(root: Path) -> None:
-    """Import, open, first record acknowledged and read back, against the bare interpreter."""
+    """Print import, open, and the first record acknowledged and read, against the bare
+    interpreter.
+    """
     best = {"bare interpreter": 9.0, "embedlog, in memory": 9.0, "embedlog, new directory": 9.0}
     for number in range(ROUNDS):
         codes = {
@@ -55,7 +57,7 @@ def _status(pid: int) -> dict[str, str]:
 
 
 def _wake_ups(pid: int) -> int:
-    """Voluntary context switches of all threads so far: each is a wake-up that slept again."""
+    """Return the voluntary context switches of all threads: each is a wake-up that slept again."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         for line in (task / "status").read_text().splitlines():
@@ -65,7 +67,7 @@ def _wake_ups(pid: int) -> int:
 
 
 def idle_server(root: Path) -> None:
-    """Memory, threads, descriptors and wake-ups of `embedlog serve` with nothing to do."""
+    """Print memory, threads, descriptors and wake-ups of an idle `embedlog serve`."""
     command = [sys.executable, "-m", "embedlog", "serve", "--port", "0", "--data",
                str(root / "idle")]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -84,7 +86,9 @@ def idle_server(root: Path) -> None:
 
 
 def many_partitions(path: Path) -> None:
-    """Stop and open a directory of 10,000 partitions that have a record each, and stop it idle."""
+    """Print the stop and open of a directory of 10,000 partitions with one record each, and an idle
+    stop.
+    """
     took: dict[str, float] = {}
     with_records = embedlog.open(path, durability="os")
     with_records.create_topic("events", PARTITIONS)
@@ -104,7 +108,7 @@ def many_partitions(path: Path) -> None:
 
 
 def main() -> None:
-    """All tables of whole processes."""
+    """Print all tables of whole processes."""
     with tempfile.TemporaryDirectory() as folder:
         start_up(Path(folder))
         idle_server(Path(folder))

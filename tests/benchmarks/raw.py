@@ -1,7 +1,7 @@
-"""A broker without a client library around it: fetching by plain sockets, and waking a long poll.
+"""A broker without a client library: fetches by plain sockets, and the wake-up of a long poll.
 
-With a client library one measures mostly that: reading 192 MB takes confluent-kafka six times the
-processor time that it takes either broker. Here the reader only finds the ends of batches.
+A client library would dominate the result: reading 192 MB takes confluent-kafka six times the CPU
+time of either broker. The reader here only finds the ends of batches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POSITION = 4 + 4  # of a response's body: size, correlation id
 
 
 class Link:
-    """One blocking connection that asks one thing at a time."""
+    """A blocking connection for one request at a time."""
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
@@ -35,11 +35,11 @@ class Link:
         self._buffer = bytearray(1 << 16)
 
     def send(self, frame: bytes) -> None:
-        """Send what `framed` made."""
+        """Send a request made by `framed`."""
         self._socket.sendall(frame)
 
     def receive(self) -> memoryview:
-        """The next response, whole; valid until the next one."""
+        """Return the next response, complete; valid until the next one."""
         head = self._socket.recv(4, socket.MSG_WAITALL)
         (size,) = struct.unpack(">i", head)
         if len(self._buffer) < size + 4:
@@ -51,19 +51,18 @@ class Link:
         return view[: size + 4]
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 
 def framed(api_key: int, version: int, request: object) -> bytes:
-    """A request as it travels."""
+    """Return a request as bytes with its frame."""
     assert request_header_version(api_key, version) == 1
     body = struct.pack(">hhih", api_key, version, 1, -1) + wire.encode(request, version)
     return struct.pack(">i", len(body)) + body
 
 
 def fetch_request(places: dict[Place, int], size_max: int, wait_ms: int) -> bytes:
-    """Ask for what follows these offsets, at most `size_max` bytes of each partition."""
+    """Fetch from these offsets, at most `size_max` bytes of each partition."""
     topics: dict[str, list[FetchPartition]] = {}
     for (topic, partition), offset in places.items():
         asked = FetchPartition(
@@ -81,7 +80,7 @@ def fetch_request(places: dict[Place, int], size_max: int, wait_ms: int) -> byte
 
 
 def fetch_all(address: str, places: list[Place], count: int, size_max: int) -> float:
-    """Records a second of fetching everything, all partitions in each request."""
+    """Return the records a second of fetching everything, all partitions in each request."""
     assert response_header_version(ApiKey.FETCH, FETCH_VERSION) == 0
     link = Link(address)
     offsets = dict.fromkeys(places, 0)
@@ -104,7 +103,7 @@ def fetch_all(address: str, places: list[Place], count: int, size_max: int) -> f
 
 
 def wake_up(address: str, place: Place, count: int) -> list[float]:
-    """Seconds from sending a Produce to the whole answer of a fetch that waits for it, sorted."""
+    """Return sorted seconds from a Produce to the complete answer of a waiting fetch."""
     topic, partition = place
     reader, writer = Link(address), Link(address)
     batch = build_batch([b"v" * 100], timestamps=int(time.time() * 1000))

@@ -1,7 +1,7 @@
-"""A data source for Spark that reads nothing: what Spark's way for Python costs all of them.
+"""A Spark data source that reads nothing, to show the cost of Spark's Python interface itself.
 
-Its Arrow batches are made once and handed out again and again. No source that is written in Python
-can be faster: each batch goes over a socket to the JVM, which makes rows of it.
+It makes its Arrow batches once and returns them again and again. No source in Python can be faster:
+each batch goes over a socket to the JVM, which makes rows of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from embedlog.spark.options import MAX_BATCH_BYTES
-from embedlog.spark.schema import arrow_schema, records_ddl
+from embedlog.spark.reading.columns import arrow_schema, records_ddl
 
 KEY = b"key-%012d"
 TASKS = 4

@@ -3,8 +3,8 @@
     python -m tests.benchmarks scale
     python -m tests.benchmarks.scale --records 1000000,10000000,100000000 [--size 100]
 
-Each measurement has a driver of its own, which is warmed up with a small log. Time ought to grow as
-the log does, and memory not at all: workers read batch by batch.
+Each measurement has a driver of its own, which is warmed up with a small log. Time should grow with
+the log, and memory should not: workers read batch by batch.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ import pyarrow as pa
 
 import embedlog
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
-from embedlog.storage.staging.staging import discard
+from embedlog.storage.staging.exchange import discard
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 from tests.support.process_tree import Peak, Watch, cpu_seconds
 
 RECORDS = (1_000_000, 10_000_000)
 SIZE = 100
-"""Bytes of a record on disk, all in all."""
+"""Bytes of a record on disk, in total."""
 PARTITIONS = 4
 BATCH_SIZE = 16_384
 BLOCK = 1_000_000
@@ -44,26 +44,26 @@ BLOCK = 1_000_000
 SLICE = 50_000
 WARM_COUNT = 10_000
 OVERHEAD = 25
-"""Bytes of a record besides its value: a key of 16 digits, and what frames it."""
+"""Bytes of a record without its value: a key of 16 digits, and framing."""
 KINDS = ("driver JVM", "driver Python", "worker")
 
 
 class Result(NamedTuple):
-    """What one driver measured, and the memory of its processes."""
+    """Time of one driver, and memory of its processes."""
 
     seconds: float
     cpu_seconds: float
-    """Of all processes: what a loaded machine does not change much."""
+    """CPU time of all processes, which a busy machine changes little."""
     value: int
-    """Findings of a scrub, records of a count."""
+    """Findings of a scrub, or records of a count."""
     peaks: dict[str, Peak]
 
 
 def fill(path: Path, count: int, size: int = SIZE) -> int:
-    """Make a log of `count` records in the topic t; its bytes.
+    """Make a log of `count` records in the topic t, and return its bytes.
 
-    Each block of records has the keys, values and timestamps of the one before, and offsets of its
-    own: batches are encoded once.
+    Each block of records has the keys, values and timestamps of the block before, with its own
+    offsets: batches are encoded once.
     """
     with embedlog.open(path, durability="os") as cluster:
         cluster.create_topic("t", PARTITIONS, config={"retention.ms": "-1"})
@@ -141,21 +141,21 @@ def _kind(driver: int, pid: int, name: str) -> str:
         return KINDS[1]
     if name.startswith("python"):
         return KINDS[2]
-    # A command that the JVM is about to start has the JVM's memory for a moment, and is no worker.
+    # A command that the JVM is about to start has the JVM's memory for a moment; it is no worker.
     return KINDS[0] if name == "java" else "command"
 
 
-# What a driver does
+# Work of a driver
 
 
 def scrub(spark: Any, path: str, _work: str, *_: str) -> int:
-    """Every checksum and rule of every file; the count of findings."""
+    """Check every rule of every file with its checksums; return the number of findings."""
     frame = spark.read.format("embedlog").option("path", path).option("table", "findings").load()
     return int(frame.count())
 
 
 def stream(spark: Any, path: str, work: str, per_trigger: str) -> int:
-    """A streaming count of all there is, in batches of `per_trigger`; what it counted."""
+    """Count all records by a stream, in batches of `per_trigger`; return the count."""
     counts: dict[int, int] = {}
 
     def keep(frame: Any, _batch: int) -> None:
@@ -179,7 +179,9 @@ def stream(spark: Any, path: str, work: str, per_trigger: str) -> int:
 
 
 def archive(spark: Any, path: str, work: str, *_: str) -> int:
-    """All there is to a Parquet table, in commits of the job's own size; the records in it."""
+    """Archive everything to a Parquet table, in commits of the job's default size; return the
+    number of records.
+    """
     from embedlog.spark.jobs.archive import archive as to_table
     from embedlog.spark.jobs.topics import Topics
 
@@ -191,7 +193,7 @@ RUNS: dict[str, Callable[..., int]] = {"scrub": scrub, "stream": stream, "archiv
 
 
 def _drive(kind: str, path: str, warm: str, work: str, *arguments: str) -> None:
-    from embedlog.spark.pipeline.session import open_session
+    from embedlog.spark.pipeline.running.spark_session import open_session
 
     settings = {
         "spark.driver.memory": "1g",
@@ -214,7 +216,7 @@ def _drive(kind: str, path: str, warm: str, work: str, *arguments: str) -> None:
 
 
 def compare(counts: tuple[int, ...], size: int, per_trigger: int) -> None:
-    """Measure logs of these sizes, one after the other, and print what each took."""
+    """Measure logs of these sizes, one after the other, and print the results."""
     rates: dict[str, float] = {}
     for count in counts:
         with tempfile.TemporaryDirectory(prefix="benchmark-scale-") as directory:

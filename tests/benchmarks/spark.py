@@ -1,9 +1,9 @@
-"""Spark: batch reads and writes of a log beside Spark's Kafka connector and Parquet, `local[2]`,
-a scrub, and what a micro-batch of a stream takes.
+"""Spark: batch reads and writes of a log beside Spark's Kafka connector and Parquet, `local[2]`.
 
-One session, one log, rounds in turn. Reads go to Spark's noop sink with all columns; the connector
-reads from our listener, with its defaults and as fast as it can be made, and from Apache Kafka's.
-"Ready batches" are what any source in Python costs at least.
+Further tables: a scrub, and the time of a stream's micro-batch. One session, one log, rounds in
+turn. Reads go to Spark's noop sink with all columns; the connector reads from our listener, with
+its defaults and with its fastest settings, and from Apache Kafka. "Ready batches" are the least
+cost of any source in Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import embedlog
 from embedlog.spark import register
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.spark_session import open_session
 from tests.benchmarks.ready import KEY, ReadyDataSource
 from tests.support.kafka import real_kafka
 from tests.support.tools import has_jars, jar_files
@@ -28,13 +28,13 @@ from tests.support.tools import has_jars, jar_files
 ROUNDS = 5
 PARTITIONS = 4
 SIZES = ((100, 2_000_000), (1024, 400_000))
-"""Bytes of a value, and how many records."""
+"""Bytes of a value, and number of records."""
 BATCH_SIZE = 16_384
-"""A producer's, Kafka's default."""
+"""`batch.size` of a producer, Kafka's default."""
 RECORD_OVERHEAD = 26
-"""Bytes of a record besides its value: a key of 16 and what frames it."""
+"""Bytes of a record without its value: a key of 16 bytes, and framing."""
 MICRO_BATCHES, MICRO_BATCH = 10, 10_000
-"""How many of a stream, and the records of each."""
+"""Number of micro-batches of a stream, and records of each."""
 KAFKA = "spark-kafka"
 TUNED = {
     "kafka.max.poll.records": "10000",
@@ -74,7 +74,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _kafka(base: Path) -> Iterator[str | None]:
-    """The address of a broker of Apache Kafka; None without its jars."""
+    """Yield the address of a broker of Apache Kafka; None without its jars."""
     if not has_jars("broker"):
         print("Apache Kafka is missing: python -m tests.support.tools broker")
         yield None
@@ -149,7 +149,7 @@ def _measure(
 
 
 def _scrub(spark: Any, log: Path) -> None:
-    """Print how fast every checksum and rule of the log is looked at."""
+    """Print how fast a scrub checks every rule and checksum of the log."""
     stored = sum(each.stat().st_size for each in log.glob("t-*/*.log")) / 1e6
     seconds = []
     for number in range(ROUNDS + 1):
@@ -157,7 +157,7 @@ def _scrub(spark: Any, log: Path) -> None:
         frame = spark.read.format("embedlog").option("path", str(log)).option("table", "findings")
         found = frame.load().count()
         assert not found, f"{found} findings in a log without damage"
-        if number:  # the first is for the JVM to get warm
+        if number:  # the first run warms the JVM up
             seconds.append(time.perf_counter() - started)
     median, best = statistics.median(seconds), min(seconds)
     print(f"\nscrub of {stored:,.0f} MB: median (best) of {ROUNDS}")
@@ -167,13 +167,13 @@ def _scrub(spark: Any, log: Path) -> None:
 def _compare_streams(
     spark: Any, base: Path, size: int, streams: dict[str, tuple[str, dict[str, str]]]
 ) -> None:
-    """Print how long a micro-batch takes, from trigger to trigger, by Spark's own account."""
+    """Print the time of a micro-batch, from trigger to trigger, by Spark's own measurement."""
     times: dict[str, list[int]] = {name: [] for name in streams}
     for number in range(3):
         for name, (kind, options) in streams.items():
             checkpoint = base / f"checkpoint-{name}-{number}"
             found = _micro_batches(spark, kind, options, checkpoint)
-            if number:  # the first is for the JVM to get warm
+            if number:  # the first run warms the JVM up
                 times[name] += found
     print(
         f"\nmicro-batch, {MICRO_BATCH:,} records of {size} B: median (best) of {MICRO_BATCHES} x 2"
@@ -185,7 +185,7 @@ def _compare_streams(
 
 
 def _micro_batches(spark: Any, kind: str, options: dict[str, str], checkpoint: Path) -> list[int]:
-    """The milliseconds of each micro-batch; the query's first one, which plans all, left out."""
+    """Return the milliseconds of each micro-batch, without the query's first one, which plans."""
     reader = spark.readStream.format(kind).options(**options).option("subscribe", "t")
     reader = reader.option("startingOffsets", "earliest")
     query = (
@@ -214,7 +214,7 @@ def _fill_kafka(address: str, size: int, count: int) -> None:
 
 
 def _fill(producer: embedlog.Producer, size: int, count: int) -> None:
-    # `send_batch` makes one batch a partition of what it is given, whatever `batch.size` is.
+    # `send_batch` makes one batch for each partition, whatever `batch.size` is.
     some = PARTITIONS * (BATCH_SIZE // (size + RECORD_OVERHEAD))
     padding = os.urandom(size)
     for first in range(0, count, some):
@@ -242,7 +242,7 @@ def _compare(title: str, rows: dict[str, Callable[[], None]], count: int, *, our
         for name, run in rows.items():
             started = time.perf_counter()
             run()
-            if number:  # the first is for the JVM to get warm
+            if number:  # the first run warms the JVM up
                 seconds[name].append(time.perf_counter() - started)
     print(f"\n{title}: median (best) of {ROUNDS}")
     medians = {name: statistics.median(each) for name, each in seconds.items()}

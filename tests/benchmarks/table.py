@@ -1,4 +1,4 @@
-"""Rows measured in turn, and the table that shows them."""
+"""Rows measured in turn, and the table of their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One contender: `run()` does `count` operations and may give its own seconds."""
+    """One competitor: `run()` does `count` operations and may return its own seconds."""
 
     name: str
     count: int

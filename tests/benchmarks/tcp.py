@@ -23,18 +23,22 @@ ROUNDS = 3
 COUNTS = {100: 960_000, 1024: 192_000}
 TOPICS = {100: 8, 1024: 12}
 CHUNK = 1000
-PARTITIONS = 4  # what the mock gives a topic; it keeps 5 MB of each
+PARTITIONS = 4  # the mock's default for a topic; it keeps 5 MB of each
 HAND_OFFS = 400
-MOCK_HAND_OFFS = 20  # of half a second each
+MOCK_HAND_OFFS = 20  # half a second each
 APART = 16
-"""Partitions that are read a few at once: to change them takes 0.3 s, a partition 5 ms."""
+"""Partitions that are read a few at a time: an assignment takes 0.3 s, and 5 ms for
+each partition.
+"""
 PAUSES = {"one after the other": 0.0, "every 2 ms": 0.002}
-"""Between hand-offs. In a pause the processors fall asleep, and waking one takes longer than a
-small broker's work; without one it is as the echo is measured."""
+"""Seconds between hand-offs. In a pause the CPU falls asleep, and waking it takes longer than a
+small broker's work; without a pause the echo is the comparable measure.
+"""
 SECONDS_MAX = 60
 MESSAGES_A_CALL = 500
-"""As many as Kafka's consumers hand out. Of 10,000 the client's objects leave the processor's
-cache, and every broker looks the same."""
+"""Kafka's default of `max.poll.records`. With 10,000 the client's objects leave the CPU cache, and
+every broker looks the same.
+"""
 FETCH_SIZE = 1 << 20
 BATCHES = {"batches of 1 MB, librdkafka's own": 1_000_000, "batches of 16 KiB, Kafka's own": 16_384}
 
@@ -65,7 +69,7 @@ while data := writer.recv(4096):
 
 
 def create(address: str, name: str, topics: int, *, is_mock: bool) -> list[Place]:
-    """Create topics; all their partitions. The mock knows no CreateTopics, only auto-creation."""
+    """Create topics and return all their partitions. The mock knows only auto-creation."""
     admin = AdminClient({"bootstrap.servers": address})
     names = [f"{name}-{number}" for number in range(topics)]
     if not is_mock:
@@ -79,7 +83,7 @@ def create(address: str, name: str, topics: int, *, is_mock: bool) -> list[Place
 
 
 def produce(address: str, places: list[Place], size: int, batch_size: int) -> float:
-    """Records a second from the first call to the last acknowledgement."""
+    """Return records a second from the first call to the last acknowledgement."""
     producer = Producer(
         {
             "bootstrap.servers": address,
@@ -104,9 +108,10 @@ def produce(address: str, places: list[Place], size: int, batch_size: int) -> fl
 
 
 def consume(address: str, places: list[Place], size: int) -> float:
-    """Records a second of reading it all back, from the first record in hand to the last.
+    """Return records a second from the first to the last record.
 
-    What comes before the first is librdkafka looking for a coordinator, the same for every broker.
+    Before the first record librdkafka looks for a coordinator, which takes the same time with every
+    broker.
     """
     consumer = _consumer(address)
     count = COUNTS[size] - 1
@@ -118,11 +123,11 @@ def consume(address: str, places: list[Place], size: int) -> float:
 
 
 def consume_apart(address: str, places: list[Place], size: int, at_once: int) -> float:
-    """As `consume`, but of `at_once` partitions, and then the next: as the reader of one topic.
+    """As `consume`, but with `at_once` partitions at a time, like the reader of one topic.
 
-    The mock gives one batch of a partition in an answer, Kafka and embedlog as many as fit.
+    The mock returns one batch of a partition in an answer, Kafka and embedlog as many as fit.
     """
-    consumer = _consumer(address, wait_ms=10)  # a next assignment waits for the last fetch
+    consumer = _consumer(address, wait_ms=10)  # the next assignment waits for the last fetch
     count = seconds = 0.0
     for first in range(0, APART, at_once):
         some = places[first : first + at_once]
@@ -161,7 +166,7 @@ def _consumer(address: str, wait_ms: int = 500) -> Consumer:
 
 
 def hand_off(address: str, topic: str, count: int, pause: float) -> list[float]:
-    """Seconds from produce() to the record in the hands of a waiting consumer, sorted."""
+    """Return sorted seconds from produce() until a waiting consumer has the record."""
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": 1})
     consumer = _consumer(address)
     consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
@@ -188,7 +193,7 @@ def hand_off(address: str, topic: str, count: int, pause: float) -> list[float]:
 
 @contextlib.contextmanager
 def program(code: str) -> Iterator[int]:
-    """Run it in a process of its own; the port that it prints."""
+    """Run a program in a process of its own, and yield the port that it prints."""
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -196,13 +201,13 @@ def program(code: str) -> Iterator[int]:
 
 
 def echo_round_trip() -> float:
-    """Seconds for 100 bytes to an echoing process and back, the median."""
+    """Return the median of seconds for 100 bytes to an echoing process and back."""
     with program(ECHO) as port:
         return _round_trip(port)
 
 
 def relay_wake_up(count: int) -> float:
-    """As `raw.wake_up`, the median, through a process that only passes bytes on: the limit."""
+    """Return the median of `raw.wake_up` through a process that only forwards bytes: the limit."""
     with (
         program(RELAY) as port,
         socket.create_connection(("127.0.0.1", port)) as writer,
@@ -233,7 +238,7 @@ def _round_trip(port: int) -> float:
 
 
 def requests(address: str) -> float:
-    """ApiVersions v0 requests a second on one connection, 32 in flight."""
+    """Return ApiVersions v0 requests a second on one connection, 32 in flight."""
     host, port = address.split(":")
     body = struct.pack(">hhih", 18, 0, 1, -1)
     frame = struct.pack(">i", len(body)) + body
@@ -251,16 +256,16 @@ def requests(address: str) -> float:
 
 
 def throughput(addresses: dict[str, str], size: int, batches: str) -> None:
-    """Tables of writing and reading records of `size` bytes."""
+    """Print tables of writing and reading records of `size` bytes."""
     produced = dict.fromkeys(addresses, 0.0)
     consumed = dict.fromkeys(addresses, 0.0)
     fetched = dict.fromkeys(addresses, 0.0)
     apart = {1: dict.fromkeys(addresses, 0.0), PARTITIONS: dict.fromkeys(addresses, 0.0)}
-    # A batch of many records hides what an answer with one of them costs.
+    # A batch of many records hides the cost of an answer with one batch.
     are_small = BATCHES[batches] // size <= 16
     busy: dict[str, float] = {}
     for number in range(ROUNDS):
-        # There and back: a JVM goes on working for a while when its turn is over.
+        # Alternate the order: a JVM continues to work for a while after its turn.
         for name, address in list(addresses.items())[:: -1 if number % 2 else 1]:
             topics = f"bench-{size}-{BATCHES[batches]}-{number}"
             places = create(address, topics, TOPICS[size], is_mock="mock" in name)
@@ -289,9 +294,9 @@ def throughput(addresses: dict[str, str], size: int, batches: str) -> None:
 
 
 def hand_offs() -> None:
-    """Tables of how long a record takes to who waits for it.
+    """Print tables of the time from a record to its waiting reader.
 
-    One broker at a time: the threads of an idle one would wake up in between.
+    One broker at a time: threads of an idle broker would wake up in between.
     """
     echo = {"an echo's round trip": echo_round_trip()}
     middle = {how: dict(echo) for how in PAUSES}
@@ -313,7 +318,7 @@ def hand_offs() -> None:
 
 
 def main() -> None:
-    """All tables over TCP."""
+    """Print all tables over TCP."""
     with brokers() as addresses:
         for size in COUNTS:
             for batches in BATCHES:

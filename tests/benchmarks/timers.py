@@ -29,7 +29,7 @@ class Task(TimerTask):
 
 
 def wheel() -> dict[str, float]:
-    """Add a million, cancel every other, expire the rest: seconds an operation."""
+    """Add a million timers, cancel every other, expire the rest; return seconds an operation."""
     clock = SimClock()
     timer = Timer(clock)
     tasks = [Task(delay) for delay in DELAYS_MS]
@@ -53,7 +53,7 @@ def wheel() -> dict[str, float]:
 
 
 def heap() -> dict[str, float]:
-    """The same with heapq and lazy deletion."""
+    """Do the same with heapq and lazy deletion."""
     queue: list[tuple[int, int, list[bool]]] = []
     numbers = itertools.count()
     cells = [[True] for _ in range(COUNT)]
@@ -78,7 +78,7 @@ def heap() -> dict[str, float]:
 
 
 def parked_long_polls() -> None:
-    """What a hundred thousand waiting fetches cost: to park, while idle, and to wake."""
+    """Print the cost of a hundred thousand waiting fetches: parked, idle, and woken."""
     from embedlog.broker.context import RequestContext
     from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -110,7 +110,7 @@ def parked_long_polls() -> None:
 
 
 def main() -> None:
-    """All tables of timers."""
+    """Print all tables of timers."""
     ours, theirs = wheel(), heap()
     for what in ours:
         show(f"one million timers, {what} (each)",

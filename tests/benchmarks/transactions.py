@@ -1,7 +1,7 @@
 """Transactions: embedlog and Apache Kafka over TCP with confluent-kafka, and ours in process.
 
-A commit is begin, produce, commit, one after the other in one thread. What a reader of committed
-records costs more is measured on a log in which every tenth transaction was aborted.
+A commit is begin, produce, commit, one after the other in one thread. The extra cost of a
+read_committed reader is measured on a log with every tenth transaction aborted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _producer(address: str) -> Producer:
 
 
 def commits(address: str, topic: str, records: int, transactions: int) -> list[float]:
-    """Seconds of each transaction of so many records, over three partitions."""
+    """Return the seconds of each transaction of this number of records, over three partitions."""
     producer, value, taken = _producer(address), b"x" * SIZE, []
     for _ in range(transactions):
         started = time.perf_counter()
@@ -52,7 +52,7 @@ def commits(address: str, topic: str, records: int, transactions: int) -> list[f
 
 
 def in_process(records: int, transactions: int) -> float:
-    """Commits a second of our producer, without files or sockets."""
+    """Return commits a second of our producer, without files or sockets."""
     value = b"x" * SIZE
     with embedlog.open() as cluster:
         cluster.create_topic("t", 3)
@@ -68,18 +68,18 @@ def in_process(records: int, transactions: int) -> float:
 
 
 def fill(address: str, topic: str) -> None:
-    """Records in transactions of a thousand, every tenth of them aborted."""
+    """Write transactions of a thousand records; abort every tenth."""
     producer, value = _producer(address), b"x" * SIZE
     for number in range(READ_RECORDS // 1000):
         producer.begin_transaction()
         for _ in range(1000):
             producer.produce(topic, value, partition=0)
-        producer.flush(WAIT_S)  # an abort drops what is not sent
+        producer.flush(WAIT_S)  # an abort drops unsent records
         (producer.abort_transaction if number % 10 == 9 else producer.commit_transaction)(WAIT_S)
 
 
 def read(address: str, topic: str, isolation: str) -> float:
-    """Records a second, of those the reader gets."""
+    """Return the records a second that the reader gets."""
     wanted = READ_RECORDS if isolation == "read_uncommitted" else READ_RECORDS * 9 // 10
     consumer = Consumer(
         {
@@ -100,7 +100,7 @@ def read(address: str, topic: str, isolation: str) -> float:
 
 
 def idle_ids() -> float:
-    """Bytes a transactional id takes while nobody uses it."""
+    """Return the bytes of an unused transactional id."""
     from wire.schemas.find_coordinator import FindCoordinatorRequest
     from wire.schemas.init_producer_id import InitProducerIdRequest
 
@@ -127,7 +127,7 @@ def idle_ids() -> float:
 
 
 def main() -> None:
-    """All tables about transactions."""
+    """Print all tables of transactions."""
     rates: dict[int, dict[str, float]] = {records: {} for records in TRANSACTIONS}
     spread: dict[str, dict[str, float]] = {"p50": {}, "p99": {}}
     for name in names():

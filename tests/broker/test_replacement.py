@@ -14,10 +14,10 @@ from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
-from embedlog.spark.hand_over import commit
-from embedlog.storage.staging.replacement_manifest import Replacement
-from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
-from embedlog.storage.verification.directory import Verification
+from embedlog.spark.committer import commit
+from embedlog.storage.staging.manifest import Replacement
+from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
+from embedlog.storage.verification.directory import DirectoryCheck
 from tests.support.commits import expect_commits
 from wire.records.format import Codec
 
@@ -43,7 +43,7 @@ def _bases(path: str) -> list[int]:
 
 def rewritten(path: str, id: str) -> Replacement:
     writer = SegmentWriter(FILES, path, ZERO, job=id, writer="w")
-    rewriter = Rewriter(Rules(erased=[b"k1"], codec=Codec.GZIP))
+    rewriter = Rewriter(RewriteRules(erased=[b"k1"], codec=Codec.GZIP))
     made = [writer.write(base, rewriter) for base in _bases(path)[:-1]]
     return Replacement(id, ZERO, [each.file for each in made if each.file is not None])
 
@@ -134,6 +134,6 @@ def test_a_process_killed_at_any_time_leaves_each_record_or_erases_it(tmp_path: 
                 with suppress(KafkaStorageError):  # the first manifest is taken first
                     commit(path, replacement)
         assert _values(path) == expected
-        assert not list(Verification(FILES, path, lambda _: None).findings())
+        assert not list(DirectoryCheck(FILES, path, lambda _: None).findings())
     assert left.count(18) > 0, left
     assert done or left.count(0), left

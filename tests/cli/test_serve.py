@@ -1,4 +1,4 @@
-"""The command in a process of its own: what it prints, how it ends, what it keeps."""
+"""`embedlog serve` in a process of its own: its output, its end, and the data that it keeps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECONDS_MAX = 60
 
 
 class Server:
-    """A running `embedlog serve`; `lines` is what it printed when it was ready."""
+    """A running `embedlog serve`; `lines` is its output up to readiness."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -51,7 +51,7 @@ class Server:
         return WireClient(("127.0.0.1", self.port))
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        """Send a signal; returns the exit status, and what was printed since."""
+        """Send a signal; return the exit status and the output since the start."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=SECONDS_MAX)
         return self.process.returncode, out, err
@@ -85,7 +85,7 @@ def make_topic(client: WireClient, name: str) -> None:
     client.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 9)
 
 
-def test_it_says_where_it_listens_what_it_promises_and_how_to_stop_it() -> None:
+def test_the_output_names_the_address_the_durability_and_how_to_stop() -> None:
     with serving() as server:
         assert server.lines[1:] == [
             "embedlog: everything is kept in memory; durability memory: "
@@ -145,7 +145,7 @@ def test_settings_reach_the_broker() -> None:
         assert len(answer.topics[0].partitions) == 7
 
 
-def test_kafkas_own_settings_say_who_it_is_where_it_listens_and_where_the_log_is(
+def test_kafkas_own_settings_set_node_id_listeners_and_log_directory(
     tmp_path: Path,
 ) -> None:
     settings = ("node.id=0", "listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={tmp_path}")
@@ -215,7 +215,7 @@ def test_settings_without_effect_are_a_warning_in_one_line() -> None:
         )
 
 
-def test_kafkas_form_of_listeners_listens_on_this_machine_and_says_so() -> None:
+def test_listeners_without_a_host_listen_on_this_machine_with_a_notice() -> None:
     with serving("--config", "listeners=PLAINTEXT://:0,CONTROLLER://:9093", port=None) as server:
         with server.client() as client:
             make_topic(client, "events")
@@ -235,7 +235,7 @@ def test_data_may_be_memory_or_below_the_home_directory(tmp_path: Path) -> None:
 
 
 def assert_refused(result: tuple[int, str, str], *words: str) -> None:
-    """Status 2, nothing on standard output, one plain line that holds all of `words`."""
+    """Check for status 2, no standard output, and one plain line that holds all of `words`."""
     status, out, err = result
     assert (status, out) == (2, ""), result
     assert err.startswith("embedlog: "), err
@@ -246,7 +246,7 @@ def assert_refused(result: tuple[int, str, str], *words: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_directory_in_use_is_refused_and_the_owner_named(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_refused_and_its_owner_is_named(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path)) as server:
         result = run("serve", "--port", "0", "--data", str(tmp_path))
         assert_refused(result, str(tmp_path), str(server.process.pid))
@@ -278,7 +278,7 @@ def test_a_directory_that_cannot_be_written_is_refused() -> None:
     assert_refused(result, "/proc/embedlog-data")
 
 
-def test_an_address_other_machines_can_reach_is_refused_unless_asked_for_by_name() -> None:
+def test_a_public_address_is_refused_unless_it_is_named() -> None:
     result = run("serve", "--port", "0", "--host", "0.0.0.0")
     assert_refused(result, "0.0.0.0", "--allow-remote-plaintext")
 
@@ -293,9 +293,7 @@ def test_an_address_other_machines_can_reach_is_refused_unless_asked_for_by_name
         (("--data", ""), ("path is empty",)),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    arguments: tuple[str, ...], words: tuple[str, ...]
-) -> None:
+def test_a_refusal_is_one_line(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
     assert_refused(run("serve", "--port", "0", *arguments), *words)
 
 
@@ -322,7 +320,7 @@ def test_the_version_is_the_projects() -> None:
     assert run("--version") == (0, f"embedlog {embedlog.__version__}\n", "")
 
 
-def test_nobody_reading_its_output_does_not_end_it() -> None:
+def test_it_runs_on_when_its_output_is_closed() -> None:
     with serving() as server:
         assert server.process.stdout is not None
         server.process.stdout.close()
@@ -330,7 +328,7 @@ def test_nobody_reading_its_output_does_not_end_it() -> None:
         assert server.process.wait(SECONDS_MAX) == 0
 
 
-def test_a_full_disk_is_an_error_and_never_the_end(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_the_server_runs_on(tmp_path: Path) -> None:
     """A limit on file sizes stands in for the disk: a write beyond it fails like a full one."""
     script = (
         "import resource, signal, sys;"
@@ -359,7 +357,7 @@ def test_a_full_disk_is_an_error_and_never_the_end(tmp_path: Path) -> None:
             assert codes[-1] == 56, "KAFKA_STORAGE_ERROR"
             stored = codes.index(56)
             assert set(codes[stored:]) == {56}
-            # What was stored is still served, and so is every other partition.
+            # Stored records are still served, and so are all other partitions.
             assert len(fetched_values(client.ask(fetch("events", stored - 1), 11))) == 1
             answer = client.ask(produce("other", b"fits"), 7)
             assert answer.responses[0].partition_responses[0].error_code == 0
@@ -374,14 +372,14 @@ def test_a_full_disk_is_an_error_and_never_the_end(tmp_path: Path) -> None:
 
 @pytest.fixture
 def heeds_sighup() -> Iterator[None]:
-    """Children that this process starts do not inherit that it ignores SIGHUP (nohup)."""
+    """Stop children of this process from inheriting its ignored SIGHUP (nohup)."""
     former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, former)
 
 
 @pytest.mark.usefixtures("heeds_sighup")
-def test_a_terminal_that_closes_ends_it_cleanly(tmp_path: Path) -> None:
+def test_a_closed_terminal_ends_it_cleanly(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path)) as server:
         with server.client() as client:
             make_topic(client, "events")
@@ -390,7 +388,7 @@ def test_a_terminal_that_closes_ends_it_cleanly(tmp_path: Path) -> None:
     assert ".kafka_cleanshutdown" in os.listdir(tmp_path)
 
 
-def test_under_nohup_it_goes_on(tmp_path: Path) -> None:
+def test_it_runs_on_under_nohup(tmp_path: Path) -> None:
     code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
     code += "from embedlog.cli import main; sys.exit(main(sys.argv[1:]))"
     with subprocess.Popen(
@@ -406,7 +404,7 @@ def test_under_nohup_it_goes_on(tmp_path: Path) -> None:
 
 
 def logged(*arguments: str) -> str:
-    """What `serve` writes to standard error while a topic is made and a TLS client comes."""
+    """Return the standard error of `serve` while a topic is created and a TLS client connects."""
     with serving(*arguments) as server:
         with server.client() as client:
             make_topic(client, "events")
@@ -419,7 +417,7 @@ def logged(*arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_warnings_are_logged_and_more_or_less_on_request() -> None:
+def test_warnings_are_logged_and_the_level_can_be_set() -> None:
     plain = logged()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \S+ WARNING embedlog.listener: .*TLS.*\n", plain)
     assert logged("-q") == ""

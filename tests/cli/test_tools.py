@@ -1,4 +1,4 @@
-"""`embedlog dump`, `verify` and `tail`: what they print, and their exit status."""
+"""`embedlog dump`, `verify` and `tail`: their output and their exit status."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _flip(path: Path, position: int) -> None:
 
 
 def _called(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """The command in this process."""
+    """Run the command in this process."""
     status = main([str(each) for each in arguments])
     out, err = capsys.readouterr()
     return status, out, err
@@ -103,7 +103,7 @@ def test_damage_is_a_line_and_status_1(
 
 
 @pytest.mark.slow
-def test_a_snapshot_and_the_index_of_a_segment_are_looked_at(
+def test_damage_of_a_snapshot_and_an_index_is_found(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for pattern in ("*.snapshot", "*.index"):
@@ -150,7 +150,7 @@ def test_a_torn_end_after_a_crash_is_no_damage(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "dump", "tail"])
-def test_what_cannot_be_looked_at_is_one_line_and_status_2(tmp_path: Path, command: str) -> None:
+def test_an_unreadable_path_is_one_line_and_status_2(tmp_path: Path, command: str) -> None:
     more = ("events",) if command == "tail" else ()
     for path, reason in (
         (tmp_path / "nothing", "not a directory"),
@@ -204,7 +204,7 @@ def test_dump_shows_batches_records_and_files(
 
 
 @pytest.mark.slow
-def test_dump_begins_where_it_is_told_and_shows_damage(
+def test_dump_begins_at_the_given_offset_and_shows_damage(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = ("dump", data, "--topic", "events", "--partition", "0")
@@ -250,7 +250,7 @@ def test_tail_follows_a_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_salvage_takes_damage_out_and_says_what_is_lost(
+def test_salvage_removes_damage_and_names_the_lost_offsets(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _called("salvage", data, capsys=capsys)[0] == 0
@@ -280,7 +280,7 @@ def test_salvage_takes_damage_out_and_says_what_is_lost(
 
 
 @pytest.mark.slow
-def test_whoever_reads_a_part_of_the_output_hears_no_complaint(data: Path) -> None:
+def test_a_reader_may_close_the_output_early(data: Path) -> None:
     command = [sys.executable, "-m", "embedlog", "dump", str(data), "--records"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as process:

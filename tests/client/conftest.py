@@ -1,4 +1,4 @@
-"""One cluster, and the three ways to it: objects, bytes without a socket, TCP."""
+"""One cluster, and three transports to it: objects, bytes without a socket, TCP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cluster() -> Iterator[embedlog.Cluster]:
 
 @pytest.fixture(params=["in process", pytest.param("loopback", marks=pytest.mark.slow), "tcp"])
 def connect(request: pytest.FixtureRequest, cluster: embedlog.Cluster) -> Callable[[], Any]:
-    """What a client is given to reach the cluster; a new one for each client."""
+    """Return a function that makes a new target for each client."""
     if request.param == "in process":
         return lambda: cluster
     if request.param == "loopback":

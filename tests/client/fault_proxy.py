@@ -1,11 +1,11 @@
-"""A TCP proxy that knows where frames begin and goes wrong by plan, for real sockets.
+"""A TCP proxy that knows where frames begin and breaks them by plan, for real sockets.
 
     with FaultProxy(plan) as proxy:
-        proxy.upstream = ("127.0.0.1", 9092)     # the broker advertises proxy.port
+        proxy.upstream = ("127.0.0.1", 9092)  # the broker advertises proxy.port
         Producer(proxy.address)
 
-A plan is asked once for each request that comes by (`draw`), and says what becomes of it: one of
-the faults of `faulty_network`, or of those below. One thread, which `close` joins.
+For each request the proxy calls the plan's `draw`, which returns its fate: one of the faults of
+`faulty_network`, or of the faults below. It has one thread, which `close` joins.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class FaultProxy:
 
 
 class _Pair:
-    """One connection of a client and the one to the broker that stands for it."""
+    """One connection of a client and the matching connection to the broker."""
 
     def __init__(self, proxy: FaultProxy, client: socket.socket, broker: socket.socket) -> None:
         self.client = client
@@ -194,7 +194,7 @@ class _Pair:
                 self._answer(held)
 
     def _answer(self, frame: bytes) -> None:
-        """Pass an answer on, after those that are late."""
+        """Pass an answer on, after earlier answers that are late."""
         delay = self._is_slow_until - time.monotonic()
         if delay > 0:
             self._proxy.after(delay, lambda: self._write(self.client, frame))
@@ -237,9 +237,9 @@ class _Frames:
 def produce_through(
     address: str, topic: str, partitions: int, draw: Callable[[int], int], **settings: Any
 ) -> list[list[bytes]]:
-    """Send records through the proxy with an idempotent producer; all must be written.
+    """Send records through the proxy with an idempotent producer, and check that all are written.
 
-    The values that were sent to each partition, in order.
+    Return the sent values of each partition, in order.
     """
     from embedlog.client.producer.producer import Producer
 

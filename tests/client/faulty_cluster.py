@@ -1,7 +1,7 @@
-"""A cluster in simulated time between whose clients and broker a test may step.
+"""A cluster in simulated time; a test may step between its clients and its broker.
 
-The coordinator is the real one; what a test adds are answers in its stead: `refuse` gives an error
-code, `faults` anything at all, and `delay` holds an answer back.
+The coordinator is the real one. A test replaces its answers: `refuse` gives an error code, `faults`
+any response, and `delay` holds an answer back.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from wire.registry import response_class
 from wire.schema import declaration
 
 PASS = object()
-"""What a fault returns to let the broker answer."""
+"""The result of a fault that lets the broker answer."""
 
 
 class FaultyCluster:
-    """What clients are given; `requests` keeps all they sent, in order."""
+    """The target of clients; `requests` keeps all their requests, in order."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.requests: list[Any] = []
         self.faults: list[Callable[[Any], Any]] = []
         self.versions = dict(dispatch.VERSIONS)
-        """What clients that connect from here on are told is served."""
+        """The versions that the broker announces to clients that connect from here on."""
 
     @property
     def runtime(self) -> SimRuntime:
@@ -70,14 +70,15 @@ class FaultyCluster:
         self.faults.append(fault)
 
     def refuse(self, kind: type[Any], code: int, count: int = 1, **fields: Any) -> None:
-        """The next `count` requests of that kind get an error at the top of the answer."""
+        """Answer the next `count` requests of that kind with an error at the top of the
+        response."""
         api_key = declaration(kind).api
         assert api_key is not None
         made: Any = response_class(api_key)
         self.answer(kind, lambda _request: made(error_code=code, **fields), count)
 
     def fail(self, kind: type[Any], error: Exception, count: int = 1) -> None:
-        """The next `count` requests of that kind end as if the connection had."""
+        """End the next `count` requests of that kind as a broken connection would."""
 
         def broken(_request: Any) -> Pending[Any]:
             pending: Pending[Any] = Pending()
@@ -87,7 +88,7 @@ class FaultyCluster:
         self.answer(kind, broken, count)
 
     def silence(self, kind: type[Any]) -> Callable[[], None]:
-        """No request of that kind is answered until the returned function is called."""
+        """Answer no request of that kind until the returned function is called."""
 
         def fault(request: Any) -> Any:
             return Pending() if isinstance(request, kind) else PASS
@@ -100,7 +101,7 @@ class FaultyCluster:
         return Consumer(self, **chosen)
 
     def pass_time(self, delay_ms: int) -> None:
-        """Let it pass while no user calls anything: duties and timers run."""
+        """Let time pass while no user calls anything: duties and timers run."""
         self.runtime.scheduler.run_for(delay_ms)
 
 
@@ -108,7 +109,7 @@ class FaultyCluster:
 def faulty_cluster(
     config: Mapping[str, object] | None = None, /, **topics: int
 ) -> Iterator[FaultyCluster]:
-    """One with these topics, and five records, b"0" to b"4", in each partition."""
+    """Return a cluster with these topics, and records b"0" to b"4" in each partition."""
     runtime = sim_runtime(seed=7)
     settings: dict[str, object] = {
         "group.initial.rebalance.delay.ms": 0,
@@ -127,7 +128,7 @@ def faulty_cluster(
 
 
 def poll_until(condition: Callable[[], bool], *consumers: Consumer) -> list[Any]:
-    """Poll all in turn, 50 ms each, until it holds; the records that came."""
+    """Poll all consumers in turn, 50 ms each, until the condition holds; return the records."""
     found: list[Any] = []
     for _ in range(2_000):
         for consumer in consumers:

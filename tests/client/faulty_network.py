@@ -1,8 +1,8 @@
-"""A network that goes wrong by plan, to a broker that refuses by plan, in simulated time.
+"""A network that fails by plan, to a broker that refuses by plan, in simulated time.
 
-Bytes go through both ends of the protocol as over TCP; every request and every answer may be lost
-with its connection, late, swallowed without a word, delivered after its connection has ended, or
-answered twice or in the wrong order. One seed gives one course of events.
+Bytes go through both ends of the protocol as over TCP. Every request and every answer may be lost
+with its connection, late, swallowed, delivered after its connection has ended, or answered twice or
+in the wrong order. One seed gives one course of events.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAULTS = (REQUEST_LOST, RESPONSE_LOST, BLACK_HOLE, DEAF, LATE_REQUEST, SLOW, TWI
 
 
 class Plan:
-    """What goes wrong, one draw at a time; `rate` in a thousand requests do."""
+    """Draws faults, one at a time, for `rate` in a thousand requests."""
 
     def __init__(self, random: Random, rate: int, faults: tuple[str, ...] = FAULTS) -> None:
         self.below = random.below
@@ -70,7 +70,7 @@ class FaultyTransport(NetworkClient):
 
 
 class FaultyChannels:
-    """What `wire.net.SocketChannels` is to sockets; its events happen as a duty of the clock."""
+    """Replaces `wire.net.SocketChannels`; its events happen as a duty of the clock."""
 
     is_waiting = False
 
@@ -156,7 +156,7 @@ class _Event:
 
 
 class _End:
-    """One connection: for the client its channel, for the broker its peer."""
+    """One connection: the client's channel and the broker's peer."""
 
     def __init__(self, channels: FaultyChannels, host: str, port: int) -> None:
         self.local_host, self.local_port, self.peer_host = host, port, host
@@ -191,7 +191,7 @@ class _End:
             self._channels.after(1, lambda: self._arrive(frame, fault))
 
     def end(self) -> None:
-        """No byte passes from here on; what the broker has got it works off."""
+        """Pass no further byte; the broker still works off the bytes that it has."""
         if not self.is_closed:
             self.is_closed = True
             self._channels.ends.discard(self)
@@ -241,7 +241,7 @@ class _End:
                 self._pass_on(held, 1)
 
     def _pass_on(self, frame: memoryview, delay_ms: int) -> None:
-        """Deliver an answer, not before those given earlier."""
+        """Deliver an answer, not before earlier ones."""
         now_ms = self._channels.clock.monotonic_ms()
         self._answered_ms = max(self._answered_ms, now_ms + delay_ms)
 

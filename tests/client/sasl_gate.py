@@ -1,7 +1,7 @@
-"""A broker's side of SASL before a broker that has none: frames in, frames out.
+"""A broker's side of SASL in front of a broker without SASL: frames in, frames out.
 
-The server's half of SCRAM is written from RFC 5802 and from stored keys, as a broker keeps them.
-It shares nothing with the client under test.
+The server's half of SCRAM is written from RFC 5802 and from stored keys, as a broker keeps them. It
+shares nothing with the client under test.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Forward = Callable[[Any], Sequence[Any] | None]
 
 
 class Refused(Exception):
-    """The client is told so (the message) and hung up on."""
+    """The client gets this message, and its connection is closed."""
 
 
 class ScramServer:
-    """What a server stores of one password, and one conversation about it."""
+    """A server's stored form of one password, and one conversation about it."""
 
     def __init__(self, name: str, password: str, *, iterations: int = 4096) -> None:
         self.hash = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}[name]
@@ -87,7 +87,7 @@ class SaslGate:
         self.authentications = 0
 
     def serve(self, frame: Any, forward: Forward) -> tuple[Sequence[Any] | None, bool]:
-        """(answer, hang up?). `forward` asks the broker behind."""
+        """Return (answer, whether to hang up). `forward` asks the broker behind."""
         head = RequestFrame(frame)
         if head.api_key == API_VERSIONS:
             return [self._with_sasl(head, forward(frame))], False
@@ -102,7 +102,7 @@ class SaslGate:
         return forward(frame), False
 
     def _with_sasl(self, head: RequestFrame, answer: Sequence[Any] | None) -> bytes:
-        """The broker's ApiVersions with the two APIs that are answered here."""
+        """Return the broker's ApiVersions with the two APIs that the gate answers."""
         assert answer is not None
         body = b"".join(map(bytes, answer))[8:]
         listed = decode(ApiVersionsResponse, head.api_version, body)

@@ -1,7 +1,7 @@
-"""A broker in a hundred lines whose faults are scripted: what a client must survive.
+"""A broker in a hundred lines with scripted faults, which a client must survive.
 
-It keeps the batches it was given per partition and answers produce, fetch, offsets and metadata
-from them. `faults` holds functions that see each request first and may answer in its stead.
+It keeps the batches of each partition and answers produce, fetch, offsets and metadata from them.
+`faults` holds functions that see each request first and may answer instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSIONS = {
 }
 
 PASS = object()
-"""What a fault returns to let the broker answer."""
+"""The result of a fault that lets the broker answer."""
 
 
 class Context:
@@ -45,7 +45,7 @@ class ScriptedBroker:
         self.next_producer_id = 1000
         self.leader_epoch = 0
         self.leaders: dict[tuple[str, int], int] = {}
-        """Of the partitions that node 1 does not lead."""
+        """The leaders of partitions that node 1 does not lead."""
 
     def transport(self) -> InProcessTransport:
         return InProcessTransport(self.handle, Context, VERSIONS, self.runtime)

@@ -1,4 +1,4 @@
-"""TLS, and SASL if wanted, in front of a listener that has neither; certificates to go with it."""
+"""TLS, and SASL if wanted, in front of a listener without them; and the certificates."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.client.sasl_gate import SaslGate
 
 
 class Authority:
-    """Who signs certificates, and what it has signed, as PEM texts."""
+    """An authority and the certificates that it has signed, as PEM texts."""
 
     def __init__(self) -> None:
         self.ca = trustme.CA()
         self.pem = self.ca.cert_pem.bytes().decode()
 
     def issue(self, *names: str, password: str | None = None) -> tuple[str, str]:
-        """(certificate chain, key in PKCS#8, encrypted if there is a password)."""
+        """Return (certificate chain, key in PKCS#8, encrypted if there is a password)."""
         leaf = self.ca.issue_cert(*names)
         chain = "".join(each.bytes().decode() for each in leaf.cert_chain_pems)
         key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
@@ -40,7 +40,7 @@ class Authority:
         return chain, text
 
     def server_context(self, *names: str, wants_certificate: bool = False) -> ssl.SSLContext:
-        """What a server called `names` needs."""
+        """Return the TLS context of a server called `names`."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.ca.issue_cert(*names).configure_cert(context)
         if wants_certificate:
@@ -50,7 +50,7 @@ class Authority:
 
 
 class SecureProxy:
-    """Passes connections on to `upstream`, after TLS and a gate of each connection's own."""
+    """Passes connections on to `upstream`, after TLS and a gate for each connection."""
 
     def __init__(
         self, context: ssl.SSLContext | None, make_gate: Callable[[], SaslGate] | None
@@ -59,7 +59,7 @@ class SecureProxy:
         self._context = context
         self._make_gate = make_gate
         self.handshakes: list[Any] = []
-        """What was agreed on with each client: (TLS version, its certificate)."""
+        """(TLS version, client's certificate) of each handshake."""
         self._loop = asyncio.new_event_loop()
         self._stop: asyncio.Event = asyncio.Event()
         self._listening = threading.Event()
@@ -72,7 +72,7 @@ class SecureProxy:
         return f"localhost:{self.port}"
 
     def close(self) -> None:
-        """Again is allowed."""
+        """Close; a second call does nothing."""
         if not self._thread.is_alive():
             return
         self._loop.call_soon_threadsafe(self._stop.set)
@@ -115,7 +115,7 @@ class SecureProxy:
         back: asyncio.StreamReader,
         there: asyncio.StreamWriter,
     ) -> None:
-        """Frame by frame until the client is in."""
+        """Pass frames through the gate until the client is in."""
         while not gate.is_open:
             frame = await self._frame(reader)
             told = b""
@@ -144,7 +144,7 @@ class SecureProxy:
 def secured_cluster(
     context: ssl.SSLContext | None = None, make_gate: Callable[[], SaslGate] | None = None
 ) -> Iterator[SecureProxy]:
-    """A cluster in memory that is reached, and advertised, through a proxy; its `address`."""
+    """A cluster in memory behind a proxy, whose address it advertises; its `address`."""
     proxy = SecureProxy(context, make_gate)
     try:
         advertised = {"advertised.listeners": f"PLAINTEXT://localhost:{proxy.port}"}
@@ -159,9 +159,10 @@ def secured_cluster(
 
 @contextlib.contextmanager
 def tls_port(context: ssl.SSLContext) -> Iterator[str]:
-    """An address where nothing is behind the handshake. It tells whom it refuses, and why.
+    """An address with nothing behind the handshake.
 
-    (asyncio closes the connection instead, and keeps OpenSSL's alert.)
+    It answers a refused client with the reason. (asyncio closes the connection instead, and keeps
+    OpenSSL's alert.)
     """
 
     def serve() -> None:

@@ -1,8 +1,8 @@
-"""What our clients promise on a cluster of three brokers, whichever it is.
+"""The promises of our clients on any cluster of three brokers.
 
 The brokers are 1, 2 and 3 in the racks a, b and c, each with its own address; one may be killed and
-started again (`Brokers`). `test_several_real_brokers` has Apache Kafka keep the
-promises, `test_several_own_brokers` ours.
+started again (`Brokers`). `test_several_real_brokers` runs them with Apache Kafka,
+`test_several_own_brokers` with our brokers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Brokers(Protocol):
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all of them."""
+        """The addresses of all brokers."""
 
     def kill(self, node_id: int) -> None:
         """End a broker at once."""
@@ -56,7 +56,7 @@ class Brokers(Protocol):
 
 
 class Watched(NetworkClient):
-    """A client's network, and what was sent over it to whom."""
+    """A client's network, and the requests to each node."""
 
     def __init__(self, brokers: Brokers) -> None:
         addresses = [parse_address(each) for each in brokers.bootstrap.split(",")]
@@ -68,12 +68,12 @@ class Watched(NetworkClient):
         return super().send(node_id, request, **given)
 
     def asked(self, kind: type[Any]) -> list[int]:
-        """The nodes that were sent requests of a class."""
+        """Return the nodes that got requests of a class."""
         return [node_id for node_id, request in self.sent if isinstance(request, kind)]
 
 
 def until(read: Callable[[], object], wanted: object) -> None:
-    """Ask until the answer is there."""
+    """Repeat the call until it returns the answer."""
     deadline = time.monotonic() + LONG_S
     while time.monotonic() < deadline:
         if read() == wanted:
@@ -107,7 +107,7 @@ def isr_of(admin: Admin, topic: str) -> set[int]:
 
 
 def read_values(consumer: Consumer, count: int) -> list[bytes | None]:
-    """The next `count` values at least, in their order."""
+    """Return at least the next `count` values, in order."""
     found: list[bytes | None] = []
     deadline = time.monotonic() + LONG_S
     while len(found) < count and time.monotonic() < deadline:
@@ -117,7 +117,7 @@ def read_values(consumer: Consumer, count: int) -> list[bytes | None]:
 
 @contextmanager
 def gone(brokers: Brokers, node_id: int) -> Iterator[None]:
-    """A broker is killed, and back at the end."""
+    """Kill a broker; start it again at the end."""
     brokers.kill(node_id)
     try:
         yield
@@ -179,7 +179,7 @@ def test_partitions_are_moved_between_brokers(brokers: Brokers) -> None:
 def test_a_move_under_way_is_listed_and_cancelled(brokers: Brokers) -> None:
     with Admin(brokers.bootstrap) as admin, Producer(brokers.bootstrap) as producer:
         here = TopicPartition(new_topic(admin, {0: [1]}), 0)
-        for _ in range(6):  # more than a follower is given at a time
+        for _ in range(6):  # more than a follower gets at a time
             producer.send_batch(here.topic, [bytes(1_000)] * 500).result(LONG_S)
         topic = ConfigResource(ResourceType.TOPIC, here.topic)
         broker = ConfigResource(ResourceType.BROKER, "1")
@@ -236,7 +236,7 @@ def test_leaders_are_elected(brokers: Brokers) -> None:
 
 
 def test_a_broker_that_is_taken_for_another_says_so(brokers: Brokers) -> None:
-    """Its address is not trusted any more, nor any other (KIP-1242)."""
+    """The client then distrusts its address and all others (KIP-1242)."""
     with Admin(brokers.bootstrap) as admin:
         cluster = admin.describe_cluster()
     wrong = cluster.nodes[3]
@@ -284,7 +284,7 @@ def test_the_clients_for_asyncio_do_the_same(brokers: Brokers) -> None:
 
 
 def test_clients_follow_a_leader_without_asking_for_metadata(brokers: Brokers) -> None:
-    """The broker that leads no more says who does (KIP-951)."""
+    """The former leader names the new one (KIP-951)."""
     reading, writing = Watched(brokers), Watched(brokers)
     with (
         Admin(brokers.bootstrap) as admin,
@@ -354,7 +354,7 @@ def test_partitions_go_to_members_in_their_rack(brokers: Brokers) -> None:
 
 
 class Stream:
-    """Numbered records on their way through a topic of three partitions, and a group that reads."""
+    """Numbered records through a topic of three partitions, and a group that reads them."""
 
     def __init__(self, topic: str, producer: Producer, consumer: Consumer) -> None:
         self.topic = topic
@@ -365,7 +365,7 @@ class Stream:
         consumer.subscribe([topic])
 
     def send(self, count: int) -> None:
-        """Send so many more, reading meanwhile."""
+        """Send `count` more, and read meanwhile."""
         for number in range(len(self.futures), len(self.futures) + count):
             value = b"%d" % number
             self.futures.append(self.producer.send(self.topic, value, partition=number % 3))
@@ -378,7 +378,7 @@ class Stream:
             self.found[record.partition].append(int(record.value))
 
     def check(self) -> None:
-        """Each was written once and read once, in order."""
+        """Check that each was written once and read once, in order."""
         count = len(self.futures)
         assert [future.result(LONG_S).offset for future in self.futures] == [
             number // 3 for number in range(count)
@@ -496,4 +496,4 @@ PROMISES = (
     test_a_broker_dies_and_comes_back,
     test_readers_learn_that_a_log_was_cut,
 )
-"""In the order of their keeping: the last ones kill brokers."""
+"""In this order: the last ones kill brokers."""

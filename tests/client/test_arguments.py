@@ -1,4 +1,4 @@
-"""Checks of arguments: the error names the argument, what came and what is expected."""
+"""Checks of arguments: the error names the argument, the value and the expected type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pauses between attempts: how long they are, and when the next attempt may be made."""
+"""Pauses between attempts: their length, and the time of the next attempt."""
 
 from __future__ import annotations
 

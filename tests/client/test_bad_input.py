@@ -1,4 +1,4 @@
-"""What users get wrong: a typed error that says what to do, in time, and nothing left behind."""
+"""Mistakes of users: a typed error that says what to do, in time, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TLS_ALERT = bytes.fromhex("15030300020246")
 
 
 class Peer:
-    """Accepts connections, waits for a request, answers the same to all; may then hang up."""
+    """Accepts connections, waits for a request, gives every client the same answer; may then hang
+    up."""
 
     def __init__(self, answer: bytes, *, hangs_up: bool) -> None:
         self._answer = answer
@@ -58,7 +59,7 @@ class Peer:
 
 @pytest.fixture
 def peer() -> Iterator[Callable[..., str]]:
-    """Starts a server that does not speak Kafka; its address."""
+    """Return a function that starts a server without Kafka's protocol, and returns its address."""
     started: list[Peer] = []
 
     def start(answer: bytes, *, hangs_up: bool = False) -> str:
@@ -79,7 +80,7 @@ def nothing_is_left() -> Iterator[None]:
 
 
 def _refused(address: str, linger_ms: int) -> str:
-    """The text of the error of a record that could not be sent, once the producer is closed."""
+    """Return the error text of a record that could not be sent, once the producer is closed."""
     seen: list[Any] = []
     with Producer(address, max_block_ms=MAX_BLOCK_MS, linger_ms=linger_ms) as producer:
         future = producer.send("t", b"v", on_delivery=lambda metadata, error: seen.append(error))

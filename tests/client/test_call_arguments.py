@@ -1,4 +1,4 @@
-"""Every call of consumer and admin client says what is wrong with an argument, in every form."""
+"""Every call of consumer and admin client explains a wrong argument, in every form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LONE_NAMES: dict[str, Call] = {
     ),
     "describe_replica_log_dirs(replicas=": lambda client: client.describe_replica_log_dirs("jobs"),
 }
-"""Calls of the admin client that take several of something, given one text."""
+"""Calls of the admin client that take a list, here called with one text."""
 
 LONE_PARTITIONS: dict[str, Call] = {
     "assign(partitions=": lambda consumer: consumer.assign("jobs"),
@@ -191,7 +191,7 @@ def test_a_consumers_wrong_arguments_are_named(target: Any) -> None:
             _refused(call, consumer, text)
         for text, call in WRONG_VALUES.items():
             _refused(call, consumer, text, ValueError)
-        # Nothing is left of them: the consumer works.
+        # The refused calls leave nothing behind: the consumer works.
         consumer.assign([HERE])
         assert not consumer.poll(0)
         assert consumer.position(HERE) == 0

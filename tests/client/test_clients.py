@@ -1,4 +1,4 @@
-"""One body of promises for producer, consumer and admin, over every transport."""
+"""The same promises of producer, consumer and admin, over every transport."""
 
 from __future__ import annotations
 
@@ -223,7 +223,8 @@ def test_deleted_records_move_a_reader_on(connect: Connect) -> None:
 
 
 def eventually(read: Callable[[], object], wanted: object) -> None:
-    """Ask until the answer is there: Kafka's brokers learn of a change after it was answered."""
+    """Repeat the call until the answer is there: Kafka's brokers learn of a change after its
+    answer."""
     for _ in range(1000):
         if read() == wanted:
             return

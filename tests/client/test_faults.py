@@ -1,6 +1,6 @@
-"""Exactly once, in order: an idempotent producer over networks and brokers that go wrong.
+"""Exactly once, in order: an idempotent producer over networks and brokers that fail.
 
-Each run is decided by its seed and takes simulated time only; `_run(seed)` replays one.
+The seed decides each run, which takes simulated time only; `_run(seed)` replays one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tests.client.faulty_network import FAULTS, FaultyBroker, FaultyTransport, P
 PARTITIONS = 2
 RECORDS = 60
 LONGEST_MS = 20_000
-"""More than any run takes, less than one minute of sleeping over something that has happened."""
+"""More than any run takes, less than a sleep of one minute over an event."""
 
 
 class Run:
-    """One producer's life under faults, and what it was told."""
+    """One producer's life under faults, and its outcomes."""
 
     def __init__(self, seed: int, *, rate: int, broker_rate: int, **settings: Any) -> None:
         self.draw = seeded(seed + 1000)
@@ -42,7 +42,7 @@ class Run:
 
     @property
     def epoch_bump_count(self) -> int:
-        """How far the batches' epochs have come from 0."""
+        """The highest epoch of the batches, counted from 0."""
         batches = [future.batch for futures in self.futures for future in futures]
         return max(batch.numbers[1] for batch in batches)
 
@@ -75,7 +75,9 @@ class Run:
         self.plan.rate = 0
         self.producer.flush()
         self.done_ms = self.runtime.clock.monotonic_ms()
-        for _ in range(50):  # what was given up on the way holds its memory until that ends
+        for _ in range(
+            50
+        ):  # records that were given up in flight hold their memory until the request ends
             self.runtime.scheduler.run_for(100)
             self.producer.flush()
         metrics = self.producer.metrics()
@@ -83,22 +85,24 @@ class Run:
         assert metrics["requests-in-flight"] == 0
         self.producer.close()
         assert not self.transport.channels.ends
-        self.runtime.scheduler.run_for(10_000)  # requests that are on their way still
+        self.runtime.scheduler.run_for(10_000)  # requests that are still on their way
 
     def check_exactly_once(self) -> None:
-        """Every record is there once, in order, and nothing was waited for in vain."""
+        """Check that every record is there once, in order, and that no wait was in vain."""
         assert self.done_ms < LONGEST_MS
         for partition in range(PARTITIONS):
             assert stored(self.cluster, "t", partition) == self.sent[partition]
             told = self.told[partition]
-            # Each is told once; not in order when one was written and its answer was lost.
+            # Each outcome is reported once; not in order if a record was written and its answer
+            # lost.
             assert sorted(position for position, _, _ in told) == list(range(len(told)))
             assert all(written for _, _, written in told)
-            # The offset is unknown of what the broker says it had already.
+            # The broker names no offset for a duplicate.
             assert all(offset in {-1, position} for position, offset, _ in told)
 
     def check_at_most_once(self) -> int:
-        """What was acknowledged is there once, what failed at most once; count what failed."""
+        """Check that acknowledged records are there once, failed ones at most once; count the
+        failed."""
         failed = 0
         for partition in range(PARTITIONS):
             sent = self.sent[partition]

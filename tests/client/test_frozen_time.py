@@ -29,7 +29,7 @@ def freeze(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextMan
 
 @contextlib.contextmanager
 def lasting_at_least(seconds: float) -> Iterator[None]:
-    """By a clock that no library replaces."""
+    """Measure with a clock that no library replaces."""
     began = time.clock_gettime(time.CLOCK_MONOTONIC)
     yield
     assert time.clock_gettime(time.CLOCK_MONOTONIC) - began >= seconds * 0.9

@@ -1,4 +1,4 @@
-"""The chain of interceptors: order, what each one sees, and what becomes of their exceptions."""
+"""The chain of interceptors: their order, their inputs, and their exceptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Raises(Adds):
 
 
 class Deaf:
-    """None of the methods."""
+    """An interceptor without methods."""
 
 
 def test_each_gets_what_the_one_before_it_made() -> None:

@@ -1,4 +1,4 @@
-"""What a client knows of the cluster: when it asks, what it believes, what it forgets."""
+"""A client's metadata: when it asks, which answers it believes, what it forgets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from embedlog import errors
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.settings import complete
+from embedlog.client.settings import PRODUCER
 from embedlog.errors import KafkaError, error_for
 from embedlog.runtime.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime
@@ -23,7 +24,7 @@ from wire.schemas.produce import NodeEndpoint
 
 
 class Cluster:
-    """A transport that answers Metadata from what the test says, and notes what was asked."""
+    """A transport that answers Metadata from the test's data, and notes the requests."""
 
     in_process = False
 
@@ -94,7 +95,7 @@ class Bench:
         return self.metadata.advance(self.clock.monotonic_ms())
 
     def run_for(self, delay_ms: int) -> None:
-        """Let time pass as a client does: advance whenever it says so."""
+        """Let time pass as a client does: call `advance` whenever it is due."""
         end = self.clock.monotonic_ms() + delay_ms
         while True:
             delay = self.advance()

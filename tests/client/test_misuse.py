@@ -1,6 +1,6 @@
 """Every public call of every client: after `close`, and while another thread is inside.
 
-The tables hold all calls, so that a new one has to say what becomes of it.
+The tables hold all calls, so that a new call needs an entry.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ TRANSACTIONS: dict[str, Call] = {
     "abort_transaction": lambda producer: producer.abort_transaction(),
     "transaction": lambda producer: producer.transaction(),
 }
-"""Of a producer with a transactional.id."""
+"""Calls of a producer with a transactional.id."""
 
 PRODUCER: dict[str, Call] = {
     "append": lambda producer: producer.append("events", b"value", timeout=10),
@@ -135,7 +135,7 @@ def test_the_tables_hold_every_call(client: type, calls: Any, any_time: set[str]
 
 @pytest.fixture
 def reach(connect: Connect) -> Connect:
-    """The way to a cluster with a topic."""
+    """Return a target: a cluster with a topic."""
     with Admin(connect()) as admin:
         admin.create_topics(["events"]).check()
     return connect
@@ -271,7 +271,7 @@ def test_a_transactional_producer_is_everybodys_too(reach: Connect) -> None:
 
 
 NOT_AWAITED = {"commit_async"}
-"""Calls that the clients for asyncio have not."""
+"""Calls that the clients for asyncio lack."""
 
 
 @pytest.mark.parametrize(

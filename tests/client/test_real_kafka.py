@@ -1,4 +1,4 @@
-"""Our clients against Apache Kafka itself: the same promises as against our own broker."""
+"""Our clients and Apache Kafka itself: the same promises as with our own broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def connect(address: str) -> Callable[[], Any]:
-    """The way to a cluster without topics."""
+    """Return a target: a cluster without topics."""
     with Admin(address) as admin:
         admin.delete_topics(list(admin.list_topics())).check()
     return lambda: address

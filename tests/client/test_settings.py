@@ -1,4 +1,4 @@
-"""Kafka's keys, their defaults and rules; what is wrong is refused, what is unknown is named."""
+"""Kafka's keys, their defaults and rules; wrong values are refused, unknown keys warned of."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import pytest
 import embedlog
 import embedlog.aio
 from embedlog.client.connect import parse_address
-from embedlog.client.consumer.settings import CONSUMER
 from embedlog.client.consumer.subscription_state import ResetPolicy, parse_duration_ms
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.settings import PRODUCER, complete
-from embedlog.client.settings import ADMIN
+from embedlog.client.producer.settings import complete
+from embedlog.client.settings import ADMIN, CONSUMER, PRODUCER
 from embedlog.errors import ConfigError
 
 
@@ -300,7 +299,7 @@ def test_settings_without_effect_say_so_once() -> None:
                 "no effect of 'sasl.username', 'ssl.truststore.location': "
                 "security.protocol is PLAINTEXT"
             )
-        # Their defaults, and what has an effect, are nothing to warn of.
+        # Defaults, and settings with an effect, cause no warning.
         assert not _warned(lambda: cluster.producer(security_protocol="PLAINTEXT", linger_ms=5))
         assert not _warned(lambda: embedlog.Consumer(address, reconnect_backoff_ms=7))
         assert not _warned(lambda: embedlog.Producer(bootstrap_servers=address))

@@ -26,16 +26,16 @@ def cluster(runtime: SimRuntime) -> Iterator[Cluster]:
 
 
 def until(cluster: Cluster, holds: Callable[[], bool], patience_ms: int = PATIENCE_MS) -> None:
-    """Let time pass until something holds."""
+    """Run the cluster in simulated time until `holds` is true."""
     scheduler = cluster.runtime.scheduler
     assert isinstance(cluster.runtime, SimRuntime)
     for _ in range(patience_ms // 10):
         if holds():
             return
         scheduler.run_for(10)  # type: ignore[attr-defined]
-    raise AssertionError("it never came about")
+    raise AssertionError("the condition never became true")
 
 
 def leader_of(cluster: Cluster, topic: str, index: int = 0) -> BrokerNode:
-    """The broker that leads a partition."""
+    """Return the broker that leads a partition."""
     return cluster.broker(cluster.partition(topic, index).leader)

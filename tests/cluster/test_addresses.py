@@ -1,4 +1,6 @@
-"""Several brokers over TCP: an address each, kept over restarts; Kafka's clients find them all."""
+"""Several brokers over TCP: each keeps its address over restarts, and Kafka's clients find them
+all.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def test_two_brokers_swap_their_addresses(cluster: Cluster) -> None:
     assert listener.addresses == {1: before[3], 2: before[2], 3: before[1]}
 
 
-def test_our_clients_write_and_read_while_a_leader_dies(cluster: Cluster) -> None:
+def test_our_clients_write_and_read_while_a_leader_is_killed(cluster: Cluster) -> None:
     cluster.create_topic("t", 3, replication_factor=3, config={"min.insync.replicas": "2"})
     address = cluster.listen().address
     with Producer(address, acks="all") as producer:
@@ -57,10 +59,10 @@ def test_our_clients_write_and_read_while_a_leader_dies(cluster: Cluster) -> Non
     assert values == {b"%d" % number for number in range(100)}
 
 
-def test_a_leader_that_stops_says_who_leads_before_its_connections_break(
+def test_a_stopping_leader_names_the_new_leader_before_it_closes_connections(
     cluster: Cluster,
 ) -> None:
-    """Some clients ask for metadata once in seconds: this is how they hear of it sooner."""
+    """Some clients refresh their metadata only every few seconds; this tells them sooner."""
     cluster.listen()
     cluster.create_topic("t", 1, replication_factor=3)
     former = cluster.broker(cluster.partition("t", 0).leader)
@@ -81,7 +83,7 @@ def test_a_leader_that_stops_says_who_leads_before_its_connections_break(
     client.close()
 
 
-def test_an_address_that_is_closed_may_be_opened_again(cluster: Cluster) -> None:
+def test_a_closed_address_may_be_opened_again(cluster: Cluster) -> None:
     listener = cluster.listen()
     listener.close()
     assert listener.addresses == {}

@@ -1,4 +1,4 @@
-"""What three brokers are asked and cannot do: Kafka's codes, and nothing changes."""
+"""Requests that three brokers refuse: Kafka's error codes, and nothing changes."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from wire.schemas.unregister_broker import UnregisterBrokerRequest
 
 TOPIC = "events"
 EPOCH = 1
-"""The leader epoch of the topic's partition: it has moved once."""
+"""The leader epoch of the topic's partition after its one move."""
 NO_EPOCH = -1
 
 
 @pytest.fixture
 def moved(cluster: Cluster) -> Iterator[Cluster]:
-    """A partition that has moved to broker 2, with a record."""
+    """A cluster with a topic whose only partition has moved to broker 2 and holds a record."""
     transport = cluster.connect()
     transport.send(1, created([1, 2, 3], name=TOPIC), version=7).result()
     partition = cluster.partition(TOPIC, 0)
@@ -58,7 +58,7 @@ def moved(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def state_of(cluster: Cluster) -> Any:
-    """All that a bad request must leave as it was."""
+    """Return everything that a refused request must leave unchanged."""
     partition = cluster.partition(TOPIC, 0)
     controller = cluster.controller.core
     assert controller is not None
@@ -66,7 +66,7 @@ def state_of(cluster: Cluster) -> Any:
 
 
 def created(*assignment: list[int], factor: int = -1, name: str = "new") -> CreateTopicsRequest:
-    """A new topic, by hand or not."""
+    """Create a topic, with or without a manual assignment."""
     topic = CreatableTopic(
         name=name,
         num_partitions=-1 if assignment else 1,
@@ -80,7 +80,7 @@ def created(*assignment: list[int], factor: int = -1, name: str = "new") -> Crea
 
 
 def grown(*assignment: list[int], count: int = 2) -> CreatePartitionsRequest:
-    """More partitions."""
+    """Add partitions."""
     made = [CreatePartitionsAssignment(broker_ids=ids) for ids in assignment]
     topic = CreatePartitionsTopic(name=TOPIC, count=count, assignments=made)
     return CreatePartitionsRequest(topics=[topic], timeout_ms=1000)
@@ -89,7 +89,7 @@ def grown(*assignment: list[int], count: int = 2) -> CreatePartitionsRequest:
 def reassigned(
     *replicas: int, topic: str = TOPIC, index: int = 0
 ) -> AlterPartitionReassignmentsRequest:
-    """Other replicas."""
+    """Assign other replicas."""
     partition = ReassignablePartition(partition_index=index, replicas=list(replicas))
     return AlterPartitionReassignmentsRequest(
         timeout_ms=1000, topics=[ReassignableTopic(name=topic, partitions=[partition])]
@@ -97,20 +97,20 @@ def reassigned(
 
 
 def elected(topic: str, index: int, kind: int = 0) -> ElectLeadersRequest:
-    """Another leader."""
+    """Elect another leader."""
     partitions = [TopicPartitions(topic=topic, partitions=[index])]
     return ElectLeadersRequest(election_type=kind, topic_partitions=partitions, timeout_ms=1000)
 
 
 def produced() -> ProduceRequest:
-    """One record, as all want it."""
+    """Produce one record with acks=all."""
     data = PartitionProduceData(index=0, records=build_batch([b"b"], timestamps=0))
     topics = [TopicProduceData(name=TOPIC, partition_data=[data])]
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics)
 
 
 def fetched(epoch: int = NO_EPOCH, replica: tuple[int, int] | None = None) -> FetchRequest:
-    """A fetch from the beginning."""
+    """Fetch from offset 0."""
     partition = FetchPartition(
         partition=0, current_leader_epoch=epoch, fetch_offset=0, partition_max_bytes=1000
     )
@@ -124,7 +124,7 @@ def fetched(epoch: int = NO_EPOCH, replica: tuple[int, int] | None = None) -> Fe
 
 
 def listed(epoch: int = NO_EPOCH) -> ListOffsetsRequest:
-    """The latest offset."""
+    """Ask for the latest offset."""
     partition = ListOffsetsPartition(partition_index=0, current_leader_epoch=epoch, timestamp=-1)
     return ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[partition])]
@@ -132,7 +132,7 @@ def listed(epoch: int = NO_EPOCH) -> ListOffsetsRequest:
 
 
 def ended(epoch: int = NO_EPOCH) -> OffsetForLeaderEpochRequest:
-    """Where epoch 0 ended."""
+    """Ask for the end offset of epoch 0."""
     partition = OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=0)
     return OffsetForLeaderEpochRequest(
         replica_id=-1, topics=[OffsetForLeaderTopic(topic=TOPIC, partitions=[partition])]
@@ -154,7 +154,13 @@ BAD = [
         3,
         E.INVALID_REPLICA_ASSIGNMENT,
     ),
-    ("a new partition twice on one", LEADER, grown([1, 1, 2]), 3, E.INVALID_REPLICA_ASSIGNMENT),
+    (
+        "a new partition twice on one broker",
+        LEADER,
+        grown([1, 1, 2]),
+        3,
+        E.INVALID_REPLICA_ASSIGNMENT,
+    ),
     ("a new partition of another size", LEADER, grown([1, 2]), 3, E.INVALID_REPLICA_ASSIGNMENT),
     (
         "more assignments than partitions",
@@ -165,7 +171,7 @@ BAD = [
     ),
     ("fewer partitions", LEADER, grown(count=1), 3, E.INVALID_PARTITIONS),
     ("a move to an unknown broker", LEADER, reassigned(1, 2, 9), 0, E.INVALID_REPLICA_ASSIGNMENT),
-    ("a move twice to one", LEADER, reassigned(1, 1), 0, E.INVALID_REPLICA_ASSIGNMENT),
+    ("a move twice to one broker", LEADER, reassigned(1, 1), 0, E.INVALID_REPLICA_ASSIGNMENT),
     ("a move to nowhere", LEADER, reassigned(), 0, E.INVALID_REPLICA_ASSIGNMENT),
     (
         "a move of an unknown topic",
@@ -227,7 +233,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("where", "request_", "version", "code"), [each[1:] for each in BAD], ids=[b[0] for b in BAD]
 )
-def test_what_cannot_be_done_is_refused_and_changes_nothing(
+def test_a_refused_request_changes_nothing(
     moved: Cluster, where: str, request_: Any, version: int, code: int
 ) -> None:
     leader = moved.partition(TOPIC, 0).leader
@@ -240,7 +246,7 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(
 
 
 def error_in(message: Any) -> int:
-    """The first error code in an answer, 0 when there is none."""
+    """Return the first error code in an answer, 0 if there is none."""
     for field in type(message).__fields__:
         value = getattr(message, field.name)
         if field.name.endswith("error_code") and value:

@@ -1,4 +1,4 @@
-"""`embedlog.open`: what a cluster is over a directory, over memory, and after a restart."""
+"""`embedlog.open`: a cluster in a directory, in memory, and after a restart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_cluster_in_memory_is_new_each_time() -> None:
         assert (one.path, one.durability) == (None, "memory")
 
 
-def test_a_directory_is_the_cluster_it_was(tmp_path: Path) -> None:
+def test_a_reopened_directory_is_the_same_cluster(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "data") as cluster:
         cluster_id = cluster.cluster_id
         configs = {"retention.ms": 5, "cleanup.policy": "compact"}
@@ -50,7 +50,7 @@ def test_a_directory_is_the_cluster_it_was(tmp_path: Path) -> None:
         assert cluster.broker().core.controller.allocate_producer_ids()[0] == ids[-1] + 1
 
 
-def test_the_directory_says_whose_it_is_as_kafkas_do(tmp_path: Path) -> None:
+def test_the_directory_names_its_cluster_and_node_as_kafkas_do(tmp_path: Path) -> None:
     with embedlog.open(tmp_path) as cluster:
         content = (tmp_path / "meta.properties").read_text()
         properties = dict(line.split("=") for line in content.splitlines())
@@ -66,7 +66,7 @@ def test_a_directory_has_one_owner(tmp_path: Path) -> None:
     embedlog.open(tmp_path).close()
 
 
-def test_a_failed_open_gives_the_directory_back(tmp_path: Path) -> None:
+def test_a_failed_open_unlocks_the_directory(tmp_path: Path) -> None:
     embedlog.open(tmp_path, cluster_id="AAAAAAAAAAAAAAAAAAAAAQ").close()
     for _ in range(2):
         with pytest.raises(ConfigError, match="belongs to cluster AAAAAAAAAAAAAAAAAAAAAQ"):
@@ -83,7 +83,9 @@ def test_a_failed_open_gives_the_directory_back(tmp_path: Path) -> None:
         ("version=1\nnode.id=1\ndirectory.id=x\n", "directory.id"),
     ],
 )
-def test_somebody_elses_directory_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_a_directory_of_another_cluster_or_node_is_refused(
+    tmp_path: Path, content: str, message: str
+) -> None:
     (tmp_path / "meta.properties").write_text(content)
     with pytest.raises(ConfigError, match=message):
         embedlog.open(tmp_path)
@@ -114,7 +116,7 @@ def test_a_metadata_log_of_apache_kafka_is_refused(tmp_path: Path) -> None:
         (False, {"durability": "memory"}, "memory"),
     ],
 )
-def test_the_durability_is_announced_and_reaches_every_log(
+def test_the_durability_is_reported_and_reaches_every_log(
     tmp_path: Path, path: bool, asked: dict[str, str], level: str
 ) -> None:
     with embedlog.open(tmp_path if path else None, **asked) as cluster:
@@ -148,7 +150,7 @@ def test_settings_come_as_arguments_or_in_a_dict() -> None:
         embedlog.open(num_partition=1).close()
 
 
-def test_topics_are_made_by_kafkas_rules() -> None:
+def test_topics_are_created_by_kafkas_rules() -> None:
     with embedlog.open() as cluster:
         cluster.create_topic("b")
         cluster.create_topic("a")
@@ -159,7 +161,7 @@ def test_topics_are_made_by_kafkas_rules() -> None:
             cluster.create_topic("c", config={"retention.ms": "soon"})
 
 
-def test_a_topic_that_was_made_says_what_the_broker_filled_in() -> None:
+def test_a_created_topic_reports_the_brokers_defaults() -> None:
     with embedlog.open(num_partitions=3) as cluster:
         made = cluster.create_topic("t", config={"retention.ms": 5, "cleanup.policy": None})
         image = cluster.broker().core.controller.image.topics_by_name["t"]
@@ -170,7 +172,7 @@ def test_a_topic_that_was_made_says_what_the_broker_filled_in() -> None:
         assert made.configs["cleanup.policy"] == "delete"
 
 
-def test_topics_are_asked_for_at_the_brokers_door() -> None:
+def test_topics_are_created_through_the_request_door() -> None:
     with embedlog.open() as cluster:
         asked: list[str] = []
         cluster.broker().core.interceptor = lambda _, request: asked.append(type(request).__name__)
@@ -180,7 +182,7 @@ def test_topics_are_asked_for_at_the_brokers_door() -> None:
 
 
 class LateAnswer:
-    """A duty that answers when it is run the second time."""
+    """A duty that answers in its second run."""
 
     def __init__(self) -> None:
         self.pending: Pending[MetadataResponse] = Pending()
@@ -193,7 +195,7 @@ class LateAnswer:
         return None
 
 
-def test_whoever_answers_late_at_the_door_is_waited_for() -> None:
+def test_a_late_answer_of_the_door_is_awaited() -> None:
     runtime = sim_runtime()
     with Cluster(runtime=runtime) as cluster:
         answer = LateAnswer()
@@ -241,7 +243,7 @@ def deletion(files: SimFiles) -> int:
 
 
 @pytest.mark.slow
-def test_a_deletion_that_a_crash_cut_short_is_finished() -> None:
+def test_a_deletion_interrupted_by_a_crash_is_finished() -> None:
     calls = deletion(SimFiles())
     for call in range(1, calls + 1):
         files = SimFiles()
@@ -250,7 +252,7 @@ def test_a_deletion_that_a_crash_cut_short_is_finished() -> None:
         survivor = files.survivor()
         with Cluster("data", runtime=sim_runtime(seed=3, files=survivor)) as cluster:
             assert set(cluster.topics) <= {"keep", "gone"}
-            # A name is free again as soon as its topic is gone, whatever the crash left behind.
+            # The name is free as soon as its topic is deleted, whatever files the crash left.
             for name in {"keep", "gone"}.difference(cluster.topics):
                 cluster.create_topic(name, 2)
             for name in ("keep", "gone"):
@@ -284,19 +286,19 @@ def test_every_public_name_is_there_and_nothing_else() -> None:
         embedlog.nothing_of_that_name  # noqa: B018
 
 
-def test_importing_loads_none_of_it() -> None:
+def test_importing_the_package_loads_no_part_of_it() -> None:
     code = "import sys, embedlog; print(*[m for m in sys.modules if m.startswith('embedlog.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
-def test_the_broker_describes_the_address_it_listens_at() -> None:
+def test_the_broker_describes_its_listening_address() -> None:
     with embedlog.open() as cluster:
         listener = cluster.listen()
         assert cluster.config.listeners == (f"PLAINTEXT://127.0.0.1:{listener.port}",)
 
 
-def test_retention_begins_and_recurs_as_the_settings_say() -> None:
+def test_retention_starts_and_recurs_by_the_settings() -> None:
     runtime = sim_runtime(seed=1)
     old = runtime.clock.wall_ms() - 3_600_000
     settings = {"log.initial.task.delay.ms": 5_000, "log.retention.check.interval.ms": 60_000}

@@ -1,4 +1,4 @@
-"""`cordoned.log.dirs` (KIP-1066): directories, and brokers, that get no new replicas."""
+"""`cordoned.log.dirs` (KIP-1066): directories and brokers that get no new replicas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def three() -> Iterator[Cluster]:
 def cordon(
     cluster: Cluster, value: str | None, node_id: int = 1, operation: int = SET
 ) -> KafkaError | None:
-    """Change the setting; why it was refused."""
+    """Change the setting, and return the reason of a refusal."""
     resource = ConfigResource("broker", str(node_id))
     with cluster.admin() as admin:
         changed = admin.incremental_alter_configs({resource: {CORDONED: (operation, value)}})
@@ -69,7 +69,7 @@ def test_a_cordoned_directory_gets_no_new_logs_and_keeps_those_it_has(alone: Clu
 
 
 @pytest.mark.parametrize("value", ["*", "a,b", "b,a"])
-def test_nothing_is_placed_on_a_broker_of_which_all_are_cordoned(
+def test_nothing_is_placed_on_a_broker_whose_directories_are_all_cordoned(
     alone: Cluster, value: str
 ) -> None:
     alone.create_topic("t", 1)
@@ -131,7 +131,7 @@ def test_nothing_is_placed_on_a_broker_of_which_all_are_cordoned(
         ("b,b", "Configuration 'cordoned.log.dirs' values must not be duplicated."),
     ],
 )
-def test_values_that_kafka_refuses(alone: Cluster, value: str, told: str) -> None:
+def test_values_that_kafka_refuses_are_refused(alone: Cluster, value: str, told: str) -> None:
     refused = cordon(alone, value)
     assert isinstance(refused, errors.InvalidRequest)
     assert refused.message == told
@@ -150,7 +150,7 @@ def test_lists_are_appended_to_and_subtracted_from(alone: Cluster) -> None:
     assert refused.message.endswith("it must not contain other values")
 
 
-def test_one_directory_can_be_cordoned_too() -> None:
+def test_an_only_directory_can_be_cordoned() -> None:
     with Cluster("a", runtime=sim_runtime(), is_embedded=True) as cluster:
         assert cordon(cluster, "a") is None
         assert cordoned(cluster) == ["a"]
@@ -161,7 +161,7 @@ def test_one_directory_can_be_cordoned_too() -> None:
         assert create(cluster, NewTopic("t", 1)) == {}
 
 
-def test_one_directory_that_was_cordoned_is_so_after_a_restart() -> None:
+def test_an_only_directory_stays_cordoned_after_a_restart() -> None:
     files = SimFiles()
     with Cluster("a", runtime=sim_runtime(files=files)) as cluster:
         assert cordon(cluster, "*") is None
@@ -169,7 +169,7 @@ def test_one_directory_that_was_cordoned_is_so_after_a_restart() -> None:
         assert "t" in create(cluster, NewTopic("t", 1))
 
 
-def test_what_was_cordoned_is_so_after_a_restart() -> None:
+def test_directories_stay_cordoned_after_a_restart() -> None:
     files = SimFiles()
     with Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"]) as cluster:
         assert cordon(cluster, "b") is None
@@ -182,7 +182,7 @@ def test_what_was_cordoned_is_so_after_a_restart() -> None:
         assert "u" in create(cluster, NewTopic("u", 1))
 
 
-def test_it_may_be_set_from_the_start() -> None:
+def test_the_setting_may_be_given_at_the_first_open() -> None:
     with embedlog.open(log_dirs=["b"], cordoned_log_dirs="b") as cluster:
         cluster.create_topic("t", 2)
         assert places(cluster)["b"] == []
@@ -191,7 +191,7 @@ def test_it_may_be_set_from_the_start() -> None:
 
 
 def is_full(cluster: Cluster, node_id: int) -> bool:
-    """Does the controller take the broker for one that gets nothing?"""
+    """Return whether the controller places no replicas on the broker."""
     return cluster.broker(1).core.image.brokers[node_id].is_cordoned
 
 
@@ -200,7 +200,7 @@ def replicas_of(cluster: Cluster, topic: str) -> list[Sequence[int]]:
     return [partition.replicas for partition in partitions]
 
 
-def test_of_several_brokers_one_of_which_all_are_cordoned_gets_nothing(three: Cluster) -> None:
+def test_of_several_brokers_a_fully_cordoned_broker_gets_no_replicas(three: Cluster) -> None:
     assert cordon(three, "a/broker-2,b/broker-2", node_id=2) is None
     until(three, lambda: is_full(three, 2))
     three.create_topic("t", 6, replication_factor=2)
@@ -222,7 +222,7 @@ def test_of_several_brokers_one_of_which_all_are_cordoned_gets_nothing(three: Cl
     assert create(three, NewTopic("u", 1, 3)) == {}
 
 
-def test_of_several_brokers_a_cordoned_directory_gets_nothing(three: Cluster) -> None:
+def test_of_several_brokers_a_cordoned_directory_gets_no_replicas(three: Cluster) -> None:
     assert cordon(three, "b/broker-3", node_id=3) is None
     three.create_topic("t", 4, replication_factor=3)
     assert places(three, 3)["b/broker-3"] == []
@@ -230,7 +230,7 @@ def test_of_several_brokers_a_cordoned_directory_gets_nothing(three: Cluster) ->
 
 
 @pytest.mark.parametrize("log_dirs", [(), ("b",)])
-def test_a_broker_that_gets_nothing_gets_nothing_after_its_restart(
+def test_a_fully_cordoned_broker_gets_no_replicas_after_its_restart(
     log_dirs: tuple[str, ...],
 ) -> None:
     with Cluster("a", brokers=2, runtime=sim_runtime(), log_dirs=log_dirs) as cluster:
@@ -243,7 +243,7 @@ def test_a_broker_that_gets_nothing_gets_nothing_after_its_restart(
         assert set(replicas_of(cluster, "t")) == {(1,)}
 
 
-def test_a_cluster_that_is_opened_again_knows_who_gets_nothing() -> None:
+def test_a_reopened_cluster_remembers_fully_cordoned_brokers() -> None:
     files = SimFiles()
     with Cluster("a", brokers=2, runtime=sim_runtime(files=files)) as cluster:
         assert cordon(cluster, "*", node_id=2) is None

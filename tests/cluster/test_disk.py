@@ -1,4 +1,4 @@
-"""`brokers.disk`: a full disk takes nothing more, and gives back what it has."""
+"""A full disk refuses records and topics, and still serves its content."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def disk() -> Disk:
     return made
 
 
-def test_nothing_grows_and_nothing_is_made_on_a_full_disk(disk: Disk) -> None:
+def test_a_full_disk_takes_no_records_and_no_topics(disk: Disk) -> None:
     disk.is_full = True
     file = disk.open("d/f")
     for refused in (
@@ -35,7 +35,7 @@ def test_nothing_grows_and_nothing_is_made_on_a_full_disk(disk: Disk) -> None:
         assert told.value.errno == ENOSPC
 
 
-def test_what_is_there_can_be_read_changed_and_removed(disk: Disk) -> None:
+def test_a_full_disk_can_be_read_changed_and_emptied(disk: Disk) -> None:
     disk.is_full = True
     file = disk.open("d/f", create=True)
     file.write([b"x"], 1)
@@ -50,7 +50,7 @@ def test_what_is_there_can_be_read_changed_and_removed(disk: Disk) -> None:
     assert stat.is_directory
 
 
-def test_room_that_is_back_is_used(disk: Disk) -> None:
+def test_freed_space_is_used(disk: Disk) -> None:
     disk.is_full = True
     disk.is_full = False
     assert disk.open("d/g", create=True).write([b"abc"], 0) == 3
@@ -70,10 +70,10 @@ def test_a_leader_with_a_full_disk_refuses_and_takes_records_again(cluster: Clus
         assert producer.send("t", value).result().offset >= 1
 
 
-def test_a_broker_with_a_full_disk_leads_once_it_has_room_and_others_hear_of_it(
+def test_a_broker_elected_with_a_full_disk_leads_once_it_has_space(
     cluster: Cluster,
 ) -> None:
-    """The beginning of its term cannot be noted when it is elected."""
+    """With a full disk the broker cannot record its new leader epoch when it is elected."""
     cluster.create_topic("t", 1, replication_factor=3)
     with cluster.producer(acks="all") as producer:
         producer.send("t", b"1").result()

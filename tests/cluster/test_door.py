@@ -1,4 +1,4 @@
-"""`brokers.door`: requests and answers wait while a broker is paused, and break when it is gone."""
+"""`cluster.door`: a paused broker delays requests and answers; a stopped broker breaks them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wire.api_keys import ApiKey
 
 
 class Core:
-    """A broker that answers with the request, at once or when told to."""
+    """A broker that answers with the request, at once or through the pending `later`."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -27,7 +27,7 @@ class Core:
 
 
 class Setting:
-    """A door before such a broker, and a controller that may be out of reach."""
+    """A door before a `Core`, and a controller that may be out of reach."""
 
     def __init__(self) -> None:
         self.reaches_controller = True
@@ -44,7 +44,7 @@ def setting() -> Setting:
     return Setting()
 
 
-def test_an_open_door_is_not_noticed(setting: Setting) -> None:
+def test_an_open_door_passes_requests(setting: Setting) -> None:
     assert setting.ask("a") == "a"
 
 
@@ -57,7 +57,7 @@ def test_requests_wait_while_the_broker_is_paused_and_keep_their_order(setting: 
     assert setting.core.asked == ["a", "b"]
 
 
-def test_an_answer_waits_as_well(setting: Setting) -> None:
+def test_answers_wait_while_the_broker_is_paused(setting: Setting) -> None:
     setting.core.later = Pending()
     answer = setting.ask("a")
     setting.door.pause()
@@ -67,7 +67,7 @@ def test_an_answer_waits_as_well(setting: Setting) -> None:
     assert answer.result() == "later"
 
 
-def test_who_waits_for_a_broker_that_goes_is_told_that_the_connection_broke(
+def test_waiting_requests_fail_as_a_broken_connection_when_the_broker_stops(
     setting: Setting,
 ) -> None:
     setting.core.later = Pending()
@@ -78,7 +78,7 @@ def test_who_waits_for_a_broker_that_goes_is_told_that_the_connection_broke(
     setting.core.later.complete("too late")
 
 
-def test_what_only_the_controller_can_do_waits_until_it_is_reached(setting: Setting) -> None:
+def test_requests_for_the_controller_wait_until_it_is_reachable(setting: Setting) -> None:
     setting.reaches_controller = False
     waiting = setting.ask("topics", ApiKey.CREATE_TOPICS)
     assert setting.ask("metadata") == "metadata"

@@ -1,4 +1,4 @@
-"""Clusters that nobody closes: they are told, closed, and leave nothing behind."""
+"""Clusters that nobody closes: a warning names them, and they are closed without leftovers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support import left_over
 
 
 def _drop(make: Any) -> list[str]:
-    """What is warned about when nobody holds any more what `make` returned."""
+    """Drop the object that `make` returned; return the ResourceWarnings."""
     gc.collect()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -30,11 +30,11 @@ def _drop(make: Any) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_dropped_cluster_is_told_and_closed(tmp_path: Path) -> None:
+def test_a_dropped_cluster_causes_a_warning_and_is_closed(tmp_path: Path) -> None:
     (told,) = _drop(lambda: embedlog.open(tmp_path))
     assert repr(str(tmp_path)) in told
     assert f"opened at {__file__}:" in told
-    # The directory is free, and was closed cleanly.
+    # The directory is unlocked, and was closed cleanly.
     with embedlog.open(tmp_path) as cluster:
         assert cluster.broker().core.log_manager.first.directory.clean
 
@@ -63,7 +63,7 @@ def test_a_background_thread_ends_with_its_cluster() -> None:
 
 
 @pytest.mark.slow
-def test_whatever_came_from_a_cluster_keeps_it() -> None:
+def test_every_object_of_a_cluster_keeps_it_open() -> None:
     producer = embedlog.open().producer()
     listener = embedlog.open().listen()
     gc.collect()
@@ -78,7 +78,7 @@ def test_whatever_came_from_a_cluster_keeps_it() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_told_of_what_was_closed() -> None:
+def test_a_closed_cluster_causes_no_warning() -> None:
     def make() -> None:
         with embedlog.open() as cluster:
             cluster.listen()
@@ -89,7 +89,7 @@ def test_nothing_is_told_of_what_was_closed() -> None:
 
 
 @pytest.mark.slow
-def test_a_simulated_cluster_ends_as_its_test_wants() -> None:
+def test_a_dropped_simulated_cluster_causes_no_warning() -> None:
     assert _drop(lambda: Cluster("data", runtime=sim_runtime())) == []
 
 
@@ -156,7 +156,7 @@ def test_a_closed_cluster_refuses_every_call(call: Any) -> None:
         lambda producer, consumer, admin: admin.delete_topics(["t"]).check(),
     ],
 )
-def test_clients_of_a_closed_cluster_say_so_at_once(call: Any) -> None:
+def test_clients_of_a_closed_cluster_fail_at_once(call: Any) -> None:
     cluster = embedlog.open()
     producer, consumer, admin = cluster.producer(), cluster.consumer(), cluster.admin()
     producer.send("t", b"x", partition=0).result()

@@ -1,4 +1,4 @@
-"""A forked child is told at its first call that it cannot use its parent's cluster."""
+"""A forked child gets a clear error at its first use of its parent's cluster."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _PROMPT_S = 1.0
 
 
 def _in_child(work: Callable[[], None]) -> str:
-    """What `work` raised in a forked child, as text; empty if nothing."""
+    """Run `work` in a forked child and return its error as text; empty if it succeeded."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        signal.alarm(10)  # ends it, should it hang
+        signal.alarm(10)  # ends a child that hangs
         said = ""
         try:
             work()
@@ -48,7 +48,7 @@ def _in_child(work: Callable[[], None]) -> str:
 
 
 def _refused(*calls: Callable[[], Any]) -> None:
-    """Raises unless each of `calls` raises the one clear error, at once."""
+    """Check that each of `calls` raises the one clear error, at once."""
     for number, call in enumerate(calls):
         began = time.monotonic()
         try:
@@ -113,7 +113,7 @@ def test_every_inherited_object_of_the_cluster_refuses(cluster: embedlog.Cluster
         assert cluster.topics == ["events"]
 
 
-def test_methods_that_were_looked_up_before_the_fork_refuse_too(
+def test_bound_methods_from_before_the_fork_refuse(
     cluster: embedlog.Cluster,
 ) -> None:
     with cluster.producer() as producer, cluster.consumer() as consumer:
@@ -136,7 +136,7 @@ def test_methods_that_were_looked_up_before_the_fork_refuse_too(
         assert next(records).value == b"b"
 
 
-def test_closing_what_was_inherited_is_harmless(cluster: embedlog.Cluster) -> None:
+def test_closing_inherited_objects_is_harmless(cluster: embedlog.Cluster) -> None:
     listener = cluster.listen()
     producer, consumer, admin = cluster.producer(), cluster.consumer(), cluster.admin()
     producer.send("events", b"parent's")
@@ -158,7 +158,7 @@ def test_closing_what_was_inherited_is_harmless(cluster: embedlog.Cluster) -> No
 
 
 class cluster_in_a_with:  # noqa: N801
-    """A `with` that began in the parent ends in the child."""
+    """A `with` block that begins in the parent and ends in the child."""
 
     def __init__(self, cluster: embedlog.Cluster) -> None:
         self._leave = cluster.__exit__
@@ -171,7 +171,7 @@ class cluster_in_a_with:  # noqa: N801
 
 
 @pytest.mark.parametrize("rank", [Rank.DRIVER, Rank.ACCUMULATOR], ids=["turn", "accumulator"])
-def test_a_call_is_refused_though_another_thread_of_the_parent_held_a_lock(
+def test_a_call_is_refused_even_if_another_thread_of_the_parent_held_a_lock(
     cluster: embedlog.Cluster, rank: int
 ) -> None:
     is_held, may_go_on = threading.Event(), threading.Event()
@@ -199,7 +199,7 @@ def test_a_call_is_refused_though_another_thread_of_the_parent_held_a_lock(
             other.join()
 
 
-def test_the_clients_for_asyncio_refuse_too(cluster: embedlog.Cluster) -> None:
+def test_the_asyncio_clients_refuse(cluster: embedlog.Cluster) -> None:
     async def child(producer: Any, consumer: Any, admin: Any) -> None:
         for call in (
             lambda: producer.send("events", b"b"),
@@ -233,7 +233,7 @@ def test_the_clients_for_asyncio_refuse_too(cluster: embedlog.Cluster) -> None:
     asyncio.run(parent())
 
 
-def test_a_child_that_ends_as_a_program_does_is_quiet(tmp_path: Path) -> None:
+def test_a_child_that_exits_normally_prints_nothing(tmp_path: Path) -> None:
     import subprocess
 
     script = (
@@ -256,7 +256,7 @@ def test_a_child_that_ends_as_a_program_does_is_quiet(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_over_the_network_goes_on_in_the_child(cluster: embedlog.Cluster) -> None:
+def test_a_network_client_works_in_the_child(cluster: embedlog.Cluster) -> None:
     with embedlog.Admin(cluster.listen().address) as admin:
         admin.create_topics({"parents": 1})
         said = _in_child(lambda: admin.create_topics({"childs": 1}).check())
@@ -265,10 +265,10 @@ def test_a_client_over_the_network_goes_on_in_the_child(cluster: embedlog.Cluste
 
 
 @pytest.mark.slow
-def test_children_of_a_process_whose_threads_are_in_the_middle_of_something(
+def test_children_of_a_process_with_busy_threads_work(
     cluster: embedlog.Cluster, tmp_path: Path
 ) -> None:
-    """Locks may be held at the moment of the fork, which nobody releases in the child."""
+    """The child inherits locks that other threads held at the fork; nobody releases them."""
     is_over = threading.Event()
 
     def work() -> None:
@@ -279,7 +279,7 @@ def test_children_of_a_process_whose_threads_are_in_the_middle_of_something(
     def in_the_child() -> None:
         consumer.close()
         cluster.close()
-        # Of its own, with everything that the process shares.
+        # The child uses a cluster of its own, and with it all objects that the process shares.
         with embedlog.open(tmp_path / f"child-{os.getpid()}") as own:
             with own.producer() as producer, own.consumer() as reader:
                 producer.send("events", b"child's").result(30)
@@ -304,10 +304,10 @@ def test_children_of_a_process_whose_threads_are_in_the_middle_of_something(
             thread.join()
 
 
-def test_a_child_finds_what_the_process_shares_free(cluster: embedlog.Cluster) -> None:
+def test_locks_of_shared_objects_are_free_in_the_child(cluster: embedlog.Cluster) -> None:
     with cluster.producer() as producer:
         producer.send("events", b"a").result()
-    # One is of each of these modules, which are loaded when they are needed.
+    # These modules load when they are needed; each has one shared object.
     for name in ("descriptors", "os_files"):
         importlib.import_module(f"embedlog.runtime.{name}")
     assert len(PROCESS_WIDE) >= 5, "of answers, files and clients"

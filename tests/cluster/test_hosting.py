@@ -22,20 +22,20 @@ ALL = {TopicPartition(TOPIC, number) for number in range(PARTITIONS)}
 
 
 def hosted(cluster: Cluster, node_id: int) -> set[TopicPartition]:
-    """Of this topic, what a broker has taken in."""
+    """Return the partitions of the topic that a broker hosts."""
     found = cluster.broker(node_id).core.replica_manager.partitions
     return {TopicPartition(*key) for key in found if key[0] == TOPIC}
 
 
 def on_disk(cluster: Cluster, node_id: int) -> set[str]:
-    """The names of the logs of this topic that a broker has on its disk."""
+    """Return the names of the topic's logs on the disk of a broker."""
     found = cluster.runtime.files.list(f"data/broker-{node_id}")
     return {name for name in found if name.startswith(f"{TOPIC}-")}
 
 
 @pytest.fixture
 def opened(runtime: SimRuntime) -> Cluster:
-    """One with a record in each partition, closed and opened again."""
+    """A cluster with a record in each partition, closed and opened again."""
     with Cluster("data", brokers=3, racks=RACKS, runtime=runtime, is_embedded=True) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS, replication_factor=3)
         fill(cluster)
@@ -48,9 +48,7 @@ def fill(cluster: Cluster) -> None:
             producer.send(TOPIC, b"v", partition=number)
 
 
-def test_who_makes_a_topic_does_not_wait_for_its_logs(
-    cluster: Cluster, runtime: SimRuntime
-) -> None:
+def test_creating_a_topic_does_not_wait_for_its_logs(cluster: Cluster, runtime: SimRuntime) -> None:
     cluster.create_topic(TOPIC, PARTITIONS, replication_factor=3)
     assert hosted(cluster, 1) == hosted(cluster, 2) == hosted(cluster, 3) == set()
     runtime.scheduler.run_for(20)
@@ -66,7 +64,7 @@ def test_records_of_new_partitions_take_no_time(cluster: Cluster, runtime: SimRu
     assert ends == [{1: 1, 2: 1, 3: 1}] * PARTITIONS
 
 
-def test_what_is_asked_for_does_not_wait_for_its_turn(cluster: Cluster) -> None:
+def test_a_requested_partition_is_opened_out_of_turn(cluster: Cluster) -> None:
     cluster.create_topic(TOPIC, PARTITIONS, replication_factor=3)
     last = TopicPartition(TOPIC, PARTITIONS - 1)
     leader = cluster.partition(*last).leader
@@ -75,7 +73,7 @@ def test_what_is_asked_for_does_not_wait_for_its_turn(cluster: Cluster) -> None:
     assert last in hosted(cluster, leader)
 
 
-def test_logs_that_had_not_been_made_are_when_a_cluster_is_closed(runtime: SimRuntime) -> None:
+def test_a_close_creates_the_missing_logs(runtime: SimRuntime) -> None:
     with Cluster("data", brokers=3, racks=RACKS, runtime=runtime, is_embedded=True) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS, replication_factor=3)
         assert on_disk(cluster, 3) == set()
@@ -90,7 +88,7 @@ def test_logs_are_opened_after_the_cluster_is(opened: Cluster, runtime: SimRunti
         assert cluster.partition(TOPIC, 0).end_offsets == {1: 2, 2: 2, 3: 2}
 
 
-def test_what_was_not_opened_is_as_it_was(opened: Cluster, runtime: SimRuntime) -> None:
+def test_an_unopened_log_stays_unchanged(opened: Cluster, runtime: SimRuntime) -> None:
     opened.close()
     with Cluster("data", brokers=3, racks=RACKS, runtime=runtime, is_embedded=True) as cluster:
         for number in range(PARTITIONS):
@@ -100,7 +98,7 @@ def test_what_was_not_opened_is_as_it_was(opened: Cluster, runtime: SimRuntime) 
             assert cluster.partition(TOPIC, number).high_watermarks[leader] == 1
 
 
-def test_logs_are_opened_before_the_cluster_is_where_it_was_not_closed(
+def test_after_a_crash_logs_are_opened_before_the_cluster(
     cluster: Cluster, runtime: SimRuntime
 ) -> None:
     cluster.create_topic(TOPIC, PARTITIONS, replication_factor=3)
@@ -141,7 +139,7 @@ def test_replicas_that_were_not_opened_yet_lead_when_a_broker_leaves(
         assert ends == [{2: 2, 3: 2}] * PARTITIONS
 
 
-def test_a_defect_with_one_replica_does_not_keep_the_others_waiting(
+def test_a_defect_of_one_replica_does_not_delay_the_others(
     cluster: Cluster, runtime: SimRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host, first = ReplicaManager.host, TopicPartition(TOPIC, 0)
@@ -153,7 +151,7 @@ def test_a_defect_with_one_replica_does_not_keep_the_others_waiting(
 
     monkeypatch.setattr(ReplicaManager, "host", host_others)
     cluster.create_topic(TOPIC, PARTITIONS, replication_factor=3)
-    for _ in range(6):  # it is told of once by each broker
+    for _ in range(6):  # each broker reports it once
         with suppress(RuntimeError):
             runtime.scheduler.run_for(1_000)
     assert hosted(cluster, 1) == hosted(cluster, 2) == hosted(cluster, 3) == ALL - {first}

@@ -1,4 +1,4 @@
-"""Several log directories of a broker that is alone: where logs lie, and what is left out."""
+"""Several log directories of a single broker: where logs lie, and directories left out."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from embedlog import TopicPartition
 from embedlog.cli import main
 from embedlog.cluster.cluster import Cluster
 from embedlog.errors import ConfigError, DirectoryLocked, EmbedlogError
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage import paths
-from embedlog.storage.state_files.staged_manifest import Manifest
+from embedlog.storage.staging.manifest import Manifest
 from embedlog.testing import SimFiles, sim_runtime
 from wire.error_codes import ErrorCode
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -26,7 +26,9 @@ def open_both(first: Path, second: Path) -> Cluster:
 
 
 def places(cluster: Cluster, node_id: int = 1) -> dict[str, list[str]]:
-    """Which replicas are in which directory, as DescribeLogDirs says; what is offline is None."""
+    """Return the replicas of each directory as DescribeLogDirs reports them; None if it
+    is offline.
+    """
     with cluster.admin() as admin:
         found = admin.describe_log_dirs([node_id])[node_id]
     return {
@@ -39,7 +41,7 @@ def places(cluster: Cluster, node_id: int = 1) -> dict[str, list[str]]:
 
 
 def offline(cluster: Cluster, node_id: int = 1) -> list[str]:
-    """The directories that DescribeLogDirs answers with KAFKA_STORAGE_ERROR."""
+    """Return the directories that DescribeLogDirs answers with KAFKA_STORAGE_ERROR."""
     with cluster.admin() as admin:
         found = admin.describe_log_dirs([node_id])[node_id]
     return [
@@ -59,7 +61,7 @@ def states(cluster: Cluster) -> list[tuple[int, tuple[int, ...]]]:
     return [(each.leader, each.isr) for each in topic.partitions]
 
 
-def test_a_new_log_goes_where_there_are_the_fewest(tmp_path: Path) -> None:
+def test_a_new_log_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     with open_both(first, second) as cluster:
         cluster.create_topic("t", 3)
@@ -108,7 +110,7 @@ def test_a_directory_that_is_added_takes_new_logs(tmp_path: Path) -> None:
         assert send(cluster, 1, b"y") == 1
 
 
-def test_what_lies_in_a_directory_that_is_left_out_is_offline_and_not_made_anew(
+def test_replicas_in_a_left_out_directory_are_offline_and_not_recreated(
     tmp_path: Path,
 ) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
@@ -132,7 +134,7 @@ def test_what_lies_in_a_directory_that_is_left_out_is_offline_and_not_made_anew(
 
 
 def fetch_error(cluster: Cluster, index: int) -> int:
-    """What the broker answers to a fetch of a partition of topic "t"."""
+    """Fetch a partition of topic "t" and return the error code."""
     topic_id = cluster.broker(1).core.image.topics_by_name["t"].topic_id
     asked = FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000)
     request = FetchRequest(topics=[FetchTopic(topic_id=topic_id, partitions=[asked])])
@@ -156,7 +158,7 @@ def test_a_directory_without_replicas_may_be_left_out_for_good(tmp_path: Path) -
         assert cluster.health() == []
 
 
-def test_a_new_disk_at_the_place_of_another_takes_new_logs_only(tmp_path: Path) -> None:
+def test_a_new_disk_at_the_path_of_another_takes_only_new_logs(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     with open_both(first, second) as cluster:
         cluster.create_topic("t", 2)
@@ -174,7 +176,7 @@ def test_a_new_disk_at_the_place_of_another_takes_new_logs_only(tmp_path: Path) 
         assert cluster.health() == []
 
 
-def test_a_directory_that_was_moved_is_known_by_its_id(tmp_path: Path) -> None:
+def test_a_moved_directory_is_known_by_its_id(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     with open_both(first, second) as cluster:
         cluster.create_topic("t", 2)
@@ -246,7 +248,7 @@ def test_each_directory_is_locked(tmp_path: Path) -> None:
         ("b", "expected a list"),
     ],
 )
-def test_nonsense_is_refused(
+def test_invalid_directories_are_refused(
     log_dirs: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -272,7 +274,7 @@ def test_staged_files_are_not_committed_to_one_of_several(tmp_path: Path) -> Non
             commit(str(each), manifest, timeout_ms=0)
 
 
-def test_log_dirs_of_the_settings_count_where_they_name_the_path(tmp_path: Path) -> None:
+def test_log_dirs_apply_if_they_contain_the_path(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     with embedlog.open(first, config={"log.dirs": f"{first},{second}"}) as cluster:
         assert set(places(cluster)) == {"a", "b"}
@@ -280,7 +282,9 @@ def test_log_dirs_of_the_settings_count_where_they_name_the_path(tmp_path: Path)
         assert set(places(cluster)) == {"c"}
 
 
-def test_tools_tell_of_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tools_name_the_other_directories(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     with open_both(first, second) as cluster:
         cluster.create_topic("t", 2)

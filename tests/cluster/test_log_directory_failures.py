@@ -1,4 +1,6 @@
-"""A log directory whose disk fails: its replicas are offline, the others go on, nothing is lost."""
+"""A log directory with a failed disk: its replicas go offline, the others continue, nothing is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def three(runtime: SimRuntime) -> Iterator[Cluster]:
 
 
 def is_settled(cluster: Cluster) -> bool:
-    """Do all replicas replicate, and does the controller know where each lies?"""
+    """Return whether all replicas are in sync and the controller knows the directory of each."""
     image = cluster.broker(1).core.image
     return all(
         len(each.isr) == len(each.directories) == len(each.replicas)
@@ -68,7 +70,7 @@ def metadata(cluster: Cluster) -> list[MetadataResponsePartition]:
 
 
 def produce_error(cluster: Cluster, index: int, version: int) -> int:
-    """What the broker answers to a batch for a partition of topic "t"."""
+    """Produce to a partition of topic "t" and return the error code."""
     topic_id = cluster.broker(1).core.image.topics_by_name["t"].topic_id
     transport = cluster.connect()
     request = produce(("t", topic_id), version, simple(b"x"), partition=index)
@@ -78,10 +80,10 @@ def produce_error(cluster: Cluster, index: int, version: int) -> int:
     return answer.error_code
 
 
-# Alone
+# A single broker
 
 
-def test_alone_the_replicas_of_a_failed_directory_are_offline_and_the_others_go_on(
+def test_only_the_replicas_of_a_failed_directory_go_offline(
     alone: Cluster, files: SimFiles, runtime: SimRuntime
 ) -> None:
     assert [send(alone, index, b"x") for index in (0, 1)] == [0, 0]
@@ -104,11 +106,11 @@ def test_alone_the_replicas_of_a_failed_directory_are_offline_and_the_others_go_
     codes = {3: ErrorCode.KAFKA_STORAGE_ERROR, 2: ErrorCode.NOT_LEADER_OR_FOLLOWER}
     assert {version: produce_error(alone, 1, version) for version in codes} == codes
     files.heal()
-    # Nothing is written there again before the broker is restarted.
+    # The broker writes nothing there before its restart.
     assert fetch_error(alone, 1) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_directory_that_comes_back_works_after_a_restart(files: SimFiles) -> None:
+def test_a_repaired_directory_works_after_a_restart(files: SimFiles) -> None:
     cluster = Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"])
     cluster.create_topic("t", 2)
     assert send(cluster, 1, b"x") == 0
@@ -127,16 +129,16 @@ def test_a_directory_that_comes_back_works_after_a_restart(files: SimFiles) -> N
         assert send(cluster, 1, b"z") == 1
 
 
-def test_new_logs_go_where_a_disk_works(alone: Cluster, files: SimFiles) -> None:
+def test_new_logs_go_to_a_working_disk(alone: Cluster, files: SimFiles) -> None:
     files.failing["b"] = EIO
-    alone.create_topic("u", 4)  # one that comes to "b" finds out
+    alone.create_topic("u", 4)  # the first new log for "b" finds the failure
     alone.runtime.scheduler.run_for(10)  # type: ignore[attr-defined]
     alone.create_topic("v", 2)
     assert {"v-0", "v-1"} <= set(places(alone)["a"])
 
 
 @pytest.mark.parametrize("errno", [ENOSPC, EMFILE])
-def test_what_runs_short_takes_no_directory_offline(
+def test_a_lack_of_space_or_descriptors_takes_no_directory_offline(
     alone: Cluster, files: SimFiles, errno: int
 ) -> None:
     send(alone, 1, b"x")
@@ -148,7 +150,9 @@ def test_what_runs_short_takes_no_directory_offline(
     assert send(alone, 1, b"y") == 1
 
 
-def test_the_only_broker_goes_on_when_its_first_disk_fails(alone: Cluster, files: SimFiles) -> None:
+def test_a_single_broker_continues_when_its_first_disk_fails(
+    alone: Cluster, files: SimFiles
+) -> None:
     files.failing["a"] = EIO
     with pytest.raises(EmbedlogError):
         send(alone, 0, b"lost", **IMPATIENT)
@@ -165,7 +169,7 @@ def test_a_directory_that_was_unmounted_is_offline(alone: Cluster, files: SimFil
     assert offline(alone) == ["b"]
 
 
-def test_a_broker_whose_first_directory_is_away_does_not_start(files: SimFiles) -> None:
+def test_a_broker_without_its_first_directory_does_not_start(files: SimFiles) -> None:
     with Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"]):
         pass
     files.failing["a"] = EIO
@@ -174,7 +178,7 @@ def test_a_broker_whose_first_directory_is_away_does_not_start(files: SimFiles) 
     files.heal()
 
 
-def test_a_disk_that_fails_while_the_broker_is_closed_is_told_and_no_error(
+def test_a_disk_that_fails_at_the_close_is_logged_and_no_error(
     files: SimFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"])
@@ -192,10 +196,8 @@ def test_a_disk_that_fails_while_the_broker_is_closed_is_told_and_no_error(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_first_time", [False, True])
-def test_whatever_fails_in_a_further_directory_the_broker_opens_and_loses_nothing(
-    *, is_first_time: bool
-) -> None:
-    """Each call in turn that the opening makes there."""
+def test_a_broker_opens_after_any_failure_in_a_further_directory(*, is_first_time: bool) -> None:
+    """Fail each file call of the opening in turn."""
     before = SimFiles()
     log_dirs = ["b"]
     with Cluster("a", runtime=sim_runtime(files=before), log_dirs=log_dirs) as cluster:
@@ -228,7 +230,7 @@ def test_whatever_fails_in_a_further_directory_the_broker_opens_and_loses_nothin
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("errno", [ENOSPC, EIO])
-def test_whatever_fails_while_a_topic_is_made_it_is_noted_where_its_logs_lie(
+def test_after_any_failure_while_creating_a_topic_its_directories_are_recorded(
     errno: int, step: int
 ) -> None:
     before = SimFiles()
@@ -265,7 +267,7 @@ def test_whatever_fails_while_a_topic_is_made_it_is_noted_where_its_logs_lie(
 # Three brokers
 
 
-def test_others_lead_what_lay_in_a_directory_that_failed_and_nothing_is_lost(
+def test_other_brokers_lead_the_partitions_of_a_failed_directory(
     three: Cluster, files: SimFiles, runtime: SimRuntime
 ) -> None:
     victim, index = led_in_second(three)
@@ -284,14 +286,14 @@ def test_others_lead_what_lay_in_a_directory_that_failed_and_nothing_is_lost(
     assert offline(three, victim) == [f"b/broker-{victim}"]
     assert any(each.kind == "offline" for each in three.health())
     assert values_of(three, index) == [b"1", b"2", b"3"]
-    # It does not come back by itself, though the broker goes on fetching the others.
+    # The directory stays offline without a restart, though the broker goes on fetching the others.
     runtime.scheduler.run_for(5_000)
     assert victim not in metadata(three)[index].isr_nodes
     assert three.broker(victim).is_running
 
 
 def led_in_second(cluster: Cluster) -> tuple[int, int]:
-    """A broker and a partition that it leads, in its second directory."""
+    """Return a broker, and a partition that it leads in its second directory."""
     for index, each in enumerate(metadata(cluster)):
         if f"t-{index}" in places(cluster, each.leader_id)[second(each.leader_id)]:
             return each.leader_id, index
@@ -317,7 +319,7 @@ def values_of(cluster: Cluster, index: int) -> list[bytes | None]:
     return found
 
 
-def test_a_broker_that_restarts_without_a_directory_leads_nothing_there(
+def test_a_broker_restarted_without_a_directory_leads_nothing_there(
     three: Cluster, files: SimFiles
 ) -> None:
     victim, index = led_in_second(three)
@@ -335,7 +337,7 @@ def test_a_broker_that_restarts_without_a_directory_leads_nothing_there(
     assert metadata(three)[index].offline_replicas == []
 
 
-def test_all_open_again_with_a_directory_left_out(files: SimFiles) -> None:
+def test_a_cluster_reopens_with_a_directory_left_out(files: SimFiles) -> None:
     with Cluster("a", brokers=3, runtime=sim_runtime(files=files), log_dirs=["b"]) as cluster:
         cluster.create_topic("t", 4, replication_factor=1)
         until(cluster, lambda: is_settled(cluster))
@@ -354,7 +356,9 @@ def test_all_open_again_with_a_directory_left_out(files: SimFiles) -> None:
         assert [send(cluster, index, b"y") for index in range(4)] == [1] * 4
 
 
-def test_one_of_several_ends_with_its_first_directory(three: Cluster, files: SimFiles) -> None:
+def test_one_of_several_brokers_stops_when_its_first_directory_fails(
+    three: Cluster, files: SimFiles
+) -> None:
     victim = 2
     files.failing[f"a/broker-{victim}"] = EIO
     with three.producer(acks="all") as producer:
@@ -369,7 +373,7 @@ def test_one_of_several_ends_with_its_first_directory(three: Cluster, files: Sim
     until(three, lambda: is_settled(three))
 
 
-def test_a_failure_while_the_controller_is_away_is_told_when_it_is_back(
+def test_a_failure_is_reported_once_the_controller_is_back(
     three: Cluster, files: SimFiles, runtime: SimRuntime
 ) -> None:
     victim, index = fail_unheard(three, files)
@@ -377,7 +381,7 @@ def test_a_failure_while_the_controller_is_away_is_told_when_it_is_back(
     assert_others_take_over(three, victim, index)
 
 
-def test_a_broker_that_cannot_tell_of_a_failure_ends(
+def test_a_broker_that_cannot_report_a_failure_stops(
     three: Cluster, files: SimFiles, runtime: SimRuntime
 ) -> None:
     victim, index = fail_unheard(three, files)
@@ -389,7 +393,9 @@ def test_a_broker_that_cannot_tell_of_a_failure_ends(
 
 
 def fail_unheard(cluster: Cluster, files: SimFiles) -> tuple[int, int]:
-    """Without a controller the second directory of a broker fails, and a partition it leads."""
+    """Stop the controller, then fail the second directory of a broker, and a partition that it
+    leads.
+    """
     victim, index = led_in_second(cluster)
     cluster.controller.stop()
     files.failing[second(victim)] = EIO
@@ -404,7 +410,7 @@ def assert_others_take_over(cluster: Cluster, victim: int, index: int) -> None:
     assert send(cluster, index, b"y", acks="all") == 0
 
 
-def test_a_failure_after_one_that_is_being_told_counts_by_itself(
+def test_a_second_failure_has_its_own_time_limit_for_its_report(
     files: SimFiles, runtime: SimRuntime
 ) -> None:
     with Cluster("a", brokers=3, runtime=runtime, is_embedded=True, log_dirs=["b", "c"]) as three:
@@ -431,7 +437,7 @@ def test_directories_in_memory_of_several_brokers() -> None:
         assert places(cluster, 2) == {"memory/broker-2": ["t-0"], "b/broker-2": ["t-1"]}
 
 
-def test_a_topic_deleted_while_its_directory_was_away_is_gone_when_it_is_back(
+def test_a_topic_deleted_while_its_directory_was_missing_is_removed_later(
     files: SimFiles,
 ) -> None:
     with Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"]) as cluster:
@@ -451,7 +457,7 @@ def test_a_topic_deleted_while_its_directory_was_away_is_gone_when_it_is_back(
 
 
 def commit(cluster: Cluster, group: str, offset: int) -> None:
-    """Commit an offset of the group, as a member that was assigned its partition."""
+    """Commit an offset of the group as a member that owns the partition."""
     with cluster.admin() as admin:
         refused = admin.alter_group_offsets(group, {TopicPartition("t", 0): offset}).errors
     if refused:
@@ -464,7 +470,7 @@ def committed(cluster: Cluster, group: str) -> int:
 
 
 def groups_by_directory(cluster: Cluster, node_id: int = 1) -> dict[str, str]:
-    """A group whose offsets lie in each of the directories of a broker that is alone."""
+    """Return a group for each directory of a single broker that has its offsets there."""
     found: dict[str, str] = {}
     for number in range(40):
         group = f"g{number}"
@@ -476,9 +482,7 @@ def groups_by_directory(cluster: Cluster, node_id: int = 1) -> dict[str, str]:
     return found
 
 
-def test_groups_of_a_directory_that_failed_wait_and_the_others_go_on(
-    files: SimFiles, runtime: SimRuntime
-) -> None:
+def test_only_groups_of_a_failed_directory_wait(files: SimFiles, runtime: SimRuntime) -> None:
     config = {"offsets.topic.num.partitions": "4"}
     with Cluster("a", config, runtime=runtime, is_embedded=True, log_dirs=["b"]) as cluster:
         cluster.create_topic("t", 1)
@@ -501,7 +505,9 @@ def test_groups_of_a_directory_that_failed_wait_and_the_others_go_on(
         assert committed(cluster, groups["b"]) == 3
 
 
-def test_groups_of_several_brokers_go_on_elsewhere(files: SimFiles, runtime: SimRuntime) -> None:
+def test_groups_of_several_brokers_move_to_another_broker(
+    files: SimFiles, runtime: SimRuntime
+) -> None:
     config = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "3"}
     with Cluster(
         "a", config, brokers=3, runtime=runtime, is_embedded=True, log_dirs=["b"]

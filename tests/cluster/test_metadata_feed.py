@@ -1,4 +1,4 @@
-"""`brokers.metadata_feed`: a broker hears of every change once, in order, when it can."""
+"""`cluster.metadata_feed`: a broker gets every change once, in order, when it is reachable."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Ear:
         self.feed = MetadataFeed(self.heard.append, lambda: self.is_reached)
 
 
-def test_changes_are_heard_at_once_and_in_order() -> None:
+def test_changes_arrive_at_once_and_in_order() -> None:
     ear = Ear()
     for change in "abc":
         ear.feed.publish(change)  # type: ignore[arg-type]
     assert ear.heard == ["a", "b", "c"]
 
 
-def test_what_is_held_back_is_heard_later() -> None:
+def test_held_changes_arrive_later() -> None:
     ear = Ear()
     ear.feed.is_held = True
     ear.feed.publish("a")  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ def test_what_is_held_back_is_heard_later() -> None:
     assert ear.heard == ["a", "b"]
 
 
-def test_a_broker_out_of_reach_hears_of_it_when_it_is_back() -> None:
+def test_an_unreachable_broker_gets_changes_when_it_is_back() -> None:
     ear = Ear()
     ear.is_reached = False
     ear.feed.publish("a")  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def test_a_broker_out_of_reach_hears_of_it_when_it_is_back() -> None:
     assert ear.heard == ["a"]
 
 
-def test_a_broker_that_is_gone_hears_of_nothing() -> None:
+def test_a_removed_broker_gets_no_changes() -> None:
     ear = Ear()
     ear.feed.is_held = True
     ear.feed.publish("a")  # type: ignore[arg-type]

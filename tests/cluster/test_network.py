@@ -1,4 +1,4 @@
-"""`brokers.network`: calls that pass, are kept, come late, or are given up."""
+"""`cluster.faults.network`: calls that pass, wait, come late, or fail."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def ask(
     return network.call(source, target, perform, timeout_ms=TIMEOUT_MS)
 
 
-def test_a_call_is_a_call_when_nothing_is_in_the_way(network: ClusterNetwork) -> None:
+def test_a_call_passes_directly_without_faults(network: ClusterNetwork) -> None:
     done: list[str] = []
     assert ask(network, 1, 2, done, "a").result() == "a"
     assert done == ["a"]
 
 
-def test_what_is_raised_at_the_target_is_the_answer(network: ClusterNetwork) -> None:
+def test_an_error_of_the_target_is_the_answer(network: ClusterNetwork) -> None:
     def refuse() -> None:
         raise errors.NotLeaderOrFollower()
 
@@ -46,7 +46,7 @@ def test_what_is_raised_at_the_target_is_the_answer(network: ClusterNetwork) -> 
     assert isinstance(pending.error(), errors.NotLeaderOrFollower)
 
 
-def test_a_cut_link_keeps_what_is_sent_until_it_is_mended(
+def test_a_cut_link_keeps_calls_until_it_is_mended(
     network: ClusterNetwork, runtime: SimRuntime
 ) -> None:
     done: list[str] = []
@@ -59,7 +59,7 @@ def test_a_cut_link_keeps_what_is_sent_until_it_is_mended(
     assert (first.result(), second.result(), done) == ("a", "b", ["a", "b"])
 
 
-def test_a_call_whose_time_is_over_is_never_done(
+def test_a_call_that_timed_out_is_never_performed(
     network: ClusterNetwork, runtime: SimRuntime
 ) -> None:
     done: list[str] = []
@@ -72,7 +72,7 @@ def test_a_call_whose_time_is_over_is_never_done(
     assert not done
 
 
-def test_an_answer_may_be_lost_of_what_was_done(
+def test_the_answer_of_a_performed_call_may_be_lost(
     network: ClusterNetwork, runtime: SimRuntime
 ) -> None:
     done: list[str] = []
@@ -105,9 +105,7 @@ def test_a_split_cuts_both_ways_between_groups_alone(network: ClusterNetwork) ->
     assert not network.is_cut(1, CONTROLLER)
 
 
-def test_an_answer_that_takes_long_is_given_up_in_time(
-    network: ClusterNetwork, runtime: SimRuntime
-) -> None:
+def test_a_slow_answer_times_out(network: ClusterNetwork, runtime: SimRuntime) -> None:
     never: Pending[str] = Pending()
     pending = network.call(1, 2, lambda: never, timeout_ms=TIMEOUT_MS)
     runtime.scheduler.run_for(TIMEOUT_MS + 1_000)

@@ -1,4 +1,4 @@
-"""Other processes at the directory of one of several brokers: what they read, and may not write."""
+"""Other processes read the directory of one of several brokers, and may write little to it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, TimedOut
 from embedlog.reader.reader import LogDirectoryReader
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
-from embedlog.storage.staging.replacement_manifest import Replacement
-from embedlog.storage.staging.staging import StagedWriter
-from embedlog.storage.state_files.staged_manifest import Manifest
+from embedlog.spark.committer import commit
+from embedlog.storage.staging.manifest import Manifest, Replacement
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.testing import SimRuntime
 from tests.cluster.conftest import leader_of, until
 from tests.support.commits import expect_commits
@@ -35,13 +34,17 @@ def cluster(request: pytest.FixtureRequest, runtime: SimRuntime) -> Iterator[Clu
 
 
 def values(runtime: SimRuntime, node_id: int) -> list[bytes | None]:
-    """What another process reads in a broker's directory."""
+    """Return the values that another process reads in a broker's directory."""
     reader = LogDirectoryReader(f"data/broker-{node_id}", runtime=runtime)
     return [record.value for record in reader.partition(TOPIC, 0).records()]
 
 
-def test_what_is_not_committed_is_not_read(cluster: Cluster, runtime: SimRuntime) -> None:
-    """It may be taken back: a leader that is elected from the in-sync set has never had it."""
+def test_records_above_the_high_watermark_are_not_read(
+    cluster: Cluster, runtime: SimRuntime
+) -> None:
+    """A record above the high watermark may be truncated: a leader from the in-sync set may lack
+    it.
+    """
     cluster.create_topic(TOPIC, 1, replication_factor=3)
     with cluster.producer(acks="all") as producer:
         producer.send(TOPIC, b"all have it").result()
@@ -51,7 +54,7 @@ def test_what_is_not_committed_is_not_read(cluster: Cluster, runtime: SimRuntime
     until(cluster, lambda: set(partition.high_watermarks.values()) == {1})
     for node_id in followers:
         partition.hold(node_id)
-    runtime.scheduler.run_for(1_000)  # a fetch that waits is over
+    runtime.scheduler.run_for(1_000)  # the waiting fetch times out
     with cluster.producer(acks="1") as producer:
         producer.send(TOPIC, b"the leader alone").result()
     assert partition.end_offsets[leader.node_id] == 2
@@ -70,7 +73,7 @@ def test_what_is_not_committed_is_not_read(cluster: Cluster, runtime: SimRuntime
         assert values(runtime, node_id) == [b"all have it", b"instead"]
 
 
-def test_what_an_unclean_leader_takes_back_is_not_read(
+def test_records_truncated_by_an_unclean_leader_are_not_read(
     cluster: Cluster, runtime: SimRuntime
 ) -> None:
     cluster.create_topic(
@@ -103,7 +106,7 @@ def test_the_directory_of_all_brokers_is_refused(cluster: Cluster, runtime: SimR
 
 
 def staged(path: str) -> Manifest:
-    """One record for the topic's partition, staged in a broker's directory."""
+    """Stage one record for the topic's partition in a broker's directory."""
     which = TopicPartition(TOPIC, 0)
     writer = StagedWriter(real_runtime().files, path, job="j", topic_partition=which, writer="w")
     writer.write(build_batch([b"staged"], timestamps=1_700_000_000_000))
@@ -111,8 +114,10 @@ def staged(path: str) -> Manifest:
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_files_are_committed_to_logs_of_one_replica(tmp_path: Path, replicas: int) -> None:
-    """Those of several have their records from the leader, by its log's own append."""
+def test_staged_files_are_committed_only_to_logs_with_one_replica(
+    tmp_path: Path, replicas: int
+) -> None:
+    """Logs with several replicas get their records from the leader's own append."""
     with embedlog.open(tmp_path / "data", brokers=3) as several:
         several.create_topic(TOPIC, 1, replication_factor=replicas)
     for node_id in (1, 2, 3):
@@ -130,7 +135,7 @@ def test_files_are_committed_to_logs_of_one_replica(tmp_path: Path, replicas: in
         assert several.partition(TOPIC, 0).end_offsets[leader] == 0
 
 
-def test_one_of_several_is_not_opened_alone(tmp_path: Path) -> None:
+def test_the_directory_of_one_of_several_brokers_is_not_opened_alone(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "data", brokers=3) as several:
         several.create_topic(TOPIC, 1)
     path = str(tmp_path / "data" / "broker-1")

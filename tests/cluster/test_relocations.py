@@ -1,4 +1,4 @@
-"""Replicas move between the directories of their brokers, under load, and when brokers end."""
+"""Replicas move between the directories of their brokers, under load, and when brokers stop."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.storage.logs import values
 SECONDS_MAX = 60
 TOPIC = {"segment.bytes": "1048576"}
 SIZE = 1000
-"""Of a value."""
+"""Size of a value."""
 PLAIN_COUNT, TRANSACTIONAL_COUNT = 1000, 100
 """Records of each wave."""
 
 
 def move(cluster: Cluster, topic: str, path: object, *, node_id: int = 1, index: int = 0) -> None:
-    """Ask for the move of a replica."""
+    """Request the move of a replica."""
     with cluster.admin() as admin:
         replica = TopicPartitionReplica(topic, index, node_id)
         admin.alter_replica_log_dirs({replica: str(path)}).check()
 
 
 def place(cluster: Cluster, topic: str, *, node_id: int = 1, index: int = 0) -> tuple[str, str]:
-    """Where a replica is, and where it is on its way to, "" for nowhere."""
+    """Return the directory of a replica, and the target of its move; "" for none."""
     replica = TopicPartitionReplica(topic, index, node_id)
     with cluster.admin() as admin:
         found = admin.describe_replica_log_dirs([replica])[replica]
@@ -49,14 +49,14 @@ def until_there(cluster: Cluster, topic: str, path: object, *, node_id: int = 1)
 
 
 def slow(cluster: Cluster, rate: int | None) -> None:
-    """Let moves of every broker take their time, or not any more."""
+    """Slow the moves of every broker down, or end this."""
     change = (1, None) if rate is None else (0, str(rate))
     with cluster.admin() as admin:
         admin.incremental_alter_configs({ConfigResource("broker", ""): {MOVE_RATE: change}}).check()
 
 
 class Load:
-    """Threads that write to a topic and read it: as much as each `wave` allows."""
+    """Threads that write to a topic and read it; each `wave` lets them write some more records."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._cluster = cluster
@@ -86,7 +86,9 @@ class Load:
 
     @contextmanager
     def wave(self) -> Iterator[None]:
-        """Some more; what is done meanwhile is done under load. At its end all of it is there."""
+        """Let the threads write while the `with` block runs; at its end wait for all of the
+        records.
+        """
         with self._allowed:
             self._waves += 1
             self._allowed.notify_all()
@@ -155,7 +157,7 @@ class Load:
                     return
 
     def check(self) -> None:
-        """All that was acknowledged was read once, in the order in which it was sent."""
+        """Check that every acknowledged record was read once, in the order of the sends."""
         for kind, first in (("idempotent", b"i"), ("transactional", b"t")):
             assert [value for value in self.read if value.startswith(first)] == self.sent[kind]
         assert len(self.read) == sum(map(len, self.sent.values()))
@@ -237,7 +239,7 @@ def fill(cluster: Cluster, topic: str, count: int = 300) -> None:
 
 
 def begin(cluster: Cluster, topic: str, path: object, *, node_id: int = 1) -> None:
-    """Begin a move, and make a part of it."""
+    """Begin a move, and copy a part of the log."""
     slow(cluster, 100_000)
     move(cluster, topic, path, node_id=node_id)
     relocations = cluster.broker(node_id).core.log_manager.relocations
@@ -251,7 +253,7 @@ def rows(cluster: Cluster, topic: str, node_id: int = 1) -> list[bytes | None]:
     return values(cluster.broker(node_id).core.replica_manager.partition(topic, 0).log)
 
 
-def test_a_move_that_a_close_has_cut_short_goes_on(tmp_path: Path) -> None:
+def test_a_move_interrupted_by_a_close_continues(tmp_path: Path) -> None:
     here, there = tmp_path / "a", tmp_path / "b"
     with embedlog.open(here, log_dirs=[there]) as cluster:
         cluster.create_topic("t", 1)
@@ -268,7 +270,7 @@ def test_a_move_that_a_close_has_cut_short_goes_on(tmp_path: Path) -> None:
     assert [each.name for each in there.glob("t-0*")] == ["t-0"]
 
 
-def test_the_move_of_a_broker_that_is_killed_goes_on(tmp_path: Path) -> None:
+def test_a_move_interrupted_by_a_kill_continues(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "brokers", brokers=3, log_dirs=[tmp_path / "disk"]) as cluster:
         cluster.create_topic("t", 1, replication_factor=3)
         fill(cluster, "t")
@@ -287,7 +289,7 @@ def test_the_move_of_a_broker_that_is_killed_goes_on(tmp_path: Path) -> None:
         assert len(rows(cluster, "t", leader)) == 310
 
 
-def test_what_has_moved_is_missed_where_its_directory_is(tmp_path: Path) -> None:
+def test_a_moved_replica_is_offline_without_its_new_directory(tmp_path: Path) -> None:
     here, there = tmp_path / "a", tmp_path / "b"
     with embedlog.open(here, log_dirs=[there]) as cluster:
         cluster.create_topic("t", 1)
@@ -320,7 +322,7 @@ def test_a_target_that_fails_ends_the_move(tmp_path: Path) -> None:
         assert [each.kind for each in cluster.health()] == ["offline"]
 
 
-def test_a_reassignment_names_the_directory_of_the_replica_to_come(tmp_path: Path) -> None:
+def test_a_reassignment_uses_the_requested_directory_of_a_new_replica(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     with embedlog.open(tmp_path / "brokers", brokers=2, log_dirs=[disk]) as cluster:
         cluster.create_topic("t", 1, replication_factor=1)
@@ -339,7 +341,7 @@ def test_a_reassignment_names_the_directory_of_the_replica_to_come(tmp_path: Pat
 
 
 def begun(files: SimFiles) -> Cluster:
-    """A topic in "a" that is about to move to "b"."""
+    """A topic in "a" whose move to "b" is about to be committed."""
     runtime = sim_runtime(1, files=files)
     cluster = Cluster("a", runtime=runtime, is_embedded=True, log_dirs=["b"])
     cluster.create_topic("t", 1)
@@ -349,7 +351,7 @@ def begun(files: SimFiles) -> Cluster:
 
 
 @pytest.mark.parametrize("alone", ["a", ""])
-def test_of_two_that_a_crash_has_left_one_is_served_and_goes_on(alone: str) -> None:
+def test_of_two_copies_left_by_a_crash_one_is_served(alone: str) -> None:
     probe = SimFiles()
     until_there(begun(probe), "t", "b")
     removal = max(
@@ -363,7 +365,7 @@ def test_of_two_that_a_crash_has_left_one_is_served_and_goes_on(alone: str) -> N
     assert left.stat("a/t-0/00000000000000000000.log")
     assert left.stat("b/t-0/00000000000000000000.log")
     if alone == "a":
-        # As the other one is away it goes on, and counts when that is back.
+        # The topic continues without the other directory, and keeps its records when that returns.
         with Cluster("a", runtime=sim_runtime(2, files=left), is_embedded=True) as cluster:
             fill(cluster, "t", 2)
     with Cluster(

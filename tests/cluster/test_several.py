@@ -47,7 +47,7 @@ def all_in_sync(cluster: Cluster) -> bool:
     return len(cluster.partition(TOPIC, 0).isr) == 3
 
 
-def test_what_is_acknowledged_by_all_is_on_every_broker(cluster: Cluster) -> None:
+def test_records_acknowledged_by_all_are_on_every_broker(cluster: Cluster) -> None:
     make_topic(cluster)
     assert produce(cluster, b"a", b"b", b"c") == [0, 1, 2]
     assert cluster.partition(TOPIC, 0).end_offsets == {1: 3, 2: 3, 3: 3}
@@ -61,14 +61,14 @@ def test_followers_learn_the_high_watermark(cluster: Cluster) -> None:
     until(cluster, lambda: partition.high_watermarks == {1: 1, 2: 1, 3: 1})
 
 
-def test_clients_are_told_of_every_broker_and_its_rack(cluster: Cluster) -> None:
+def test_metadata_names_every_broker_and_its_rack(cluster: Cluster) -> None:
     transport = cluster.broker(2).connect()
     told = transport.send(-1, MetadataRequest(topics=None)).result()
     assert [(each.node_id, each.rack) for each in told.brokers] == [(1, "a"), (2, "b"), (3, "c")]
 
 
 @pytest.mark.parametrize("end", [BrokerNode.kill, BrokerNode.stop])
-def test_metadata_names_a_broker_that_has_left_until_clients_have_moved(
+def test_metadata_names_a_stopped_broker_until_clients_have_moved(
     cluster: Cluster, runtime: SimRuntime, end: Callable[[BrokerNode], None]
 ) -> None:
     make_topic(cluster)
@@ -95,7 +95,9 @@ def test_metadata_names_a_broker_that_has_left_until_clients_have_moved(
 
 
 @pytest.mark.parametrize("loses", [False, True])
-def test_a_killed_leader_costs_nothing_that_all_had(cluster: Cluster, loses: bool) -> None:
+def test_a_killed_leader_loses_no_records_that_all_replicas_had(
+    cluster: Cluster, loses: bool
+) -> None:
     make_topic(cluster)
     produce(cluster, b"a", b"b")
     former = leader_of(cluster, TOPIC)
@@ -109,7 +111,7 @@ def test_a_killed_leader_costs_nothing_that_all_had(cluster: Cluster, loses: boo
     assert consume(cluster, 3) == [b"a", b"b", b"c"]
 
 
-def test_a_producer_that_stays_goes_on_with_the_next_leader(cluster: Cluster) -> None:
+def test_a_producer_continues_with_the_next_leader(cluster: Cluster) -> None:
     make_topic(cluster)
     with cluster.producer(acks="all") as producer:
         for number in range(6):
@@ -121,9 +123,7 @@ def test_a_producer_that_stays_goes_on_with_the_next_leader(cluster: Cluster) ->
     assert consume(cluster, 6) == [b"%d" % number for number in range(6)]
 
 
-def test_a_kill_or_a_stop_costs_next_to_no_virtual_time(
-    cluster: Cluster, runtime: SimRuntime
-) -> None:
+def test_failover_takes_almost_no_virtual_time(cluster: Cluster, runtime: SimRuntime) -> None:
     make_topic(cluster)
     with cluster.producer(acks="all") as producer:
         producer.send(TOPIC, b"before").result()
@@ -149,7 +149,7 @@ def test_a_stopped_leader_hands_over_first(cluster: Cluster) -> None:
     until(cluster, lambda: all_in_sync(cluster))
 
 
-def test_a_paused_leader_is_given_up_after_its_session(cluster: Cluster) -> None:
+def test_a_paused_leader_is_replaced_after_its_session(cluster: Cluster) -> None:
     make_topic(cluster)
     produce(cluster, b"a")
     former = leader_of(cluster, TOPIC)
@@ -162,7 +162,7 @@ def test_a_paused_leader_is_given_up_after_its_session(cluster: Cluster) -> None
     assert cluster.partition(TOPIC, 0).end_offsets == {1: 2, 2: 2, 3: 2}
 
 
-def test_fewer_in_sync_than_asked_for_refuses_acks_all_alone(cluster: Cluster) -> None:
+def test_too_few_in_sync_replicas_refuse_only_acks_all(cluster: Cluster) -> None:
     make_topic(cluster)
     leader = cluster.partition(TOPIC, 0).leader
     for node in cluster.brokers:
@@ -177,7 +177,7 @@ def test_fewer_in_sync_than_asked_for_refuses_acks_all_alone(cluster: Cluster) -
     assert produce(cluster, b"b", acks="1") == [0]
 
 
-def test_a_leader_in_the_dark_knows_how_many_must_be_in_sync(cluster: Cluster) -> None:
+def test_a_leader_without_the_controller_knows_min_insync_replicas(cluster: Cluster) -> None:
     make_topic(cluster)
     leader = leader_of(cluster, TOPIC)
     leader.hold_metadata()
@@ -192,7 +192,7 @@ def test_a_leader_in_the_dark_knows_how_many_must_be_in_sync(cluster: Cluster) -
     assert cluster.partition(TOPIC, 0).high_watermarks[leader.node_id] == 0
 
 
-def test_a_leader_cut_off_from_its_followers_shrinks_the_set_in_sync(cluster: Cluster) -> None:
+def test_a_leader_cut_off_from_its_followers_shrinks_the_isr(cluster: Cluster) -> None:
     make_topic(cluster)
     leader = cluster.partition(TOPIC, 0).leader
     others = {1, 2, 3} - {leader}
@@ -204,7 +204,7 @@ def test_a_leader_cut_off_from_its_followers_shrinks_the_set_in_sync(cluster: Cl
     assert cluster.partition(TOPIC, 0).end_offsets == {1: 1, 2: 1, 3: 1}
 
 
-def test_a_record_of_acks_1_that_no_follower_had_is_cut_off(cluster: Cluster) -> None:
+def test_an_acks_1_record_without_followers_is_truncated(cluster: Cluster) -> None:
     make_topic(cluster)
     produce(cluster, b"a")
     partition = cluster.partition(TOPIC, 0)
@@ -222,10 +222,10 @@ def test_a_record_of_acks_1_that_no_follower_had_is_cut_off(cluster: Cluster) ->
     assert partition.end_offsets == {1: 2, 2: 2, 3: 2}
 
 
-def test_without_the_controller_records_go_on_and_topics_wait(cluster: Cluster) -> None:
+def test_without_the_controller_records_are_taken_and_new_topics_wait(cluster: Cluster) -> None:
     make_topic(cluster)
     with cluster.producer() as producer:
-        producer.send(TOPIC, b"first").result()  # its broker has producer ids from here on
+        producer.send(TOPIC, b"first").result()  # the broker has its block of producer ids now
         cluster.controller.stop()
         assert producer.send(TOPIC, b"a").result().offset == 1
     assert produce(cluster, b"another producer") == [2]
@@ -233,11 +233,11 @@ def test_without_the_controller_records_go_on_and_topics_wait(cluster: Cluster) 
     with admin, pytest.raises(errors.EmbedlogError):
         admin.create_topics(["later"])
     cluster.controller.start()
-    assert "later" in cluster.topics  # its request waited for that, and nobody for the answer
+    assert "later" in cluster.topics  # the request waited for the controller without its client
     assert produce(cluster, b"b") == [3]
 
 
-def test_a_broker_kept_in_the_dark_refuses_in_kafkas_words(cluster: Cluster) -> None:
+def test_a_broker_with_old_metadata_answers_kafkas_errors(cluster: Cluster) -> None:
     make_topic(cluster)
     partition = cluster.partition(TOPIC, 0)
     former = partition.leader
@@ -251,7 +251,7 @@ def test_a_broker_kept_in_the_dark_refuses_in_kafkas_words(cluster: Cluster) -> 
     assert produce(cluster, b"a") == [0]
 
 
-def test_a_partition_moves_to_a_broker_that_had_none_of_it(cluster: Cluster) -> None:
+def test_a_partition_moves_to_a_broker_without_a_replica(cluster: Cluster) -> None:
     cluster.create_topic("lone", 1, replication_factor=1)
     partition = cluster.partition("lone", 0)
     target = next(each for each in (1, 2, 3) if each not in partition.replicas)
@@ -263,7 +263,7 @@ def test_a_partition_moves_to_a_broker_that_had_none_of_it(cluster: Cluster) -> 
     assert partition.end_offsets == {target: 1}
 
 
-def test_a_group_goes_on_where_its_coordinator_moved(cluster: Cluster) -> None:
+def test_a_group_continues_at_its_new_coordinator(cluster: Cluster) -> None:
     make_topic(cluster)
     with cluster.consumer(group_id="g", auto_offset_reset="earliest") as consumer:
         consumer.subscribe([TOPIC])
@@ -285,7 +285,7 @@ def _group_partition(cluster: Cluster, group: str) -> int:
     return node.core.group_coordinator.partition_for(group)
 
 
-def test_a_cluster_closed_and_opened_goes_on_as_it_was(runtime: SimRuntime) -> None:
+def test_a_reopened_cluster_continues_unchanged(runtime: SimRuntime) -> None:
     with Cluster("data", brokers=3, racks=RACKS, runtime=runtime, is_embedded=True) as cluster:
         make_topic(cluster)
         produce(cluster, b"a")
@@ -301,7 +301,7 @@ def test_a_cluster_closed_and_opened_goes_on_as_it_was(runtime: SimRuntime) -> N
         assert consume(again, 2) == [b"a", b"b"]
 
 
-def test_a_cluster_whose_process_died_elects_anew_and_loses_nothing(runtime: SimRuntime) -> None:
+def test_a_cluster_elects_new_leaders_after_a_crash_and_loses_nothing(runtime: SimRuntime) -> None:
     cluster = Cluster("data", brokers=3, runtime=runtime, is_embedded=True)
     make_topic(cluster)
     produce(cluster, b"a")
@@ -311,7 +311,7 @@ def test_a_cluster_whose_process_died_elects_anew_and_loses_nothing(runtime: Sim
         assert consume(again, 2) == [b"a", b"b"]
 
 
-def test_a_broker_that_was_stopped_before_the_others_comes_back_with_them(
+def test_a_broker_stopped_before_the_others_reopens_with_them(
     runtime: SimRuntime,
 ) -> None:
     with Cluster("data", brokers=3, runtime=runtime, is_embedded=True) as cluster:
@@ -322,7 +322,7 @@ def test_a_broker_that_was_stopped_before_the_others_comes_back_with_them(
 
 
 @pytest.mark.parametrize("ends", ["stop", "kill"])
-def test_a_broker_whose_end_the_controller_did_not_hear_of_starts_again(
+def test_a_broker_restarts_although_the_controller_missed_its_stop(
     cluster: Cluster, runtime: SimRuntime, ends: str
 ) -> None:
     make_topic(cluster)
@@ -357,7 +357,7 @@ def test_a_broker_may_join_and_leave(cluster: Cluster) -> None:
     assert set(cluster.partition("four", 0).isr) == {1, 2, 3}
 
 
-def test_a_broker_that_does_not_run_says_so(cluster: Cluster) -> None:
+def test_a_stopped_broker_refuses_calls_clearly(cluster: Cluster) -> None:
     node = cluster.broker(2)
     node.kill()
     assert not node.is_running
@@ -382,12 +382,12 @@ def test_one_broker_cannot_fail() -> None:
 @pytest.mark.parametrize(
     ("brokers", "racks"), [(0, ()), (3, ("a",)), (1, ("a",)), (None, ("a",)), (3, "abc")]
 )
-def test_numbers_and_racks_that_do_not_fit_are_refused(brokers: int | None, racks: object) -> None:
+def test_invalid_numbers_and_racks_are_refused(brokers: int | None, racks: object) -> None:
     with pytest.raises(ConfigError):
         Cluster(brokers=brokers, racks=racks)  # type: ignore[arg-type]
 
 
-def test_a_directory_is_of_one_broker_or_of_several(runtime: SimRuntime) -> None:
+def test_a_directory_keeps_its_number_of_brokers(runtime: SimRuntime) -> None:
     with Cluster("one", runtime=runtime):
         pass
     with pytest.raises(ConfigError, match="belongs to one broker"):
@@ -398,7 +398,7 @@ def test_a_directory_is_of_one_broker_or_of_several(runtime: SimRuntime) -> None
         Cluster("three", brokers=1, runtime=sim_runtime(files=runtime.files))
 
 
-def test_a_broker_that_is_refused_does_not_run_and_may_start_later(
+def test_a_refused_broker_does_not_run_and_may_start_later(
     cluster: Cluster, runtime: SimRuntime
 ) -> None:
     make_topic(cluster)
@@ -413,7 +413,7 @@ def test_a_broker_that_is_refused_does_not_run_and_may_start_later(
         if line.startswith(b"directory.id=")
     )
     write_whole(runtime.files, own, content.replace(its_id, taken_id), sync=True)
-    for _ in range(2):  # the first try holds nothing that stands in the way of another
+    for _ in range(2):  # the failed first start leaves nothing that would break the next
         with pytest.raises(errors.InvalidRegistration):
             third.start()
         assert not third.is_running
@@ -424,8 +424,8 @@ def test_a_broker_that_is_refused_does_not_run_and_may_start_later(
     assert cluster.partition(TOPIC, 0).end_offsets == {1: 1, 2: 1, 3: 1}
 
 
-def test_a_send_whose_leader_is_killed_is_there_once(cluster: Cluster) -> None:
-    """A leader that dies may take an answer with it, in process as over a network."""
+def test_a_record_is_stored_once_if_its_leader_is_killed(cluster: Cluster) -> None:
+    """A killed leader may lose its answer, in process as over a network."""
     make_topic(cluster)
     partition = cluster.partition(TOPIC, 0)
     behind = partition.replicas[2]
@@ -440,7 +440,7 @@ def test_a_send_whose_leader_is_killed_is_there_once(cluster: Cluster) -> None:
     assert consume(cluster, 3) == [b"a", b"b"]
 
 
-def test_a_follower_that_is_held_twice_follows_again_when_it_is_released(cluster: Cluster) -> None:
+def test_a_follower_held_twice_follows_after_one_release(cluster: Cluster) -> None:
     cluster.create_topic("t", 1, replication_factor=3)
     partition = cluster.partition("t", 0)
     behind = next(node for node in partition.replicas if node != partition.leader)
@@ -450,15 +450,15 @@ def test_a_follower_that_is_held_twice_follows_again_when_it_is_released(cluster
         until(cluster, lambda: sorted(partition.end_offsets.values()) == [0, 1, 1])
         partition.hold(behind)
         partition.release(behind)
-        # Later a change of the in-sync set would have it followed anyway.
+        # Later, a change of the in-sync set would resume the fetches anyway.
         until(cluster, lambda: set(partition.high_watermarks.values()) == {1}, 5_000)
 
 
 @pytest.mark.parametrize("is_full", [False, True])
-def test_who_lost_power_does_not_lead_those_who_lost_nothing(
+def test_a_broker_that_lost_unsynced_records_does_not_lead(
     runtime: SimRuntime, is_full: bool
 ) -> None:
-    """The controller does not hear of the loss before the process of all of them is killed."""
+    """The whole process is killed before the controller learns of the loss."""
     killed = Cluster("data", brokers=3, durability="os", runtime=runtime, is_embedded=True)
     killed.create_topic("t", 1, replication_factor=3, config={"min.insync.replicas": 2})
     with killed.producer(acks="all") as producer:
@@ -480,8 +480,8 @@ def test_who_lost_power_does_not_lead_those_who_lost_nothing(
 
 
 @pytest.mark.parametrize("is_late", [True, False])
-def test_a_broker_that_had_begun_to_leave_is_in_sync_when_all_are_opened(is_late: bool) -> None:
-    """Its last word comes late, or all are closed in the middle of its shutdown."""
+def test_a_broker_in_shutdown_is_in_sync_after_the_cluster_reopens(is_late: bool) -> None:
+    """Its last heartbeat comes late, or the cluster closes in the middle of its shutdown."""
     before = sim_runtime(seed=1)
     cluster = Cluster("data", brokers=3, durability="os", runtime=before, is_embedded=True)
     cluster.create_topic("t", replication_factor=3)
@@ -499,10 +499,10 @@ def test_a_broker_that_had_begun_to_leave_is_in_sync_when_all_are_opened(is_late
         until(cluster, lambda: sorted(cluster.partition("t", 0).isr) == [1, 2, 3])
 
 
-def test_a_broker_that_is_stopped_while_it_says_that_it_is_there_is_no_failure(
+def test_a_stop_during_a_heartbeat_is_no_failure(
     cluster: Cluster, runtime: SimRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another thread stops it while its heartbeat is on the way."""
+    """Another thread stops the broker while its heartbeat is on the way."""
     controller = cluster.controller.core
     assert controller is not None
     touch = controller.brokers.sessions.touch
@@ -522,10 +522,10 @@ def test_a_broker_that_is_stopped_while_it_says_that_it_is_there_is_no_failure(
     until(cluster, lambda: not controller.image.brokers[2].is_fenced)
 
 
-def test_a_process_that_stood_still_is_no_silence_of_its_brokers(
+def test_a_process_that_stood_still_loses_no_broker_sessions(
     cluster: Cluster, runtime: SimRuntime
 ) -> None:
-    """As one that was stopped, or starved: whatever is due is so at one moment, in any order."""
+    """After the process was stopped or starved, all duties are due at once, in any order."""
     cluster.create_topic("t", replication_factor=3)
     led = cluster.partition("t", 0)
     leader, epoch = led.leader, led.leader_epoch

@@ -20,9 +20,7 @@ def cluster(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def test_what_a_leader_is_asked_to_write_takes_its_time(
-    cluster: Cluster, runtime: SimRuntime
-) -> None:
+def test_a_slow_leader_answers_late(cluster: Cluster, runtime: SimRuntime) -> None:
     leader = leader_of(cluster, "t")
     with cluster.producer(acks=1, max_in_flight_requests_per_connection=1) as producer:
         producer.send("t", b"0").result()
@@ -39,7 +37,7 @@ def test_what_a_leader_is_asked_to_write_takes_its_time(
     assert len(cluster.partition("t", 0).isr) == 3
 
 
-def test_a_record_is_nowhere_before_it_is_written(cluster: Cluster, runtime: SimRuntime) -> None:
+def test_a_record_is_invisible_before_it_is_written(cluster: Cluster, runtime: SimRuntime) -> None:
     leader = leader_of(cluster, "t")
     leader.disk.slow(DELAY_MS)
     with cluster.producer(acks=1, linger_ms=0) as producer:
@@ -51,20 +49,20 @@ def test_a_record_is_nowhere_before_it_is_written(cluster: Cluster, runtime: Sim
         assert sent.done()
 
 
-def test_who_waits_for_all_waits_for_a_slow_follower(cluster: Cluster, runtime: SimRuntime) -> None:
+def test_acks_all_waits_for_a_slow_follower(cluster: Cluster, runtime: SimRuntime) -> None:
     partition = cluster.partition("t", 0)
     slow = next(node for node in partition.replicas if node != partition.leader)
     with cluster.producer(acks="all") as producer:
         producer.send("t", b"0").result()
         cluster.broker(slow).disk.slow(DELAY_MS)
-        runtime.scheduler.run_for(1_000)  # what is under way was asked for before
+        runtime.scheduler.run_for(1_000)  # let fetches from before the slow disk end
         began_ms = runtime.clock.monotonic_ms()
         producer.send("t", b"1").result()
         assert runtime.clock.monotonic_ms() - began_ms >= DELAY_MS
     assert slow in partition.isr
 
 
-def test_a_follower_that_is_too_slow_is_out_of_sync_but_not_gone(
+def test_a_very_slow_follower_leaves_the_isr_but_stays_registered(
     cluster: Cluster, runtime: SimRuntime
 ) -> None:
     partition = cluster.partition("t", 0)
@@ -82,7 +80,7 @@ def test_a_follower_that_is_too_slow_is_out_of_sync_but_not_gone(
     assert len(set(partition.end_offsets.values())) == 1
 
 
-def test_nothing_is_slow_where_nothing_is_written(cluster: Cluster, runtime: SimRuntime) -> None:
+def test_only_writes_are_slow(cluster: Cluster, runtime: SimRuntime) -> None:
     for node in (1, 2, 3):
         cluster.broker(node).disk.slow(2 * LAG_MS)
     runtime.scheduler.run_for(3 * LAG_MS)
@@ -103,14 +101,14 @@ def test_writes_keep_their_order_when_the_disk_is_fast_again(
         assert (first.result().offset, second.result().offset) == (0, 1)
 
 
-def test_who_is_killed_writes_nothing_later(cluster: Cluster, runtime: SimRuntime) -> None:
+def test_a_killed_broker_writes_nothing_later(cluster: Cluster, runtime: SimRuntime) -> None:
     leader = leader_of(cluster, "t")
     leader.disk.slow(DELAY_MS)
     with cluster.producer(acks="all", linger_ms=0) as producer:
         sent = producer.send("t", b"1")
         runtime.scheduler.run_for(10)
         leader.kill()
-        assert sent.result().offset == 0  # by the next leader, once
+        assert sent.result().offset == 0  # the next leader stored the record, once
         leader.start()
         leader.disk.slow(0)
         runtime.scheduler.run_for(3 * DELAY_MS)
@@ -119,12 +117,12 @@ def test_who_is_killed_writes_nothing_later(cluster: Cluster, runtime: SimRuntim
 
 
 @pytest.mark.parametrize("delay_ms", [-1, 0.5, None])
-def test_nonsense_is_refused(cluster: Cluster, delay_ms: object) -> None:
+def test_invalid_delays_are_refused(cluster: Cluster, delay_ms: object) -> None:
     with pytest.raises(ConfigError, match="slow"):
         cluster.broker(1).disk.slow(delay_ms)  # type: ignore[arg-type]
 
 
-def test_the_disk_says_what_is_wrong_with_it(cluster: Cluster) -> None:
+def test_the_repr_of_a_disk_names_its_faults(cluster: Cluster) -> None:
     disk = cluster.broker(1).disk
     assert repr(disk) == "<BrokerDisk of broker 1, well>"
     disk.slow(5)

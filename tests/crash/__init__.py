@@ -1,1 +1,1 @@
-"""Programs that break things and count what was lost: `python -m tests.crash`."""
+"""Programs that break things and count the losses: `python -m tests.crash`."""

@@ -1,7 +1,7 @@
-"""`python -m tests.crash [NAME] [--soak] [--seed N] [--count N]`: run one, or all there are.
+"""`python -m tests.crash [NAME] [--soak] [--seed N] [--count N]`: run one program, or all.
 
-The soak of `images` takes many hours. With `--progress FILE --seconds N` it is made in pieces: each
-run goes on where the last one stopped, and prints the sum.
+The soak of `images` takes many hours. `--progress FILE --seconds N` splits it: each run continues
+where the last one stopped, and prints the sum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERBS = {
     "kill": "SIGKILL of a writer at any moment",
     "disks": "a full disk, a process without descriptors",
     "forks": "fork while other threads append and read",
-    "interrupts": "KeyboardInterrupt wherever one may come",
+    "interrupts": "KeyboardInterrupt at any possible place",
     "openers": "two processes open one directory at the same time",
     "power": "copies of a mounted disk; a disk whose syncs fail",
     "flips": "every bit of a small directory is flipped in turn",
@@ -35,7 +35,7 @@ CI = Options(seed=1, count=0)
 
 
 def run(name: str, options: Options = CI) -> Report:
-    """Run one program; a count of 0 is that of CI, or of the soak."""
+    """Run one program; a count of 0 stands for its size in CI or in the soak."""
     module = importlib.import_module(f"tests.crash.{name}")
     wanted = options.count or (module.SOAK_COUNT if options.soak else module.CI_COUNT)
     report: Report = module.run(options._replace(count=wanted))
@@ -46,16 +46,25 @@ def main() -> int:
     listed = "\n".join(f"  {name:<11}{what}" for name, what in VERBS.items())
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash",
-        description=f"Break things and count what was lost.\n\n{listed}",
+        description=f"Break things and count the losses.\n\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="what to run; all when none")
-    parser.add_argument("--soak", action="store_true", help="the size for a night, not for CI")
-    parser.add_argument("--seed", type=int, help="1 in CI; a new one, printed, with --soak")
-    parser.add_argument("--count", type=int, default=0, help="instead of the size's own")
-    parser.add_argument("--processes", type=int, default=1, help="that share the work of `images`")
-    parser.add_argument("--seconds", type=float, default=0, help="when `images` stops, done or not")
-    parser.add_argument("--progress", default="", metavar="FILE", help="`images` goes on from it")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="programs to run; all by default")
+    parser.add_argument(
+        "--soak", action="store_true", help="run for a night, with more cases than in CI"
+    )
+    parser.add_argument("--seed", type=int, help="1 in CI; random with --soak, and printed")
+    parser.add_argument(
+        "--count", type=int, default=0, help="number of cases, instead of the default"
+    )
+    parser.add_argument("--processes", type=int, default=1, help="number of processes for `images`")
+    parser.add_argument("--seconds", type=float, default=0, help="time limit for `images`")
+    parser.add_argument(
+        "--progress",
+        default="",
+        metavar="FILE",
+        help="file with the progress of `images`, to continue from",
+    )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in VERBS]
     if unknown:

@@ -1,6 +1,6 @@
 """Forked processes that report through a pipe, until they end or are killed.
 
-What the pipe holds when a child dies is still read: a line that was written was said.
+The parent reads the pipe to its end, so that it gets each whole line of a dead child.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ import traceback
 from collections.abc import Callable
 
 Say = Callable[[bytes], object]
-"""Write one line, whole: at most 4,000 bytes, none of them a newline."""
+"""Write one whole line: at most 4,000 bytes, without a newline in them."""
 
 HUNG_AFTER_S = 60.0
-"""A child that says nothing for so long, where it should, hangs."""
+"""A child that writes no expected line for this time hangs."""
 
 FAILED = 9
-"""The exit code of a child whose work raised."""
+"""The exit code of a child whose work raised an exception."""
 
 
 class Child:
-    """A forked process that runs `work(say)` and ends; with `gate`, only once that is closed."""
+    """A forked process that runs `work(say)` and ends; with `gate`, it starts when the
+    gate opens.
+    """
 
     def __init__(self, work: Callable[[Say], object], *, gate: Gate | None = None) -> None:
         reader, writer = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         countdown = sys.gettrace()
-        sys.settrace(None)  # it is the parent's; also what runs at a fork does not count
+        sys.settrace(None)  # inherited from the parent; code that runs at the fork does not count
         self.pid = os.fork()
         if self.pid == 0:
             code = FAILED
@@ -52,11 +54,13 @@ class Child:
         self._reader = reader
         self._unfinished = b""
         self.is_ended = False
-        """Has the pipe ended, and with it the process?"""
+        """Return whether the pipe, and therefore the process, has ended."""
         self._status: int | None = None
 
     def read(self, timeout_s: float) -> list[bytes]:
-        """Whole lines said so far, waiting up to `timeout_s` for the first; [] also at its end."""
+        """Return the whole lines so far, after waiting up to `timeout_s` for the first; [] at the
+        end.
+        """
         if self.is_ended or not select.select([self._reader], [], [], timeout_s)[0]:
             return []
         try:
@@ -68,7 +72,7 @@ class Child:
         return lines
 
     def line(self) -> bytes:
-        """The one next line; b"" when it ended without, or hangs."""
+        """Return the next line; b"" if the child ended or hangs."""
         deadline = time.monotonic() + HUNG_AFTER_S
         while not self.is_ended and time.monotonic() < deadline:
             lines = self.read(1.0)
@@ -78,7 +82,7 @@ class Child:
         return b""
 
     def rest(self) -> list[bytes]:
-        """Every line until the pipe ends: the child has ended, or was killed."""
+        """Yield every line until the pipe ends: the child has ended, or was killed."""
         lines: list[bytes] = []
         deadline = time.monotonic() + HUNG_AFTER_S
         while not self.is_ended and time.monotonic() < deadline:
@@ -86,13 +90,15 @@ class Child:
         return lines
 
     def kill(self) -> None:
-        """SIGKILL, and wait for its end."""
+        """Send SIGKILL, and wait for the end."""
         if self._status is None:
             os.kill(self.pid, signal.SIGKILL)
             self._status = os.waitpid(self.pid, 0)[1]
 
     def end(self, timeout_s: float = HUNG_AFTER_S) -> str:
-        """Wait for its end; "" when its work was done, else how it ended: "hung" is killed."""
+        """Wait for the end. Return "" if the work was done, else how it ended; a hung child is
+        killed.
+        """
         deadline = time.monotonic() + timeout_s
         pause = 0.0002
         while self._status is None:
@@ -109,7 +115,7 @@ class Child:
 
     @property
     def how(self) -> str:
-        """How it ended: "" when its work was done. Requires: it has, by `kill` or `end`."""
+        """Return how it ended: "" if the work was done. Requires: a call of `kill` or `end`."""
         assert self._status is not None
         if os.WIFSIGNALED(self._status):
             return f"by signal {os.WTERMSIG(self._status)}"
@@ -117,7 +123,7 @@ class Child:
         return f"with exit code {code}" if code else ""
 
     def close(self) -> None:
-        """Kill it when it still runs, and give back the pipe."""
+        """Kill the child if it still runs, and close the pipe."""
         self.kill()
         if self._reader >= 0:
             os.close(self._reader)
@@ -125,18 +131,18 @@ class Child:
 
 
 class Gate:
-    """What several children wait at, to start at one moment."""
+    """A gate at which several children wait, to start at one moment."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
 
     def wait(self) -> None:
-        """In a child: until the parent opens the gate."""
+        """In a child: wait until the parent opens the gate."""
         os.close(self._writer)
         os.read(self._reader, 1)
         os.close(self._reader)
 
     def open(self) -> None:
-        """In the parent: let everybody go."""
+        """In the parent: let all children start."""
         os.close(self._writer)
         os.close(self._reader)

@@ -1,4 +1,4 @@
-"""What all crash tests need."""
+"""Fixtures of all crash tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _log_as_before() -> Iterator[None]:
-    """They silence the log of their process: the tests that come after them may look at it."""
+    """Restore the log levels: the programs silence the log, which later tests may examine."""
     logger = logging.getLogger("embedlog")
     level = logger.level
     yield

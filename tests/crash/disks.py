@@ -1,6 +1,6 @@
-"""A real disk runs full, or the process out of descriptors, and later there is room again.
+"""A real disk gets full, or the process runs out of descriptors, and later there is room again.
 
-Nothing is poisoned, what is there is read meanwhile, retention and the deletion of topics free
+No log is poisoned, stored records can be read meanwhile, retention and the deletion of topics free
 space, no call raises an untyped error, and writing resumes: on tmpfs and on ext4, at both levels.
 """
 
@@ -18,7 +18,7 @@ from tests.crash.child import Child, Say
 from tests.crash.report import Options, Report
 
 CI_COUNT = 6
-"""Rounds; six see every kind at both levels."""
+"""Rounds; six rounds contain every kind at both levels."""
 SOAK_COUNT = 600
 
 KINDS = ("tmpfs", "ext4", "descriptors")
@@ -26,7 +26,7 @@ LEVELS = ("os", "fsync")
 
 _DISK_SIZE = 24 << 20
 _RESUME_S = 60.0
-_PARTITIONS = 300  # more than files are kept open
+_PARTITIONS = 300  # more than the number of files that stay open
 _IMPATIENT = {"delivery_timeout_ms": 1_500, "request_timeout_ms": 1_000, "linger_ms": 0}
 
 
@@ -74,7 +74,7 @@ def _attend(report: Report, name: str, work: Callable[[Say], None]) -> None:
 
 
 class Host:
-    """An application over a cluster, which goes on whatever happens."""
+    """An application with a cluster, which runs on after every error."""
 
     def __init__(self, directory: str, level: str, partitions: int, say: Say) -> None:
         self.directory, self.level = directory, level
@@ -91,7 +91,7 @@ class Host:
         self.say(f"broken {text}".encode().replace(b"\n", b" ")[:3000])
 
     def send(self, partition: int, size: int, topic: str = "events") -> bool:
-        """Send a record; whether it was acknowledged. What fails must fail with a typed error."""
+        """Send a record; return whether it was acknowledged. A failure must be a typed error."""
         self.sent += 1
         value = b"%d|" % self.sent + os.urandom(size)
         try:
@@ -103,7 +103,7 @@ class Host:
         return True
 
     def typed(self, what: str, call: Callable[[], object]) -> None:
-        """Call; an error of the operating system must not come through."""
+        """Make a call; it may raise only typed errors, and no OSError."""
         try:
             call()
         except embedlog.EmbedlogError:
@@ -112,7 +112,7 @@ class Host:
             self.broken(f"{what} raised {error!r}")
 
     def read(self, partitions: list[int], when: str) -> None:
-        """Everything that is there is read, and nothing else."""
+        """Check that readers get every acknowledged record, and nothing else."""
         with self.cluster.consumer(fetch_max_wait_ms=1) as consumer:
             for partition in partitions:
                 key = embedlog.TopicPartition("events", partition)
@@ -130,7 +130,7 @@ class Host:
         self.say(b"%d partitions read %s" % (len(partitions), when.encode()))
 
     def resume(self, partitions: list[int], size: int) -> None:
-        """There is room again: every partition takes records, and nothing is degraded."""
+        """After the disk has room: check that every partition takes records and health is clean."""
         deadline = time.monotonic() + _RESUME_S
         for partition in partitions:
             while not self.send(partition, size):
@@ -169,7 +169,7 @@ def _full(root: str, level: str) -> Callable[[Say], None]:
             before = os.statvfs(root).f_bavail
             host.typed("delete_topics", lambda: admin.delete_topics(["doomed"]).check())
         if "doomed" not in host.cluster.topics and os.statvfs(root).f_bavail <= before:
-            host.broken("the deletion of a topic has freed nothing")
+            host.broken("the deletion of a topic freed no space")
         fill(f"{root}/filler-3")
         host.read([0], "meanwhile")
         for name in ("filler", "filler-2", "filler-3"):
@@ -180,7 +180,7 @@ def _full(root: str, level: str) -> Callable[[Say], None]:
 
 
 def fill(path: str) -> None:
-    """Take all the room there is."""
+    """Fill the disk."""
     with open(path, "wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
             try:

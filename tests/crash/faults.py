@@ -1,10 +1,10 @@
-"""The n-th file call fails, for every n of a workload: nothing acknowledged goes, all else goes on.
+"""The n-th file call fails, for every n of a workload: no acknowledged record is lost.
 
-A call that can fail so fails with EIO, ENOSPC or EMFILE, or a write takes only some bytes; once, or
-all of them from there on until the disk is well again. Then:
+The call fails with EIO, ENOSPC or EMFILE, if it can, or a write takes only some of its bytes; once,
+or at all later calls until the disk is mended. Then:
 
-- no call but the failing one's own told of it, and by a typed error;
-- what was acknowledged is read: before and after a kill and an open, after a loss of power as far
+- only the failing operation reports the failure, by a typed error;
+- acknowledged records are read: before and after a kill and an open, after a loss of power as far
   as the level promises, and after a close and an open;
 - no log refuses writes, unless a sync failed, or the disk had an I/O error with that log's files;
 - every other log takes records again.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 METADATA = "__cluster_metadata"
 OFFSETS = "__consumer_offsets"
 CI_COUNT = 1
-"""Operations in a row, the last of which meets the fault."""
+"""Number of operations in a row; the last meets the fault."""
 SOAK_COUNT = 2
 CALL_STEP = size(4, full=1)
 """For a change every fourth file call fails; which ones differs with each way to fail."""
@@ -50,7 +50,7 @@ REOPENED = Ending(KILLED.keeps, is_exact=False)
 
 
 class Kind(NamedTuple):
-    """A way to fail: an errno, 0 for a short write, and the calls that fail so."""
+    """A way to fail: an errno, 0 for a short write, and the calls that can fail in this way."""
 
     name: str
     errno: int
@@ -66,7 +66,7 @@ KINDS = (
 
 
 class FaultyFiles(Healing):
-    """A simulated disk whose n-th call from `arm` on fails, of the calls that a kind has."""
+    """A simulated disk on which the n-th call since `arm` fails; only calls of its kind count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,15 +75,15 @@ class FaultyFiles(Healing):
         self._forever = False
         self._creates = False
         self.failed: list[tuple[str, str]] = []
-        """(call, path) of those that failed."""
+        """(call, path) of the failed calls."""
 
     def arm(self, kind: Kind, call: int, *, forever: bool) -> None:
-        """Let call number `call` of those that follow fail, and all later ones with `forever`."""
+        """Let call number `call` after this one fail, and with `forever` all later ones."""
         self._kind, self._left, self._forever = kind, call, forever
         self.failed.clear()
 
     def heal(self) -> None:
-        """Nothing fails from here on."""
+        """Let no more calls fail."""
         self._kind = None
 
     def open(self, path: str, *, create: bool = False) -> File:
@@ -171,18 +171,18 @@ def _check(history: History, failed: list[tuple[str, str]], kind: Kind) -> None:
             poisoned.add(log.topic_partition.topic)
             is_own = any(
                 (path.startswith(log.directory) and (kind.errno == EIO or call in SYNCS))
-                or (kind.errno == EIO and path.count("/") < 2)  # what all logs share
+                or (kind.errno == EIO and path.count("/") < 2)  # shared by all logs
                 for call, path in failed
             )
             if not is_own:
                 raise Broken(f"{log.topic_partition} refuses writes: {log.failure}")
     check(history, cluster, LIVE._replace(tells_offsets=not poisoned & {METADATA, OFFSETS}))
     if kind.errno == EIO:
-        # A log that could not even be made is missing until the next open.
+        # A log that could not be created is missing until the next open.
         poisoned |= {path.split("/")[1].rpartition("-")[0] for _, path in failed if "-0" in path}
     history.tolerated = False
     if METADATA in poisoned:
-        # There is no producer id to be had, and nothing else that the metadata would note.
+        # Without it no producer id can be assigned, and no change of the metadata be recorded.
         history.producer = cluster.producer(enable_idempotence=False)
     for topic, promise in history.topics.items():
         if promise.existence == "there" and topic not in poisoned:

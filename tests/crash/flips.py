@@ -1,13 +1,13 @@
-"""Every bit of a small directory is flipped, one at a time: it is told, or nothing is different.
+"""Every bit of a small directory is flipped, one at a time: it is reported, or changes nothing.
 
-Told means: a typed error from whatever is asked first about what the file holds, and the file is
-named by it or in the cluster's health. A directory that was closed cleanly is opened, and one whose
-process was killed, at both levels. Nothing is missing in either, so not one record may go: no flip
-is a torn write. In one that was closed `verify` finds each flip, but in what no rule tells from
-something else, see `_is_free`.
+A report is a typed error at the first use of the file's content; this error or the cluster's health
+names the file. The program opens a directory that was closed cleanly, and one whose process was
+killed, at both levels. Both directories are complete, so no record may get lost: no flip is a torn
+write. In the closed one `verify` finds each flip, except in bytes that no rule can check: see
+`_is_free`.
 
-The room that a killed process had reserved ahead is zeros. Of it one bit in `RESERVED_STEP` is
-flipped; of everything else each one.
+The space that a killed process had reserved is zeros. Of these, one bit in `RESERVED_STEP` is
+flipped; of everything else, every bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.storage.degradation import CUT, QUARANTINED
 from embedlog.storage.log.gaps import read_gaps_below
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.crash.oracle import parse_segment
 from tests.crash.report import Options, Report
@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from embedlog.storage.log.log import Log
 
 CI_COUNT = size(350, full=3_500)
-"""At most so many bits of each of the four directories: evenly spread, every sixth or so. The soak
-flips each one, and of larger directories."""
+"""Bits flipped in each of the four directories, evenly spread: the full size flips about every
+sixth, the soak every bit, and of larger directories.
+"""
 SOAK_COUNT = 1 << 30
 
 _UNVERIFIED = {".lock", "meta.properties", "replication-offset-checkpoint"}
 FOREIGN = "data/photos-to-delete"
 RESERVED_STEP = 211
 CALLS_MAX = 5_000
-"""File calls of an open and a look at everything; more is a program that does not end."""
+"""Limit of file calls for an open and a look at everything: a program with more does not end."""
 POLLS_MAX = 20
 
 
@@ -57,9 +58,9 @@ class Told(NamedTuple):
     error: EmbedlogError
 
     def names(self, path: str) -> bool:
-        """Whether the error, or one that it came from, says the file.
+        """Return whether the error, or one of its causes, names the file.
 
-        A client that was sent a damaged batch knows the partition and the offset instead.
+        A client that got a damaged batch knows the partition and the offset instead.
         """
         error: BaseException | None = self.error
         _, partition, *names = path.split("/")
@@ -84,7 +85,7 @@ def run(options: Options) -> Report:
 
 
 def flip_files(report: Report, level: str, fragment: str, *, is_clean: bool) -> None:
-    """Flip the bits of the files with `fragment` in their path only."""
+    """Flip only bits of files with `fragment` in their path."""
     disk = _directory(level, is_clean=is_clean, size=1)
     _flip_all(report, disk, level, "clean" if is_clean else "killed", fragment)
 
@@ -93,7 +94,7 @@ def _flip_all(report: Report, disk: SimFiles, level: str, ending: str, fragment:
     expected = _state(disk.survivor(), level)
     del expected["health"]
     if expected["foreign"] is None:
-        report.fail(f"{ending} {level}: {FOREIGN} is gone without any flip")
+        report.fail(f"{ending} {level}: {FOREIGN} disappeared without any flip")
     untold = [name for name, value in expected.items() if isinstance(value, Told)]
     assert not untold, expected
     bits = [(path, bit) for path, bit in _bits(disk) if fragment in path]
@@ -117,7 +118,7 @@ def _flip(
     file.write([bytes([file.view(bit // 8, 1)[0] ^ 1 << bit % 8])], bit // 8)
     file.sync()
     report.add("bits")
-    is_found = any(Verification(flipped, "data", lambda _: None).findings())
+    is_found = any(DirectoryCheck(flipped, "data", lambda _: None).findings())
     if is_found:
         report.add("found by verify")
     elif ending == "clean" and not _is_free(disk, path, bit // 8):
@@ -139,32 +140,32 @@ def _flip(
         different = {"open"}
     untold = [name for name in different if not isinstance(found.get(name), Told)]
     if untold == ["records of c"] and _is_cleaned_offset(disk, path, bit // 8):
-        report.add("offsets between gaps of compaction moved, untold")
+        report.add("offsets between gaps of compaction moved unnoticed")
     elif untold:
         name = min(untold)
-        report.fail(f"{where}: not told, {name} was {expected.get(name)}, is {found.get(name)}")
+        report.fail(f"{where}: not reported, {name} was {expected.get(name)}, is {found.get(name)}")
     elif any(path in each for each in health) or any(
         isinstance(told := found[name], Told) and told.names(path) for name in different
     ):
         report.add("told")
     else:
-        report.fail(f"{where}: told without its name: {found[min(different)]}")
+        report.fail(f"{where}: reported without its name: {found[min(different)]}")
 
 
 def _is_free(disk: SimFiles, path: str, position: int) -> bool:
-    """Whether what a byte says may as well be something else, as far as `verify` can know.
+    """Return whether no rule of `verify` checks the byte.
 
-    The owner and the ids are names. High watermarks have no twin. An entry of the time index may
-    name any record of its batch.
+    The owner and the ids are free names. High watermarks are stored only once. An entry of the time
+    index may name any record of its batch.
     """
     is_named = path.removeprefix("data/") in _UNVERIFIED or path.endswith(".timeindex")
     return is_named or _is_cleaned_offset(disk, path, position)
 
 
 def _is_cleaned_offset(disk: SimFiles, path: str, position: int) -> bool:
-    """Whether a byte is of a base offset where compaction was.
+    """Return whether the byte belongs to the base offset of a compacted batch.
 
-    No checksum covers those (Kafka's format), and where compaction leaves gaps nothing else does.
+    Kafka's checksum does not cover it, and gaps between offsets are normal after compaction.
     """
     if not path.startswith("data/c-0/") or not path.endswith(".log"):
         return False
@@ -180,7 +181,9 @@ def _is_cleaned_offset(disk: SimFiles, path: str, position: int) -> bool:
 
 
 def _directory(level: str, *, is_clean: bool, size: int) -> SimFiles:
-    """Plain records, an aborted transaction, rolls, deleted records, compaction, a commit."""
+    """Make plain records, an aborted transaction, rolls, deleted records, compaction,
+    and a commit.
+    """
     disk = SimFiles()
     cluster = open_cluster(disk, level)
     disk.make_directory(FOREIGN)
@@ -216,7 +219,7 @@ def _bits(disk: SimFiles) -> Iterator[tuple[str, int]]:
         if path.startswith(FOREIGN):
             continue
         filled = len(content.rstrip(b"\0")) * 8
-        # A log's last bytes may well be zeros: its content goes on for a little.
+        # Compare some bytes past the last one, because a log may end with zero bytes.
         filled = min(filled + 64, len(content) * 8)
         for bit in range(filled):
             yield path, bit
@@ -224,11 +227,11 @@ def _bits(disk: SimFiles) -> Iterator[tuple[str, int]]:
             yield path, bit
 
 
-# What it shows
+# The visible state
 
 
 def _state(disk: SimFiles, level: str) -> dict[str, Any]:
-    """All that clients see, item by item, each the value or `Told`."""
+    """Return everything that clients can see, item by item: the value, or `Told`."""
     disk.crash(disk.calls + CALLS_MAX)
     try:
         cluster = open_cluster(disk, level)
@@ -253,7 +256,7 @@ def _state(disk: SimFiles, level: str) -> dict[str, Any]:
 
 
 def _records(cluster: Cluster, topic: str) -> object:
-    """What the log shows, and where it would write next."""
+    """Return the visible records of the log, and the next offset."""
     try:
         log = log_of(cluster, topic)
         if log.failure is not None:
@@ -262,17 +265,17 @@ def _records(cluster: Cluster, topic: str) -> object:
         try:
             return shown(log), log.log_end_offset, _sidecars(log)
         except AssertionError as error:
-            # A broker sends batches unread. Whoever reads them must learn of it.
+            # A broker sends batches without reading them; the consumer must find the damage.
             return _polled(cluster, topic) or str(error)
     except EmbedlogError as error:
         return Told(error)
 
 
 def _sidecars(log: Log) -> object:
-    """What is known of a log beside its records, which would let duplicates in, or hide others.
+    """Return producers and epochs of a log, which prevent duplicates and hidden records.
 
-    An unclean open begins an epoch at the log's end, and compaction takes the first batches of
-    some: a cache that is made anew from the batches that stay then begins them later.
+    An unclean open begins an epoch at the log's end. Compaction removes the first batches of some
+    epochs: a cache that is rebuilt from the remaining batches begins these epochs later.
     """
     producers = sorted(
         (entry.producer_id, entry.producer_epoch, entry.last_sequence)

@@ -1,4 +1,4 @@
-"""Runs in folders that are thrown away, but those in which something broke."""
+"""Runs in temporary folders, which are kept if the run found a failure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tests.crash.report import Report
 
 
 class Run(Protocol):
-    """One run over the files of a folder."""
+    """One run with the files of a folder."""
 
     def run(self) -> None: ...
     def close(self) -> None:
-        """End whoever is left of it."""
+        """End all processes of the run."""
 
 
 def run_in_folder(report: Report, seed: str, make: Callable[[str], Run]) -> None:
-    """Do the run that `make` makes of a folder."""
+    """Run the object that `make` makes for a temporary folder."""
     prefix = f"crash-{report.name}-"
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         broken = report.failure_count

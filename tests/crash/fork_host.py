@@ -1,7 +1,7 @@
 """The process that forks, for `tests.crash.forks`: `python -m tests.crash.fork_host DIR LEVEL N`.
 
-It is a program of its own, so that its children can end as any program does, by way of everything
-that the interpreter does at its end. It prints `ok ACTION` or `broken TEXT` for each child.
+It is a program of its own, so that its children end like normal programs, with all exit code of the
+interpreter. It prints `ok ACTION` or `broken TEXT` for each child.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WAIT_S = 60.0
 
 
 class Parent:
-    """A cluster whose clients are at work in threads while the process forks."""
+    """A cluster whose clients work in threads while the process forks."""
 
     def __init__(self, directory: str, durability: str) -> None:
         self.directory = directory
@@ -39,7 +39,8 @@ class Parent:
         self.threads = [threading.Thread(target=work, args=(n,)) for work, n in works]
 
     def _write(self, partition: int) -> None:
-        # One partition each; the others get records from time to time, so that they lie still.
+        # The thread writes to a partition of its own. The other partitions get records rarely, so
+        # that their logs are idle at most forks.
         number = 0
         try:
             while not self.is_over:
@@ -49,7 +50,7 @@ class Parent:
                 self.acknowledged[chosen].append(value)
                 number += 1
                 if number % 5 == 0:
-                    time.sleep(0.0005)  # the children need the processor, too
+                    time.sleep(0.0005)  # leaves processor time to the children
         except BaseException as error:
             self.errors.append(f"a writer: {error!r}")
 
@@ -60,10 +61,10 @@ class Parent:
         except BaseException as error:
             self.errors.append(f"a reader: {error!r}")
 
-    # What children do
+    # Actions of children
 
     def act(self, action: str) -> None:
-        """In a child. What it leaves behind is for the end of the interpreter."""
+        """Perform an action in a child. Open objects are left to the exit of the interpreter."""
         if action == "close":
             self.cluster.close()
         elif action == "close clients":
@@ -82,7 +83,7 @@ class Parent:
         elif action == "open the same":
             self._open_the_same()
         elif action == "fork again":
-            faulthandler.cancel_dump_traceback_later()  # its thread would be missing in the child
+            faulthandler.cancel_dump_traceback_later()  # the child would lack its thread
             if os.fork() == 0:
                 self.cluster.close()
                 sys.exit(0)
@@ -119,13 +120,13 @@ class Parent:
 
 
 class Entered:
-    """A `with` block of the parent's that the child leaves, and not the parent."""
+    """A `with` block of the parent that only the child leaves."""
 
     def __init__(self, cluster: embedlog.Cluster) -> None:
         self.cluster = cluster
 
     def __enter__(self) -> None:
-        """It was entered before the fork."""
+        """Do nothing: the block was entered before the fork."""
 
     def __exit__(self, *exception: object) -> None:
         self.cluster.__exit__(None, None, None)
@@ -154,7 +155,7 @@ def main() -> None:
     try:
         for number in range(count):
             action = ACTIONS[number % len(ACTIONS)]
-            time.sleep(chance.random() * 0.004)  # where in their work the threads are
+            time.sleep(chance.random() * 0.004)  # random point in the work of the threads
             pid = os.fork()
             if pid == 0:
                 faulthandler.dump_traceback_later(_HUNG_AFTER_S / 2)
@@ -194,12 +195,12 @@ def _outcome(pid: int) -> str:
 
 
 def _say(problem: str, action: str) -> None:
-    line = f"broken a child that was to {action!r} {problem}" if problem else f"ok {action}"
+    line = f"broken a child with the action {action!r} {problem}" if problem else f"ok {action}"
     print(line, flush=True)
 
 
 def _look(parent: Parent) -> None:
-    """Is the parent's data whole, for a cluster that is opened while a child still lives?"""
+    """Check that the parent's data is complete, from a cluster opened while a child still lives."""
     with (
         embedlog.open(parent.directory, durability=parent.durability) as cluster,
         cluster.consumer(fetch_max_wait_ms=1) as consumer,

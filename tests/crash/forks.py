@@ -1,6 +1,6 @@
 """Fork while other threads append and read; children leave `with`, close, use, or just end.
 
-No child hangs or fails, none may write, and the parent's data is whole: at both levels.
+No child hangs, fails, or can write, and the parent's data is complete: at both levels.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run(options: Options) -> Report:
 
 def _host(report: Report, directory: str, durability: str, count: int) -> None:
     command = [sys.executable, "-m", "tests.crash.fork_host"]
-    # Python warns of any fork of a process with threads, which is what this is about.
+    # Python warns of every fork of a process with threads.
     host = subprocess.run(
         [*command, directory, durability, str(count)],
         capture_output=True,

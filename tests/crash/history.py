@@ -1,7 +1,8 @@
-"""A workload through the public API, and what has been promised at each moment of it.
+"""A workload through the public API, and its promises at each moment.
 
-A promise is noted when a call returns; what a call may change is noted before it is made. So at
-any file call in between, and after any error, it is known what must be there and what may be.
+A promise is recorded when a call returns; a possible change before the call. At any file call in
+between, and after any error, the history therefore knows which state is certain and which is
+possible.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "d": {},
 }
 SEND_TIMEOUT_MS = 2_000
-"""How long a producer tries; it is simulated time."""
+"""Time limit of a producer's retries, in simulated time."""
 BACKGROUND_MS = 61_000
 """Long enough for every checkpoint to come round."""
 
@@ -42,27 +43,27 @@ class Sent(NamedTuple):
 
 
 class Promise:
-    """What is promised of one topic, and what else may be."""
+    """The promised state of one topic, and its other possible states."""
 
     def __init__(self, level: str) -> None:
         self.level = level
         self.existence = "coming"
-        """"coming" and "going" while a call is under way, "there", or "gone"."""
+        """"coming" and "going" during a call, "there", or "gone"."""
         self.attempts: list[Sent] = []
-        """Every record in the order of sending, the one in flight included."""
+        """Every record in the order of sending, including one in flight."""
         self.acknowledged: dict[int, Sent] = {}
         self.start_asked = 0
         """Records below may be gone."""
         self.start_promised = 0
         """Records below are gone."""
         self.retention_ms: list[str | None] = [None]
-        """The setting's values that may be in force, the promised one first."""
+        """The setting's possible values, the promised value first."""
         self.partition_count = 1
         self.epoch = 0
 
     @property
     def end(self) -> int:
-        """The end of what is acknowledged."""
+        """Return the offset after the last acknowledged record."""
         return max(self.acknowledged, default=-1) + 1
 
 
@@ -70,12 +71,13 @@ class Healing(SimFiles):
     """A disk that can be mended."""
 
     def heal(self) -> None:
-        """Nothing fails from here on."""
+        """Let no more calls fail."""
 
 
 class History:
-    """One life of a directory, over restarts. `errors` has the typed errors of calls that failed,
-    if failures are `tolerated`."""
+    """One life of a directory, over restarts. `errors` has the typed errors of failed calls, if
+    failures are `tolerated`.
+    """
 
     def __init__(self, disk: SimFiles, level: str, *, tolerated: bool = False) -> None:
         self.disk = disk
@@ -84,9 +86,9 @@ class History:
         self.errors: list[EmbedlogError] = []
         self.topics: dict[str, Promise] = {}
         self.commits: list[int] = []
-        """Offsets of topic "a" that were committed, in order, the one in flight included."""
+        """Offsets of topic "a" that were committed, in order, including one in flight."""
         self.commit_promised = -1
-        """Which of them must be there."""
+        """The index of the last certain commit."""
         self.version = 0
         """Changes with every promise."""
         self.count = 0
@@ -99,12 +101,12 @@ class History:
         return runtime
 
     def value(self, size: int = 0) -> bytes:
-        """A value that was never sent before."""
+        """Return a value that was never sent before."""
         self.count += 1
         return b"%d." % self.count + b"x" * size
 
     def attempt(self, call: Callable[[], object]) -> bool:
-        """Make a call; False when it failed with a typed error, and that is tolerated."""
+        """Make a call. Return False if it failed with a typed error, and errors are tolerated."""
         try:
             call()
         except EmbedlogError as error:
@@ -117,14 +119,14 @@ class History:
         return True
 
     def need(self, topic: str) -> None:
-        """Make a topic, with two records, if there is none."""
+        """Create a topic with two records if it does not exist."""
         if topic not in self.topics or self.topics[topic].existence == "gone":
             self.create(topic, TOPICS[topic])
             self.send(topic, self.value(), key=b"k")
             self.send(topic, self.value(), key=b"k")
 
     def create(self, topic: str, config: dict[str, str]) -> None:
-        """Make a topic at the cluster's level, "b" at the other."""
+        """Create a topic at the cluster's level; topic "b" at the other level."""
         level = self.level
         if topic == "b":
             level = "os" if level == "fsync" else "fsync"
@@ -138,7 +140,7 @@ class History:
         self.send_all(topic, [Sent(key, value)])
 
     def send_all(self, topic: str, records: list[Sent]) -> None:
-        """Send records and then wait."""
+        """Send all records, and wait."""
         promise = self.topics[topic]
         promise.attempts += records
 
@@ -154,14 +156,14 @@ class History:
         """Close cleanly and open again."""
         self.attempt(self.producer.close)
         if not self._attempt_on_directory(self.cluster.close):
-            self.disk = self.disk.survivor()  # its process ends
+            self.disk = self.disk.survivor()  # the end of its process
         if not self._attempt_on_directory(self._open):
             if isinstance(self.disk, Healing):
                 self.disk.heal()
             self._open()
 
     def _attempt_on_directory(self, call: Callable[[], object]) -> bool:
-        """Opening and closing a directory may say what the system said."""
+        """Open or close: here an error of the operating system is allowed."""
         try:
             return self.attempt(call)
         except OSError:
@@ -180,42 +182,42 @@ class History:
         )
 
     def note_epochs(self) -> None:
-        """Note the leader epochs that readers may know."""
+        """Record the leader epochs that readers may know."""
         for name, promise in self.topics.items():
             image = self.cluster.broker().core.controller.image.partition(name, 0)
             if image is not None:
                 promise.epoch = image.leader_epoch
 
 
-# What a workload is made of. Topics that are needed exist before.
+# The operations of workloads. Topics that they need are created before.
 
 
 def append(history: History) -> None:
-    """Two records, one after the other."""
+    """Append two records, one after the other."""
     history.send("a", history.value())
     history.send("a", history.value())
 
 
 def append_large(history: History) -> None:
-    """A record over several sectors, then a short one."""
+    """Append a record over several sectors, then a short one."""
     history.send("a", history.value(1300))
     history.send("a", history.value())
 
 
 def append_at_other_level(history: History) -> None:
-    """Records of a topic with a level of its own."""
+    """Append records to a topic with its own level."""
     history.send("b", history.value(600))
     history.send("b", history.value())
 
 
 def roll(history: History) -> None:
-    """Records over several segments."""
+    """Append records over several segments."""
     for _ in range(4):
         history.send("r", history.value(), key=b"k")
 
 
 def retain(history: History) -> None:
-    """Segments that retention removes."""
+    """Let retention remove segments."""
     for _ in range(4):
         history.send("s", history.value(30))
     promise = history.topics["s"]
@@ -234,7 +236,7 @@ def retain(history: History) -> None:
 
 
 def compact(history: History) -> None:
-    """Keys over and over, one with a tombstone, and a round of compaction."""
+    """Send keys several times, with a tombstone for one, and compact."""
     for number in range(3):
         history.send("k", history.value(20), key=b"%d" % (number % 2))
     history.send("k", None, key=b"0")
@@ -243,7 +245,7 @@ def compact(history: History) -> None:
 
 
 def create(history: History) -> None:
-    """A new topic, and its first record."""
+    """Create a topic, and send its first record."""
     name = f"n{len(history.topics)}"
     history.create(name, {"retention.bytes": "1000000"})
     if history.topics[name].existence == "there":
@@ -251,7 +253,7 @@ def create(history: History) -> None:
 
 
 def delete(history: History) -> None:
-    """A topic goes with its records."""
+    """Delete a topic with its records."""
     promise = history.topics["d"]
     promise.existence = "going"
     if history.attempt(lambda: history.cluster.admin().delete_topics(["d"]).check()):
@@ -259,7 +261,7 @@ def delete(history: History) -> None:
 
 
 def configure(history: History) -> None:
-    """A setting changes."""
+    """Change a setting."""
     promise = history.topics["a"]
     value = str(700_000_000 + history.count)
     history.count += 1
@@ -271,7 +273,7 @@ def configure(history: History) -> None:
 
 
 def commit(history: History) -> None:
-    """A group commits an offset, and another."""
+    """Commit an offset of a group, twice."""
     for _ in range(2):
         number = len(history.commits)
         history.commits.append(number)
@@ -285,7 +287,7 @@ def commit(history: History) -> None:
 
 
 def delete_records(history: History) -> None:
-    """The first records of a topic are deleted."""
+    """Delete the first records of a topic."""
     promise = history.topics["a"]
     start = min(promise.start_promised + 1, promise.end)
     promise.start_asked = max(promise.start_asked, start)
@@ -298,12 +300,12 @@ def delete_records(history: History) -> None:
 
 
 def restart(history: History) -> None:
-    """A clean close, and an open."""
+    """Close cleanly and open."""
     history.reopen()
 
 
 def abort(history: History) -> None:
-    """A transaction that is aborted."""
+    """Abort a transaction."""
     promise = history.topics["a"]
     record, control = Sent(None, history.value(), "aborted"), Sent(None, None, "control")
     promise.attempts += [record, control]
@@ -319,13 +321,13 @@ def abort(history: History) -> None:
 
 
 def pass_time(history: History) -> None:
-    """Every checkpoint comes round. Background work tells nobody of its errors."""
+    """Let every checkpoint come round. Errors of background work reach no caller."""
     history.runtime.scheduler.run_for(BACKGROUND_MS)
     history.version += 1
 
 
 def add_partition(history: History) -> None:
-    """A topic gets one more partition."""
+    """Add a partition to a topic."""
     count = history.topics["a"].partition_count + 1
 
     def call() -> None:
@@ -352,17 +354,17 @@ OPERATIONS: dict[str, tuple[str, Callable[[History], None]]] = {
     "time": ("", pass_time),
     "partition": ("a", add_partition),
 }
-"""Name -> (the topic it needs, what it does)."""
+"""Name -> (the topic that it needs, the operation)."""
 
 
 def perform(history: History, operation: str) -> None:
-    """Do one operation; what it needs is there."""
+    """Perform one operation on a prepared cluster."""
     OPERATIONS[operation][1](history)
     history.note_epochs()
 
 
 def prepare(history: History, operation: str) -> None:
-    """Make what an operation needs."""
+    """Create the topic that an operation needs."""
     topic = OPERATIONS[operation][0]
     if topic:
         history.need(topic)

@@ -1,18 +1,19 @@
-"""The disk after a crash at every file call of a workload: what is promised is there, no more.
+"""The disk after a crash at every file call of a workload: it holds the promised state.
 
-After each call that changes the simulated disk, while the workload goes on, the disk is copied as
-a process that died there leaves it, and as a loss of power leaves it: unsynced sectors kept, lost,
-torn, or written out of order, names that were not synced kept or lost. Each copy that is new is
-opened, and compared with what the history has been promised at that moment. Some openings crash in
-turn, at a random call, and are opened again; some are written to, and opened once more.
+After each call that changes the simulated disk, the program copies the disk as a process that dies
+there leaves it, and as a loss of power leaves it: unsynced sectors are kept, lost, torn, or written
+out of order, and unsynced names are kept or lost. It opens each new copy (an image) and compares it
+with the history's promises of that moment. Some openings crash themselves at a random call, and are
+opened again; some images are written to, and opened once more.
 
-Every workload of up to two operations (three in the soak) is tried at both levels, then random
-longer ones until there are as many images as asked for. In CI the calls of the second operation
-take turns: one image each, of the kinds that each call of the first has all of. Of a random
-workload only the operations are watched that make it longer than those.
+Every workload of up to two operations (three in the soak) is tried at both levels, then longer
+random ones until the wanted number of images is reached. In CI each call of the second operation
+gets only one image: the calls take turns through the kinds that each call of the first operation
+gets all of. Of a random workload, only operations beyond the length of the systematic ones are
+watched.
 
-An image is counted once, however many workloads leave it and however much was promised then: all
-that is on the disk, the level that it is opened at, and whether the power was lost.
+An image counts once, however many workloads leave it and whatever their promises: the content of
+the disk, the level of its opening, and whether power was lost.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 Workload = tuple[str, tuple[str, ...]]
 """Level and operations."""
 Tried = tuple[Report, "array[int]"]
-"""What came of a workload, and the digests of the images that were checked."""
+"""The report of a workload, and the digests of the images that were checked."""
 
 CI_COUNT = size(7_000, full=20_000)
 SOAK_COUNT = 10_000_000
@@ -65,22 +66,22 @@ PAIR_STEP = size(4, full=1)
 """For a change every fourth pair of operations is tried; each is first and second several times."""
 
 POWER_IMAGES = 3
-"""At one call: all that is unsynced is lost, nothing is, and something in between."""
+"""At one call: an image without unsynced data, one with all of it, and one with a random part."""
 RANDOM_LENGTH_MAX = 8
 RANDOM_SHARE = 0.2
-"""Of the calls of a random workload so many are followed by a crash."""
+"""Share of the calls of a random workload that get an image."""
 AHEAD = 4
-"""Workloads that wait for a process, times the processes."""
+"""Workloads waiting for a process, as a multiple of the number of processes."""
 CRASHED_OPENS = 12
-"""One image in so many is opened by a process that crashes while it recovers."""
+"""One image in this number is opened by a process that crashes during recovery."""
 CALLS_MAX = 10_000
-"""File calls of an open and a look at everything; more is a program that does not end."""
+"""Limit of file calls for an open and a look at everything: a program with more does not end."""
 WRITTEN_TO = 6
-"""One in so many is written to, and opened again."""
+"""One image in this number is written to, and opened again."""
 
 
 class WatchedFile(SimFile):
-    """A file that shows its watcher half of a write, too."""
+    """A file that also shows its observer half of each write."""
 
     __slots__ = ("_watched",)
 
@@ -114,7 +115,7 @@ class WatchedFiles(SimFiles):
 
 
 def run(options: Options) -> Report:
-    """Try all short workloads, then random ones until there are as many images as asked for."""
+    """Try all short workloads, then random ones until the wanted number of images is reached."""
     progress = Progress("images", options)
     report = progress.report
     options = report.options
@@ -136,7 +137,7 @@ def _in_this_process(options: Options, first: int) -> Iterator[Tried]:
 
 
 def _in_processes(options: Options, first: int) -> Iterator[Tried]:
-    """The same, in the same order."""
+    """Yield the same, in the same order, from several processes."""
     with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
         tried = deque[Future[Tried]]()
         try:
@@ -149,13 +150,13 @@ def _in_processes(options: Options, first: int) -> Iterator[Tried]:
 
 
 def try_workload(options: Options, number: int) -> Tried:
-    """Try one workload of the seed's sequence: nothing of it depends on the others.
+    """Try one workload of the seed's sequence; it depends on no other workload.
 
-    Without checks of the locks' order: an image is opened under a call of another cluster.
+    Lock order is not checked: an image is opened during a call of another cluster.
     """
     silence()
-    # What is there by now stays. The collector, which clusters keep busy, would look at it each
-    # time: a tenth of the whole.
+    # Freeze the objects of now. The garbage collector runs often for clusters, and would otherwise
+    # examine these objects each time: a tenth of the whole time.
     gc.collect()
     gc.freeze()
     report = Report("images", options)
@@ -176,7 +177,7 @@ def _short_length(options: Options) -> int:
 
 @cache
 def _short_workloads(options: Options) -> list[Workload]:
-    """Every (level, operations) that is short; of pairs every `PAIR_STEP`th, but all in a soak."""
+    """Return every short (level, operations): of pairs every `PAIR_STEP`th, in a soak all."""
     return [
         (level, operations)
         for length in range(_short_length(options) + 1)
@@ -197,13 +198,14 @@ def _random_workload(options: Options, number: int) -> Workload:
 
 
 class Images:
-    """Runs workloads and checks what crashes leave of them."""
+    """Runs workloads and checks the images of their crashes."""
 
     def __init__(self, report: Report, *, is_thorough: bool, number: int = 0) -> None:
-        """`is_thorough`: every call gets images of all kinds, whatever the workload. `number`
-        gives other chances with the same seed."""
+        """`is_thorough`: every call gets images of all kinds, whatever the workload. `number` gives
+        other random numbers for the same seed.
+        """
         self.digests = array("Q")
-        """Of every image that was opened and compared."""
+        """One digest for every image that was opened and compared."""
         self._report = report
         self._is_thorough = is_thorough
         self._chance = random.Random(f"{report.options.seed} {number}")
@@ -218,8 +220,9 @@ class Images:
     def run(
         self, level: str, operations: tuple[str, ...], *, first: int = -1, share: float = 1
     ) -> None:
-        """Run one workload. The operations from number `first` on are watched, the last one if that
-        is not said, as those before it are a workload of their own; `share` of their calls."""
+        """Run one workload. Observe the operations from number `first` on, by default only the last
+        one, because shorter workloads cover the others; `share` of their calls get an image.
+        """
         self._report.add("workloads")
         self._share = share
         watched = range(len(operations))[first:]
@@ -227,7 +230,7 @@ class Images:
         self._seen.clear()
         disk = WatchedFiles()
         if not operations:
-            self._history = History(SimFiles(), level)  # which promises nothing
+            self._history = History(SimFiles(), level)  # no promises
             self._where = f"{level}, the first open"
             disk.changed = lambda call: self._look(disk, call)
         history = History(disk, level)
@@ -261,13 +264,15 @@ class Images:
                     self._check_new(image, LOST_POWER, f"power lost after {call}, image {number}")
 
     def _check_live(self, call: str) -> None:
-        """Nothing that a loss of power may take is shown where a topic promises more."""
+        """Check that readers of a topic see no record that a loss of power may take, if its level
+        promises more.
+        """
         for log in self._history.cluster.broker().core.log_manager.logs():
             is_shown = log.offsets.high_watermark > log.durability.synced_offset
             if log.config.durability == "fsync" and is_shown and log.failure is None:
                 self._report.fail(
                     f"{self._where}: {call}: {log.topic_partition} shows records up to "
-                    f"{log.offsets.high_watermark}, synced are those up to "
+                    f"{log.offsets.high_watermark}, synced up to "
                     f"{log.durability.synced_offset}"
                 )
 
@@ -288,7 +293,7 @@ class Images:
             self._report.fail(f"{self._where}: {what}: {type(error).__name__}: {error}")
 
     def _check(self, image: SimFiles, ending: Ending, *, writes: bool) -> int:
-        """Open an image and compare it; how many calls the open made."""
+        """Open an image and compare it; return the number of calls of the open."""
         self._report.add("images opened")
         self.digests.append(self._digest(image))
         image.crash(image.calls + CALLS_MAX)
@@ -300,7 +305,9 @@ class Images:
         return calls
 
     def _crash_opening(self, image: SimFiles, ending: Ending, calls: int) -> None:
-        """Open an image in a process that crashes meanwhile, and check what that one leaves."""
+        """Open an image in a process that crashes meanwhile, and check the image that
+        this leaves.
+        """
         image.crash(self._chance.randrange(calls), after=self._chance.random() < 0.5)
         try:
             open_cluster(image, self._history.level)
@@ -311,7 +318,7 @@ class Images:
             self._check(second, LOST_POWER, writes=False)
 
     def _digest(self, image: SimFiles) -> int:
-        """Of all that the next process finds, and of how it will open that."""
+        """Return a digest of everything that the next process finds, and of its kind of open."""
         whole = blake2b(f"{self._history.level} {image.boot_id}".encode(), digest_size=8)
 
         def visit(directory: MemoryDirectory) -> None:
@@ -335,7 +342,7 @@ def _content_digest(content: bytes) -> bytes:
 
 
 def _go_on(level: str, image: SimFiles, cluster: Cluster, found: dict[str, Shown]) -> None:
-    """Write to every topic; the last record, sent again, is known; another open shows the same."""
+    """Write to every topic. A repeated last record is recognised; another open shows the same."""
     producer = cluster.producer()
     for name, seen in found.items():
         log = log_of(cluster, name)

@@ -1,7 +1,7 @@
-"""The files that a killed writer left, before anybody opens them, read by the oracle.
+"""Reads the files of a killed writer with the oracle, before any open changes them.
 
-What recovery would mend is no problem here: half a batch at the end of a log, files that a
-compaction was just moving. What it could not mend is: an acknowledged record that is not there.
+A state that recovery mends is no problem here: half a batch at the end of a log, files that a
+compaction was moving. A missing acknowledged record is one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.crash.workload import (
 
 
 class Checked:
-    """A segment file whose batches were read and are what they must be."""
+    """A segment file whose batches were read and are correct."""
 
     def __init__(self, topic: str, path: str) -> None:
         segment = read_segment(path)
@@ -35,7 +35,7 @@ class Checked:
         self.problems: list[str] = []
         self.offsets: list[int] = []
         self.numbers: list[int] = []
-        """What each record says that it is, in the topic with two writers."""
+        """The record number in the value of each record of the topic with two writers."""
         for batch in segment.batches:
             self._take(topic, batch)
 
@@ -54,25 +54,25 @@ class Checked:
 
 
 class Inspector:
-    """Looks at one directory again and again; files that did not change are read once."""
+    """Inspects one directory again and again; unchanged files are read only once."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._known: dict[tuple[str, int, int, int], Checked] = {}
 
     def forget(self) -> None:
-        """Read every file anew the next time: an old one may have been altered."""
+        """Read every file anew the next time: an old file may have changed."""
         self._known.clear()
 
     def look(self, ledger: Ledger, report: Report) -> list[str]:
-        """Compare the files with what was acknowledged; what is wrong."""
+        """Compare the files with the acknowledgements; return the problems."""
         problems: list[str] = []
         for topic in ledger.topics:
             self._look_at(topic, ledger, report, problems)
         return problems
 
     def look_at_offsets(self, ledger: Ledger, report: Report) -> list[str]:
-        """The same for the offsets that groups have committed."""
+        """Do the same for committed offsets of groups."""
         found: dict[CommittedOffset, int] = {}
         names = [n for n in os.listdir(self._directory) if n.startswith("__consumer_offsets-")]
         for name in names:
@@ -107,7 +107,8 @@ class Inspector:
             problems.append(f"{topic} ends at {offsets[-1:]}, acknowledged are {end}")
         if topic == KEYED:
             there = {offset % KEY_COUNT: offset for offset in offsets}
-            # A later record of its key that was not acknowledged may have taken a record's place.
+            # A later record with the same key may have replaced a record, though it was not
+            # acknowledged.
             missing = [
                 offset
                 for offset in range(max(0, end - KEY_COUNT), end)

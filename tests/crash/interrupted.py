@@ -1,4 +1,4 @@
-"""The operations that are interrupted, and what must hold afterwards."""
+"""The operations that `interrupts` interrupts, and the state that must follow."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _EVERYTHING = ("/embedlog/", "/wire/")
 
 
 class Scenario:
-    """One operation on something that was made for it, in a directory of its own."""
+    """One operation on objects of its own, in a directory of its own."""
 
     roots: tuple[str, ...] = STORAGE
     cost = 1
-    """How much longer one takes than one of a log."""
+    """The time of one interrupt, relative to one of a log."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
 
     def work(self) -> None:
-        """The operation. Done a second time, it succeeds, too."""
+        """Perform the operation. It succeeds also if it is repeated."""
 
     def look(self) -> None:
-        """Raise unless all is well."""
+        """Raise an error unless the state is right."""
 
     def close(self) -> None:
-        """Close what was made."""
+        """Close the objects."""
 
 
 class LogScenario(Scenario):
-    """On a log over simulated files."""
+    """An operation on a log over simulated files."""
 
     settings: dict[str, object] = {"index_interval_bytes": 0}
 
@@ -67,7 +67,7 @@ class LogScenario(Scenario):
 
 
 class Roll(LogScenario):
-    """An append that begins a segment, and syncs the former one."""
+    """An append that begins a segment, and syncs the last one."""
 
     settings = {"segment_bytes": 200, "durability": "fsync"}
 
@@ -100,7 +100,7 @@ class Read(LogScenario):
 
 
 class Retention(LogScenario):
-    """Old segments go."""
+    """Retention removes old segments."""
 
     settings = {"segment_bytes": 200, "retention_bytes": 300, "index_interval_bytes": 0}
 
@@ -135,7 +135,7 @@ class CloseLog(LogScenario):
 
 
 class ClusterScenario(Scenario):
-    """On a cluster over a directory, through its clients."""
+    """An operation on a cluster in a directory, through its clients."""
 
     roots = _EVERYTHING
     cost = 8
@@ -150,7 +150,7 @@ class ClusterScenario(Scenario):
         self.producer.send("events", b"first").result(_WAIT_S)
 
     def look(self) -> None:
-        """Another producer and a reader get on; nothing is lost, altered or doubled."""
+        """Another producer and a reader can work; no record is lost, altered or doubled."""
         with self.cluster.producer() as producer:
             value = b"of another thread, %d" % len(self.sent)
             producer.send("events", value).result(_WAIT_S)
@@ -174,7 +174,7 @@ class ClusterScenario(Scenario):
             raise AssertionError(f"a reader is stuck at {consumer.position(key)} of {end}")
 
     def close(self) -> None:
-        """Close it, and find the same when it is opened again."""
+        """Close the cluster, and find the same state after another open."""
         self.producer.close()
         self.cluster.close()
         with embedlog.open(f"{self.directory}/data", durability=self.durability) as self.cluster:
@@ -184,7 +184,7 @@ class ClusterScenario(Scenario):
 
 
 class Send(ClusterScenario):
-    """A send and the wait for it, by a producer that goes on afterwards."""
+    """A send and the wait for it, by a producer that continues afterwards."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
@@ -197,7 +197,7 @@ class Send(ClusterScenario):
         try:
             self.producer.send("events", value).result(_WAIT_S)
         except embedlog.errors.UnknownServerError:
-            # It went with one whose pass was interrupted: "nobody knows whether they are written".
+            # The batch belonged to an interrupted pass: "nobody knows whether they are written".
             if self.is_second:
                 raise
             self.is_second = True
@@ -206,20 +206,20 @@ class Send(ClusterScenario):
             self.sent.append(value)
 
     def close(self) -> None:
-        # A record that was interrupted may be told to have failed: nobody asked about it.
+        # The interrupted record's failure may be logged, because nothing has awaited its future.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             super().close()
 
 
 class SendSynced(Send):
-    """The same where an acknowledgement waits for the disk."""
+    """A send whose acknowledgement waits for the disk."""
 
     durability = "fsync"
 
 
 class Poll(ClusterScenario):
-    """A poll: no record is passed over, none is given twice."""
+    """A poll: it skips no record, and returns none twice."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
@@ -238,7 +238,7 @@ class Poll(ClusterScenario):
 
 
 class Commit(ClusterScenario):
-    """A commit of offsets: the former one or this one."""
+    """A commit of offsets: afterwards the old or the new offset is stored."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(directory)
@@ -267,14 +267,14 @@ class Commit(ClusterScenario):
 
 
 class Maintain(ClusterScenario):
-    """Retention, checkpoints and all the other work at once."""
+    """Retention, checkpoints and all other maintenance at once."""
 
     def work(self) -> None:
         self.cluster.maintain()
 
 
 class CloseCluster(ClusterScenario):
-    """The close of a cluster: whatever was done of it, a second close does the rest."""
+    """The close of a cluster: a second close completes an interrupted one."""
 
     durability = "fsync"
 

@@ -1,8 +1,8 @@
-"""KeyboardInterrupt wherever one may come: all is done or nothing, and no lock stays taken.
+"""KeyboardInterrupt at any possible place: an operation is done or not, and no lock stays locked.
 
-Each interrupt has a fresh log or cluster. Afterwards another thread must get on with it, the same
-thread must be able to do the operation again, everything that was there before is there, nothing
-is there twice, and it can be closed. `opcodes` says where interrupts may come.
+Each interrupt has a fresh log or cluster. Afterwards another thread must be able to work on it, and
+the same thread to repeat the operation. All earlier records are there, none is there twice, and the
+log or cluster can be closed. `opcodes` knows the places of interrupts.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.crash.report import Options, Report
 from tests.support.sizes import size
 
 CI_COUNT = size(1_500, full=15_000)
-"""Interrupts of logs; those of clusters, which take longer, are fewer: see `Scenario.cost`."""
+"""Interrupts of logs. Clusters take longer and get fewer: see `Scenario.cost`."""
 SOAK_COUNT = 1_000_000
 
 STUCK_AFTER_S = 20.0
 SLOW_AFTER_S = 5.0
-"""A step takes some milliseconds: one that takes so long waited for what never came."""
+"""Steps take milliseconds: a longer one waits for ever."""
 
 
 def run(options: Options) -> Report:
@@ -53,12 +53,14 @@ def run(options: Options) -> Report:
 
 
 def _memory() -> str | None:
-    """A file system in memory, if there is one: no disk is lost here, and many are synced."""
+    """Return a file system in memory, if there is one: the disk is not tested here, and syncs are
+    many.
+    """
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _opcode_count(kind: type[Scenario], base: str) -> int:
-    """How many opcodes the operation has when nobody interrupts it; what it loads is loaded."""
+    """Return the number of opcodes of an undisturbed operation, after one run for its imports."""
     for _ in range(2):
         scenario = _fresh(kind, base)
         countdown = Countdown(1 << 60, lambda: None, scenario.roots, interrupts_only=True)
@@ -90,12 +92,12 @@ def _interrupt(report: Report, name: str, kind: type[Scenario], base: str, opcod
     except BaseException as error:
         countdown.stop()
         trace = "".join(traceback.format_tb(error.__traceback__)[-3:])
-        report.fail(f"{where}: it became {error!r}:\n{trace}")
+        report.fail(f"{where}: turned into {error!r}:\n{trace}")
     finally:
         countdown.stop()
         held_here().clear()
-    # Between the opcodes of a `with` a lock stays with its thread. It is another thread's view
-    # that counts: for that one a lock must be free.
+    # Within a `with` statement, an interrupted thread may still hold a lock. Only other threads
+    # count: for them the lock must be free.
     steps: tuple[tuple[str, Callable[[], object], bool], ...] = (
         ("another thread", scenario.look, True),
         ("the same again", scenario.work, False),
@@ -116,7 +118,7 @@ def _interrupt(report: Report, name: str, kind: type[Scenario], base: str, opcod
 
 @contextlib.contextmanager
 def _finalizers_counted(report: Report) -> Iterator[None]:
-    """An interrupt that comes in a finalizer is shown and forgotten by Python itself."""
+    """Count interrupts inside finalizers: Python only prints these."""
     former = sys.unraisablehook
 
     def count(unraisable: sys.UnraisableHookArgs) -> None:
@@ -145,7 +147,7 @@ def _here(step: Callable[[], object]) -> str:
 
 
 def _in_thread(step: Callable[[], object]) -> str:
-    """Do it in a thread; where it hangs, if it does."""
+    """Run it in a thread; return where it hangs, if it does."""
     problems: list[str] = []
     thread = threading.Thread(target=lambda: problems.append(_here(step)), daemon=True)
     thread.start()

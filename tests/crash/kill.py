@@ -1,16 +1,17 @@
-"""SIGKILL of a writer at any moment: what it acknowledged through a pipe is there afterwards.
+"""SIGKILL of a writer at any moment: the records that it acknowledged through a pipe survive.
 
-A cycle is one life: a forked process opens a directory that others were killed over, reads all of
-it, writes on, and dies
+A cycle is one life: a forked process opens a directory in which earlier writers were killed, reads
+all of it, writes more, and dies
 
-    threads   a few milliseconds later, five threads being at work
+    threads   some milliseconds later, with five threads at work
     opcode    before the k-th opcode of storage, one step after the other
     opening   before the k-th opcode of the recovery, or some milliseconds into it
     closing   some milliseconds into its clean end
-    clean     not at all: it ends as it should
+    clean     never: it ends normally
 
-Then the files are compared with what it said, by a reader of its own and by the next life through
-the API. There are directories of both levels; each grows old before a new one takes its place.
+Then the writer's output is compared with the files by a separate reader, and by the next life
+through the API. There are directories of both levels; each grows old before a new one takes its
+place.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _OPENED = b"opened"
 
 
 class Victim:
-    """A directory and those who write in it, one after the other."""
+    """A directory and its writers, one after the other."""
 
     def __init__(self, base: str, number: int, durability: str) -> None:
         self.directory = f"{base}/{number}/data"
@@ -53,7 +54,7 @@ class Victim:
         self.lives = 0
 
     def live(self, way: str, chance: random.Random, report: Report) -> None:
-        """One life and its post-mortem."""
+        """Run one life and examine its result."""
         self.lives += 1
         seed = chance.getrandbits(32)
         if way == "opcode":
@@ -73,7 +74,7 @@ class Victim:
         self.ledger.problems.clear()
 
     def _attend(self, child: Child, way: str, chance: random.Random, report: Report) -> None:
-        """Read what it says, kill it in time, and read the rest."""
+        """Read the output of the writer, kill it in time, and read the rest."""
         if way == "opening":
             deadline = time.monotonic() + chance.random() * 0.02
             while time.monotonic() < deadline and self._take(child.read(0.001)) != _OPENED:
@@ -106,7 +107,7 @@ class Victim:
         return _OPENED if is_opened else b""
 
     def look(self, report: Report) -> None:
-        """Read the files that it left."""
+        """Inspect the files that it left."""
         if self.lives % _FORGET_EVERY == 0:
             self.inspector.forget()
         problems = self.inspector.look(self.ledger, report)
@@ -143,15 +144,15 @@ def run(options: Options) -> Report:
 
 
 def _keep(victim: Victim, report: Report) -> None:
-    """Leave what is broken to be looked at."""
+    """Keep a broken directory for inspection."""
     kept = tempfile.mkdtemp(prefix="crash-kept-")
     shutil.copytree(victim.directory, f"{kept}/data", dirs_exist_ok=True)
     report.note(f"{victim.directory} is kept in {kept}")
 
 
 def warm(directory: str) -> None:
-    """Import all that a writer needs: children are forked with it, in 5 ms and not in 300."""
-    logging.getLogger("embedlog").setLevel(logging.ERROR)  # each cut of a torn tail is a warning
+    """each cut tail logs a warning"""
+    logging.getLogger("embedlog").setLevel(logging.ERROR)  # each torn tail logs a warning
     writer = Writer(directory, Ledger("os"), 1, lambda _: None)
     writer.prepare()
     writer.run_threads(0.1)

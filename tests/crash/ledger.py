@@ -1,7 +1,7 @@
-"""What a writer said before it died: what must be there, and what may be.
+"""The output of killed writers: the state that is certain, and the states that are possible.
 
-A line of a writer is one word for what it is about, `?` before it is tried or `!` once it is
-acknowledged, and numbers. The parent applies the lines; a child forked afterwards has the ledger.
+A line of a writer is a word for the subject, `?` before an attempt or `!` after its
+acknowledgement, and numbers. The parent applies the lines; children forked later have the ledger.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIGURES = {
     "delete": "topics deleted",
     "maintained": "rounds of retention and compaction",
 }
-"""What is counted when it is acknowledged."""
+"""Figures of the report, by word, counted at each acknowledgement."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Range:
             self.low = max(self.low, number)
 
     def settle(self, found: int) -> None:
-        """It was seen, so that it may not go back behind that."""
+        """Take over a number that was read: later readers may not find another."""
         self.low = found
         self.high = found
 
@@ -47,7 +47,9 @@ class Range:
 
 @dataclass
 class MadeTopic:
-    """A topic that comes and goes. `generation` counts its creations, so that old data shows."""
+    """A topic that is created and deleted repeatedly. `generation` counts its creations, so that
+    old records are recognised.
+    """
 
     generation: int = 0
     is_there: bool = False
@@ -57,11 +59,11 @@ class MadeTopic:
 
 @dataclass
 class Ledger:
-    """Everything about one directory. `durability` is that of the broker and of its topics."""
+    """The ledger of one directory. `durability` is the level of the broker and of its topics."""
 
     durability: str
     topics: set[str] = field(default_factory=set)
-    """Those that stay and whose creation was acknowledged."""
+    """Permanent topics whose creation was acknowledged."""
 
     ends: dict[str, Range] = field(default_factory=lambda: {name: Range() for name in TOPICS})
     starts: dict[str, Range] = field(default_factory=lambda: {name: Range() for name in TOPICS})
@@ -76,7 +78,7 @@ class Ledger:
     problems: list[str] = field(default_factory=list)
 
     def apply(self, line: bytes) -> None:
-        """Take one line of a writer."""
+        """Apply one line of a writer."""
         word, sign, *given = line.decode().split(" ")
         if word == "broken":
             self.problems.append(" ".join([sign, *given]))
@@ -93,7 +95,9 @@ class Ledger:
         self.ends[topic].apply(sign, int(end))
 
     def _seen(self, _sign: str, topic: str, start: str, end: str) -> None:
-        """A reader has seen the log: from here on it may neither shrink nor come back."""
+        """Apply the end of a log that a reader saw: from here on it may neither shrink
+        nor change.
+        """
         self.ends[topic].settle(int(end))
         self.starts[topic].settle(int(start))
         if topic == SHARED:
@@ -115,7 +119,7 @@ class Ledger:
     _commit = _offset
 
     def _maintained(self, _sign: str) -> None:
-        """Nothing but a figure."""
+        """Only a figure of the report."""
 
     def _setting(self, sign: str, value: str) -> None:
         self.setting.apply(sign, int(value))
@@ -129,7 +133,7 @@ class Ledger:
         made.is_sure = sign == "!"
 
     def _found(self, _sign: str, name: str, is_there: str) -> None:
-        """Whatever became of what was tried, it stays so."""
+        """A read settles whether the attempt succeeded; from here on the state stays."""
         made = self.made.setdefault(name, MadeTopic())
         made.is_there = is_there == "1"
         made.is_sure = True

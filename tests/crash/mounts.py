@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 
 def run(*command: str) -> None:
-    """Run a command; raises with what it said."""
+    """Run a command; the error for a failure has its output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(f"{' '.join(command)}: {done.returncode} {done.stderr.strip()}")
@@ -19,7 +19,7 @@ def run(*command: str) -> None:
 
 @functools.cache
 def why_not() -> str:
-    """Why nothing can be mounted here; "" when it can."""
+    """Return why nothing can be mounted here; "" if it can."""
     if os.geteuid() != 0:
         return "only root can mount file systems"
     try:
@@ -34,7 +34,7 @@ def why_not() -> str:
 
 
 def make_ext4(image: str, size: int) -> None:
-    """A sparse file with an empty ext4."""
+    """Make a sparse file with an empty ext4."""
     with open(image, "wb") as file:
         file.truncate(size)
     run("mkfs.ext4", "-q", "-F", image)
@@ -42,7 +42,7 @@ def make_ext4(image: str, size: int) -> None:
 
 @contextlib.contextmanager
 def loop_mounted(image: str, directory: str) -> Iterator[None]:
-    """An image mounted at a directory."""
+    """Mount an image at a directory."""
     run("mount", "-o", "loop", image, directory)
     try:
         yield
@@ -52,7 +52,7 @@ def loop_mounted(image: str, directory: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def tmpfs(directory: str, size: int) -> Iterator[None]:
-    """A file system in memory of that size."""
+    """Mount a file system in memory of this size."""
     run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory)
     try:
         yield
@@ -61,7 +61,7 @@ def tmpfs(directory: str, size: int) -> Iterator[None]:
 
 
 def unmount(directory: str) -> None:
-    """Unmount; one that is still busy goes when it no longer is."""
+    """Unmount; a busy file system goes when it is no longer in use."""
     try:
         run("umount", directory)
     except OSError:

@@ -1,8 +1,8 @@
-"""Do something at the n-th opcode that this thread runs in chosen files.
+"""Act at the n-th opcode that this thread runs in chosen files.
 
-The interpreter looks for signals, and so raises KeyboardInterrupt, not between any two opcodes: it
-does so at the begin of a function, where a loop jumps back, and once a call has returned. A `with`
-relies on that: between its body and its `__exit__` there is no such place.
+The interpreter checks for signals, and so raises KeyboardInterrupt, only at the begin of a
+function, at a jump back of a loop, and after a call has returned. `with` relies on that: between
+its body and its `__exit__` there is no such place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Countdown:
     """Calls `act` before the `left`-th opcode of frames whose file is below one of `roots`.
 
     Only frames that are entered after `start` count. `act` may raise, or kill the process. With
-    `interrupts_only`, opcodes are those where a KeyboardInterrupt may come.
+    `interrupts_only`, only places of a possible KeyboardInterrupt count.
     """
 
     def __init__(
@@ -37,26 +37,26 @@ class Countdown:
         self._roots = roots
         self._is_ours: dict[str, bool] = {}
         self._interrupts_only = interrupts_only
-        # CPython 3.11 makes a frame before it calls the function that it has already looked up. A
-        # collection then may run a finalizer, which counts too: `act` there ends the tracing, and
-        # what is called next would be freed if nothing here kept it.
+        # CPython 3.11 looks the trace function up, makes a frame, and then calls the function. A
+        # garbage collection in between may run a finalizer, in which `act` ends the tracing;
+        # without this reference the trace function would be freed before its call.
         self._tracer = self._trace
 
     def start(self) -> None:
-        """Count from here on, in this thread."""
+        """Count opcodes of this thread from here on."""
         sys.settrace(self._tracer)
 
     def stop(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, _argument: Any) -> Any:
         if self.left <= 0:
-            return None  # a finalizer was faster, see above
+            return None  # a finalizer has used up the count, see above
         name = frame.f_code.co_filename
         is_ours = self._is_ours.get(name)
         if is_ours is None:
-            # A lock that checks its order stands for one that is taken in a single step.
+            # An order-checking lock stands for a lock that is taken in a single step.
             is_ours = any(root in name for root in self._roots) and not name.endswith(_LOCKS)
             self._is_ours[name] = is_ours
         if not is_ours:
@@ -78,7 +78,7 @@ _interruptible: dict[CodeType, frozenset[int]] = {}
 
 
 def interruptible(code: CodeType) -> frozenset[int]:
-    """Where in `code` an exception that is raised is one that a signal's handler might raise."""
+    """Return the offsets in `code` at which a signal's handler may raise an exception."""
     found = _interruptible.get(code)
     if found is None:
         found = _interruptible[code] = frozenset(_offsets(code))
@@ -101,7 +101,7 @@ def _offsets(code: CodeType) -> list[int]:
                 former is not None
                 and former.opname in _CALLS
                 and not each.is_jump_target
-                # As if the call had raised: only where the same handler would get it.
+                # The exception would come from the call: only if the same handler would get it.
                 and handler(former.offset) == handler(each.offset)
             )
         ):

@@ -1,8 +1,8 @@
-"""Two processes open one directory at once: one has it, the other is told so, each time.
+"""Two processes open one directory at once: one gets it, the other gets an error, each time.
 
-The winner holds it until both have spoken, and then closes it, ends without a close, or is killed.
-A third opener must succeed at once: no lock is left. Directories are new, used, and taken over
-while their last owner is still dying.
+The winner holds it until both have reported, and then closes it, ends without a close, or is
+killed. A third opener must succeed at once: no lock is left. Directories are new, used, or taken
+over while their last owner is still dying.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def run(options: Options) -> Report:
 
 
 def _warm() -> None:
-    """Import what opening takes, so that children are forked with it."""
+    """Import the modules of an open, so that children are forked with them."""
     with tempfile.TemporaryDirectory() as base, embedlog.open(f"{base}/data"):
         pass
 
@@ -68,7 +68,7 @@ def _race(report: Report, number: int, chance: random.Random, directory: str) ->
             os.write(writer, b"!")
         os.close(writer)
         os.close(reader)
-    # A killed owner is gone; one that ends by itself may take a moment, which is no stuck lock.
+    # A killed owner is gone; another may need a moment to end, which is no stuck lock.
     endings = [child.end() for child in children]
     if ending != "kill" and any(endings):
         report.fail(f"race {number} at {level}, {ending}: openers ended with {endings}")

@@ -2,11 +2,12 @@
 
 It knows Kafka's record batch of magic 2 from the protocol's description, with `struct`:
 
-    base offset i64, batch length i32 (of what follows), leader epoch i32, magic i8,
-    CRC-32C u32 (of what follows), attributes i16, last offset delta i32, base timestamp i64,
-    max timestamp i64, producer id i64, producer epoch i16, base sequence i32, record count i32
+    base offset i64, batch length i32 (of the following bytes), leader epoch i32, magic i8,
+    CRC-32C u32 (of the following bytes), attributes i16, last offset delta i32,
+    base timestamp i64, max timestamp i64, producer id i64, producer epoch i16,
+    base sequence i32, record count i32
 
-Behind the last batch of the last segment there may be zeros (reserved room) or a torn batch.
+After the last batch of the last segment there may be zeros (reserved space) or a torn batch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CRC_FROM = 21
 
 
 class OracleRecord(NamedTuple):
-    """One record; `producer` is (id, epoch, sequence), (-1, -1, -1) of a plain producer."""
+    """One record; `producer` is (id, epoch, sequence), (-1, -1, -1) for a plain producer."""
 
     offset: int
     timestamp: int
@@ -37,7 +38,7 @@ class OracleRecord(NamedTuple):
 
 
 class OracleBatch(NamedTuple):
-    """One valid batch, and where it lies."""
+    """One valid batch, and its place."""
 
     path: str
     position: int
@@ -49,9 +50,9 @@ class OracleBatch(NamedTuple):
 
 
 class OracleSegment(NamedTuple):
-    """The valid batches at a segment's begin, and why no more were read.
+    """The valid batches at a segment's beginning, and why reading stopped.
 
-    `stopped` is "end", "zeros" (only zeros follow), or what is wrong with the batch at `size`.
+    `stopped` is "end", "zeros" (only zeros follow), or the defect of the batch at `size`.
     """
 
     path: str
@@ -62,21 +63,21 @@ class OracleSegment(NamedTuple):
 
 
 class OracleLog(NamedTuple):
-    """A partition's segments by offset, and what contradicts itself in them."""
+    """A partition's segments by offset, and the contradictions between them."""
 
     segments: tuple[OracleSegment, ...]
     problems: tuple[str, ...]
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last record, 0 without any."""
+        """Return the offset after the last record, 0 if there is none."""
         for segment in reversed(self.segments):
             if segment.batches:
                 return segment.batches[-1].last_offset + 1
         return self.segments[-1].base_offset if self.segments else 0
 
     def records(self) -> Iterator[OracleRecord]:
-        """Every record, by offset; control records too."""
+        """Yield every record by offset, including control records."""
         for segment in self.segments:
             for batch in segment.batches:
                 yield from batch.records
@@ -85,8 +86,8 @@ class OracleLog(NamedTuple):
 def read_log(directory: str) -> OracleLog:
     """Read a partition's directory.
 
-    Damage is a problem anywhere but at the end of the last segment, where a writer that was
-    killed may leave half a batch.
+    Damage is a problem except at the end of the last segment, where a killed writer may leave half
+    a batch.
     """
     names = sorted(n for n in os.listdir(directory) if n.endswith(".log") and len(n) == 24)
     segments = tuple(read_segment(f"{directory}/{name}") for name in names)
@@ -103,13 +104,13 @@ def read_log(directory: str) -> OracleLog:
 
 
 def read_segment(path: str) -> OracleSegment:
-    """Read one segment file up to the first thing that is not a valid batch."""
+    """Read one segment file up to the first invalid batch."""
     with open(path, "rb") as file:
         return parse_segment(path, file.read())
 
 
 def parse_segment(path: str, data: bytes) -> OracleSegment:
-    """The same of a segment's bytes, or of some of its batches in a row."""
+    """Parse the bytes of a segment, or of some of its consecutive batches."""
     batches = []
     position = 0
     stopped = "end"
@@ -223,10 +224,10 @@ class CommittedOffset(NamedTuple):
 
 
 def committed_offsets(directory: str, into: dict[CommittedOffset, int]) -> None:
-    """Apply one partition of __consumer_offsets, in order: what groups have committed.
+    """Apply one partition of __consumer_offsets, in order: return the committed offsets of groups.
 
-    Key: version i16 (0 or 1), group, topic, partition i32. Value: version i16, offset i64, ...;
-    no value takes the key back.
+    Key: version i16 (0 or 1), group, topic, partition i32. Value: version i16, offset i64, ...; a
+    missing value deletes the key.
     """
     for record in read_log(directory).records():
         if record.is_control or record.key is None:

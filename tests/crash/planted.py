@@ -1,8 +1,8 @@
-"""Bugs that are planted on purpose: each must be found by one of the other programs.
+"""Bugs that are planted on purpose: another of the programs must find each one.
 
-A bug replaces a function or constant of the project by a wrong one, from outside, while a part of
-a program runs at the size of CI. Each of these parts is run once without a bug, and must be silent
-then: a program that always finds something finds nothing.
+A bug replaces a function or constant of the project by a wrong one, from outside, while a part of a
+program runs at the size of CI. Each of these parts also runs once without a bug, and must then find
+nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tests.crash.simulated import silence
 CI_COUNT = len(BUGS)
 SOAK_COUNT = CI_COUNT
 BITS = 7_000
-"""At most so many are flipped in the search for one: a bug shows in few of them."""
+"""Limit of flipped bits in the search for one bug: few bits show it."""
 
 
 class Found(BaseException):
-    """The first failure ends the search. Nothing of the project may catch it."""
+    """The first failure, which ends the search. No code of the project may catch it."""
 
 
 class _Searching(Report):
@@ -58,7 +58,7 @@ def run(options: Options) -> Report:
 
 
 def _search(part: str, options: Options) -> tuple[str | None, int]:
-    """(the first failure, how many cases it took) of one part of a program."""
+    """Return (the first failure, its number of cases) of one part of a program."""
     report = _Searching(part, options._replace(count=BITS))
     try:
         _run_part(report, part)

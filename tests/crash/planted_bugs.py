@@ -1,4 +1,4 @@
-"""The bugs of `planted`: what each makes of the project, and which program must find it."""
+"""The bugs of `planted`, and for each the program that must find it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from wire.records.format import HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 
 class Bug(NamedTuple):
-    """`plant` is entered while the bug shall be there; `part` of a program must find it."""
+    """A bug that exists while the context of `plant` is open; `part` of a program must find it."""
 
     name: str
     part: str
@@ -54,7 +54,7 @@ def _replace(owner: object, name: str, wrong: object) -> Callable[[], AbstractCo
 def _with_original(
     owner: Any, name: str, wrong: Callable[..., object]
 ) -> Callable[[], AbstractContextManager[Any]]:
-    """`wrong` is called with the original before the arguments."""
+    """Call `wrong` with the original before the arguments."""
     right = getattr(owner, name)
 
     def call(*arguments: Any, **keywords: Any) -> object:
@@ -118,7 +118,7 @@ def _sync_that_never_fails(
     durability.synced_offset = max(durability.synced_offset, end)
 
 
-# What was promised
+# Promises
 
 
 def _recovery_points_too_high(right: Callable[..., bool], known: Checkpoints, logs: Any) -> bool:
@@ -141,7 +141,7 @@ def _forget_the_start(offsets: LogOffsets, offset: int) -> bool:
     return True
 
 
-# Checks that are left out
+# Skipped checks
 
 
 def _batch_unchecked(view: memoryview, position: int, end: int) -> Any:
@@ -235,7 +235,7 @@ def _no_checksums() -> Iterator[None]:
 
 @contextmanager
 def _locks_swapped() -> Iterator[None]:
-    """A checkpoint takes the manager's mutex, which its callers hold a partition lock under."""
+    """A checkpoint takes the manager's mutex although its callers may hold a partition lock."""
 
     def make(manager: log_manager.LogManager, *args: Any, **settings: Any) -> None:
         right_make(manager, *args, **settings)
@@ -301,12 +301,12 @@ BUGS: tuple[Bug, ...] = (
         _replace(CleanedOutput, "_sync", lambda _: None),
     ),
     Bug(
-        "recovery points beyond what is synced",
+        "recovery points beyond the synced offset",
         "images fsync other level, time",
         _with_original(Checkpoints, "write_positions", _recovery_points_too_high),
     ),
     Bug(
-        "the marker of a clean stop vouches for what is not synced",
+        "the marker of a clean stop exists before the logs are synced",
         "images os append, restart",
         _with_original(owned_directory, "write_marker", _marker_always_synced),
     ),
@@ -401,7 +401,7 @@ BUGS: tuple[Bug, ...] = (
         _replace(producer_snapshot, "decode", _snapshot_unchecked),
     ),
     Bug(
-        "an index is believed, whatever lies where it points",
+        "an index is trusted without a check of the batch at its position",
         "flips clean fsync p-0/00000000000000000002.index",
         _replace(SegmentIndexes, "_checked", _index_believed),
     ),

@@ -1,13 +1,13 @@
-"""Real power cuts: an ext4 whose image is copied while a writer is at work, level fsync.
+"""Real power cuts: the image of an ext4 is copied while a writer is at work, level fsync.
 
-The file system lies in an image behind a loop device. What was not synced is in the page cache of
-the file system, and not in the image: a copy of the image is what a disk has after a power cut. The
-writer is killed first, so that the copy is of one moment; some lives end without a cut, so that
-the next one goes on with what only the page cache holds. The copy is mounted, its journal is
-replayed, and the next life looks whether everything acknowledged is there, and writes on.
+The file system lies in an image behind a loop device. Unsynced data is only in the page cache of
+the file system: a copy of the image is the disk after a power cut. The writer is killed first, so
+that the copy shows one moment; some lives end without a cut, so that the next one works on unsynced
+data in the page cache. The copy is mounted, its journal is replayed, and the next life checks every
+acknowledged record and writes more.
 
-One more disk fails at its syncs: its image lies on a file system that has no room for it. What was
-acknowledged there is in the image; nothing is acknowledged whose sync failed.
+One more disk fails at its syncs: its image lies on a file system without space for it. Acknowledged
+records are in the image; no record is acknowledged whose sync failed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def run(options: Options) -> Report:
 
 
 class Disk:
-    """An image, and who writes in it between the cuts."""
+    """An image, and its writers between the cuts."""
 
     def __init__(self, base: str, chance: random.Random) -> None:
         self._chance = chance
@@ -71,7 +71,7 @@ class Disk:
         self.cuts = 0
 
     def power_on(self, report: Report) -> None:
-        """Some lives of a writer, then a cut."""
+        """Run some lives of a writer, then cut the power."""
         self._boot += 1
         copy = f"{self._image}-{self._boot}"
         with mounts.loop_mounted(self._image, self._mounted):
@@ -122,7 +122,7 @@ def _life(victim: kill.Victim, seed: int, boot: str) -> Callable[[Say], None]:
 
 
 def _pretend_boot(boot: str) -> None:
-    """After a cut this machine has been started again; a child's life belongs to one boot."""
+    """Invent a boot id: a cut restarts the machine, but the lives of a child share one boot."""
     make = OsFiles.__init__
 
     def __init__(files: OsFiles) -> None:
@@ -133,7 +133,7 @@ def _pretend_boot(boot: str) -> None:
 
 
 def _thin(report: Report, base: str) -> None:
-    """Two threads write until the disk below fails at a sync; then the disk gets its room."""
+    """Let two threads write until the disk below fails at a sync; then give the disk its space."""
     below, mounted = f"{base}/below", f"{base}/mounted"
     os.mkdir(below)
     os.mkdir(mounted)
@@ -144,7 +144,7 @@ def _thin(report: Report, base: str) -> None:
             said = child.rest()
             how = child.end()
             child.close()
-            # What the image holds now is all that a restart would find.
+            # A restart would find only the content of the image.
             mounts.run("mount", "-o", f"remount,size={8 * _THIN_SIZE}", below)
             shutil.copyfile(f"{below}/image", f"{base}/image")
     if how:

@@ -1,10 +1,10 @@
-"""What was tried so far of the sequence of workloads that a seed stands for.
+"""The progress of a seed's sequence of workloads.
 
-Kept in a file it lets a run of many hours be made in pieces, by any number of processes:
+Kept in a file, it splits a run of many hours into pieces, for any number of processes:
 
-    FILE          JSON: the seed, how many workloads were tried, and what they came to
-    FILE.images   8 bytes of each image that was checked: one is counted once, however often it is
-                  met, and the file says which are known
+    FILE          JSON: the seed, the number of tried workloads, and their figures
+    FILE.images   8 bytes of each image that was checked: images count once, and the file
+                  knows the counted ones
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ SAVED_EVERY_S = 60.0
 
 
 class Progress:
-    """Adds up workloads, in order; `report` has the sum, `workloads` says how many there were."""
+    """Adds up workloads, in order; `report` has the sum, `workloads` is their number."""
 
     def __init__(self, name: str, options: Options) -> None:
-        """Go on where the file of `options` stands, with its seed, if it is there."""
+        """Continue from the file of `options`, with its seed, if it exists."""
         self._path = options.progress
         self._known = np.empty(0, np.uint64)
-        """Digests of the images that are counted, sorted, and those since the last save:"""
+        """Digests of the counted images, sorted, and the digests since the last save:"""
         self._new: set[int] = set()
         self._before_s = 0.0
         self.workloads = 0
@@ -42,7 +42,7 @@ class Progress:
         self._started = self._saved = time.monotonic()
 
     def add(self, part: Report, digests: Iterable[int]) -> None:
-        """Take in what came of the next workload, and the digests of the images it checked."""
+        """Add the report of the next workload, and the digests of the images it checked."""
         for digest in digests:
             if digest not in self._new and not self._is_known(digest):
                 self._new.add(digest)
@@ -57,12 +57,14 @@ class Progress:
         return slot < len(self._known) and int(self._known[slot]) == digest
 
     def is_over(self) -> bool:
-        """Whether the time is over that was given."""
+        """Return whether the time limit is over."""
         given = self.report.options.seconds
         return 0 < given < time.monotonic() - self._started
 
     def save(self) -> None:
-        """Write the file: after a crash in between too much is known, and so too little counted."""
+        """Write the file. After a crash in between, too many images are known, so too few are
+        counted.
+        """
         if not self._path:
             return
         self._saved = time.monotonic()
@@ -96,4 +98,4 @@ class Progress:
         report.figures = state["figures"]
         report.failures = state["failures"]
         report.failure_count = state["failure_count"]
-        report.note(f"{self._before_s:,.0f} s of the sum are those of earlier runs")
+        report.note(f"{self._before_s:,.0f} s of the sum are from earlier runs")

@@ -1,4 +1,4 @@
-"""Does a directory that was opened again hold what a history promises?"""
+"""Checks that a reopened directory holds the promises of a history."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
 
 class Broken(Exception):
-    """A promise that is not kept."""
+    """A broken promise."""
 
 
 class Ending(NamedTuple):
-    """How the process ended that made the promises."""
+    """The kind of end of the process that made the promises."""
 
     keeps: frozenset[str]
-    """Levels whose acknowledged records outlive it."""
+    """Levels whose acknowledged records survive it."""
     is_exact: bool = True
-    """No call had failed before: what is there is a prefix of what was sent, no more and no less.
-    Else any record whose call failed may be missing."""
+    """Whether no call failed before: the log is then exactly a prefix of the sent records.
+    Otherwise any record of a failed call may be missing.
+    """
     is_live: bool = False
-    """It has not ended: a log may have failed, and its end may not be shown yet."""
+    """The process has not ended: a log may have failed, and its last records be invisible."""
     tells_offsets: bool = True
-    """Groups can be asked for what they have committed."""
+    """Whether committed offsets can be requested."""
 
 
 KILLED = Ending(frozenset(("os", "fsync")))
@@ -37,7 +38,7 @@ LOST_POWER = Ending(frozenset(("fsync",)))
 
 
 def check(history: History, cluster: Cluster, ending: Ending) -> dict[str, Shown]:
-    """Raise `Broken` unless everything holds; return what every topic shows."""
+    """Raise `Broken` unless everything holds; return the visible content of every topic."""
     image = cluster.broker().core.controller.image
     found: dict[str, Shown] = {}
     for name, promise in history.topics.items():
@@ -79,7 +80,7 @@ def _check_log(cluster: Cluster, name: str, promise: Promise, ending: Ending) ->
     keeps = promise.level in ending.keeps
     _expect(
         seen.start <= promise.start_asked or log.config.compact,
-        f"{name} begins at {seen.start}, nobody deleted beyond {promise.start_asked}",
+        f"{name} begins at {seen.start}, no deletion reached beyond {promise.start_asked}",
     )
     if keeps:
         _expect(
@@ -105,7 +106,7 @@ def _check_log(cluster: Cluster, name: str, promise: Promise, ending: Ending) ->
 
 
 def _check_prefix(name: str, promise: Promise, seen: Shown) -> None:
-    """Every record between start and end is there, at its place, and none else."""
+    """The log has exactly the sent records between start and end, in their places."""
     expected = promise.attempts[seen.start : seen.end]
     _expect(
         seen.end <= len(promise.attempts),
@@ -118,7 +119,7 @@ def _check_prefix(name: str, promise: Promise, seen: Shown) -> None:
 
 
 def _check_some(name: str, promise: Promise, seen: Shown, *, keeps: bool) -> None:
-    """What is there was sent, in this order, once; what was acknowledged is at its offset."""
+    """The log has sent records only, in order, once; acknowledged ones at their offsets."""
     attempts = iter(promise.attempts)
     by_offset = {}
     for record in seen.records:
@@ -138,9 +139,9 @@ def _check_some(name: str, promise: Promise, seen: Shown, *, keeps: bool) -> Non
 def _check_compacted(
     name: str, promise: Promise, seen: Shown, ending: Ending, *, keeps: bool
 ) -> None:
-    """Of each key the last record is there; what is there was sent, at its place.
+    """For each key the last record is there; all records are as sent, in their places.
 
-    Also where the level promises nothing: the end may be lost, but nothing before what is there.
+    This holds even without promises of the level: only the end of the log may be lost.
     """
     last: dict[bytes | None, int] = {}
     if ending.is_exact:
@@ -172,7 +173,7 @@ def _check_some_compacted(name: str, promise: Promise, seen: Shown) -> None:
 
 
 def _last_stable_offset(seen: Shown, aborted: set[bytes | None]) -> float:
-    """While a transaction's end is missing, it and what follows is held back."""
+    """Return the offset where an unfinished transaction holds readers back."""
     stable = math.inf
     for record in seen.records:
         if record.is_control:
@@ -183,7 +184,7 @@ def _last_stable_offset(seen: Shown, aborted: set[bytes | None]) -> float:
 
 
 def _check_committed(name: str, promise: Promise, seen: Shown) -> None:
-    """A reader of what is committed gets nothing of aborted transactions, and all the rest."""
+    """A reader with read_committed gets all records except aborted ones."""
     aborted = {sent.value for sent in promise.attempts if sent.kind == "aborted"}
     shown_values = {record.value for record in seen.committed}
     _expect(not aborted & shown_values - {None}, f"{name} shows aborted {aborted & shown_values}")

@@ -1,4 +1,4 @@
-"""What every program here is given, and what it gives back: figures, and what broke."""
+"""Options and reports of the programs: figures and failures."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ SHOWN_MAX = 20
 
 
 class Options(NamedTuple):
-    """How long a program runs, and on which chances."""
+    """The size of a run, and its seed."""
 
     seed: int
     count: int
-    """Cycles, races, images: what the program says it counts."""
+    """Cycles, races or images: each program has its own unit."""
 
     soak: bool = False
     processes: int = 1
-    """How many share the work, where the program can share it."""
+    """Number of processes, for programs that can share the work."""
 
     seconds: float = 0
-    """When to stop before all is done, and"""
+    """Time limit before all is done, and"""
     progress: str = ""
-    """the file to go on from, where the program can; 0 and "": neither."""
+    """the file to continue from, for programs that have one; 0 and "" for neither."""
 
 
 class Report:
-    """The figures of one run, in the order they were first named, and its failures.
+    """The figures of one run, in the order of their first use, and its failures.
 
-    A failure is a sentence that lets somebody run the same again: the seed's cycle, what was
-    expected, what was found.
+    A failure is a sentence with everything that is needed to repeat it: the seed's cycle, the
+    expected and the found value.
     """
 
     def __init__(self, name: str, options: Options) -> None:
@@ -44,22 +44,22 @@ class Report:
         self._started = time.monotonic()
 
     def add(self, figure: str, count: int = 1) -> None:
-        """Count `count` more of `figure`."""
+        """Add `count` to `figure`."""
         self.figures[figure] = self.figures.get(figure, 0) + count
 
     def note(self, text: str) -> None:
-        """Say something that is neither a figure nor a failure, such as what could not be tried."""
+        """Print a line that is neither a figure nor a failure, for example about a skipped part."""
         self.notes.append(text)
 
     def fail(self, what: str) -> None:
-        """Note a broken promise."""
+        """Record a broken promise."""
         self.failure_count += 1
         if len(self.failures) < SHOWN_MAX:
             self.failures.append(what)
             print(f"{self.name}: BROKEN: {what}", file=sys.stderr, flush=True)
 
     def take_in(self, other: Report) -> None:
-        """Add what another process counted of the same run."""
+        """Add the counts of another process of the same run."""
         for figure, count in other.figures.items():
             self.add(figure, count)
         self.notes += other.notes
@@ -67,7 +67,7 @@ class Report:
         self.failure_count += other.failure_count
 
     def line(self) -> str:
-        """The result on one line."""
+        """Return the result as one line."""
         figures = ", ".join(f"{count:,} {name}" for name, count in self.figures.items())
         elapsed = time.monotonic() - self._started
         return (
@@ -76,7 +76,7 @@ class Report:
         )
 
     def check(self) -> None:
-        """Print the result; raise AssertionError when something broke."""
+        """Print the result; raise AssertionError for a failure."""
         for note in self.notes:
             print(f"{self.name}: {note}", flush=True)
         print(self.line(), flush=True)

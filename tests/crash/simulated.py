@@ -1,6 +1,6 @@
-"""What the programs on the simulated disk share: a small broad directory, and all that one shows.
+"""Shared by the programs on the simulated disk: a small varied directory, and its visible state.
 
-Records are parsed by the oracle, not by the project.
+The oracle parses the records, not the project.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DATA = "data"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 GROUP = "g"
 OWN_PRODUCERS = 1 << 40
-"""Producer ids from here on are those of `append_transaction`."""
+"""Producer ids from here on belong to `append_transaction`."""
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "log.cleaner.min.compaction.lag.ms": "0",
@@ -31,23 +31,23 @@ SETTINGS = {
 
 
 def silence() -> None:
-    """Log nothing: what is damaged on purpose, thousands of times, is no news."""
+    """Log nothing: thousands of defects are intended."""
     logging.getLogger("embedlog").setLevel(logging.CRITICAL + 1)
 
 
 def open_cluster(disk: SimFiles, level: str, *, seed: int = 0) -> Cluster:
-    """The cluster of a simulated disk; its clock stands at the disk's time."""
+    """Open the cluster of a simulated disk, with the clock at the disk's time."""
     runtime = sim_runtime(seed, files=disk)
     return Cluster(DATA, SETTINGS, durability=level, runtime=runtime, cluster_id=CLUSTER_ID)
 
 
 def log_of(cluster: Cluster, topic: str, partition: int = 0) -> Log:
-    """The log of a partition that exists."""
+    """Return the log of an existing partition."""
     return cluster.broker().core.replica_manager.partition(topic, partition).log
 
 
 class Shown(NamedTuple):
-    """What readers of a partition get; `committed` is what read_committed ones get."""
+    """The records that readers of a partition get; `committed` for readers with read_committed."""
 
     start: int
     end: int
@@ -56,11 +56,11 @@ class Shown(NamedTuple):
 
 
 def shown(log: Log) -> Shown:
-    """Everything between the log's start and its high watermark.
+    """Return all records between the log's start and its high watermark.
 
     Raises:
         AssertionError: the bytes are not whole valid batches.
-        EmbedlogError: what the log says of damage.
+        EmbedlogError: the log reports damage.
     """
     start, end, stable = (
         log.offsets.log_start_offset,
@@ -101,7 +101,7 @@ def _read(log: Log, start: int, end: int) -> Iterator[OracleRecord]:
 
 
 def append_transaction(log: Log, value: bytes, now_ms: int, *, is_committed: bool) -> int:
-    """One record of a transaction and the marker that ends it; the marker's offset."""
+    """Append one record of a transaction and its end marker; return the marker's offset."""
     known = max(
         (entry.current_txn_first_offset for entry in list(log.transactions.producers)), default=-1
     )

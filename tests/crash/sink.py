@@ -1,17 +1,17 @@
 """Committers, tasks, drivers and owners of a directory die while batches are written exactly once.
 
-What Spark does is played by processes: a driver runs one batch after the other, each with tasks and
-a committer in processes of their own, notes a batch when its commit has returned, and is started
-again when it dies. In one run
+Processes play the parts of Spark: a driver runs one batch after the other, each with tasks and a
+committer in processes of their own, notes a batch when its commit has returned, and is restarted
+when it dies. In one run
 
     task        is killed while it writes and run again, or raced by a second attempt that wins
     committer   is killed after some time or before the k-th opcode; then `abort` may be called
     driver      is killed, or dies between the commit and its note; its committer may live on
-    owner       of the directory is killed and started again, or there is none; it also produces
+    owner       of the directory is killed and restarted, or there is none; it also produces
 
-At any time readers see each batch as a whole or not at all. In the end each row is there once, each
-batch in one piece in each partition, offsets have no gaps, and what the owner's producer was
-acknowledged is there, too.
+Readers always see each batch completely or not at all. In the end each row exists once, each batch
+is in one piece in each partition, offsets have no gaps, and every record exists that was
+acknowledged to the owner's producer.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from functools import partial
 import pyarrow as pa
 
 import embedlog
-import embedlog.broker.commits.worker  # loaded once, before anybody is forked
+import embedlog.broker.commits.worker  # loaded once, before any fork
 import embedlog.cluster.cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask
-from embedlog.storage.staging import adopter, exchange, staging
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
+from embedlog.storage.staging import adopter, exchange
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
@@ -50,7 +50,7 @@ SOAK_COUNT = 2_000
 PARTITIONS = 3
 ROWS = 240
 HUNG_AFTER_S = 1_200.0
-"""For a whole run, on a machine that has other things to do."""
+"""Time limit of a whole run on a busy machine."""
 _DONE = b"all is written"
 _ROOTS = ("/embedlog/storage/", "/embedlog/runtime/", "/embedlog/broker/")
 
@@ -65,7 +65,7 @@ def run(options: Options) -> Report:
 
 
 class _Run:
-    """One directory, its batches, and everybody who dies over it."""
+    """One directory, its batches, and all processes that die over it."""
 
     def __init__(self, base: str, seed: str, report: Report) -> None:
         self.chance = random.Random(seed)
@@ -79,15 +79,16 @@ class _Run:
         adopter.RENAMED_SIZE_MIN = self.chance.choice((0, 2_000, 1 << 40))
         self.has_owner = self.chance.random() < 0.6
         self.produced: list[bytes] = []
-        """What the owner's producer was acknowledged."""
+        """Records that were acknowledged to the owner's producer."""
         self.owner: Child | None = None
         self.driver: Child | None = None
         self.done = 0
         self.patience = 1
-        """Grows with each driver that came to nothing: on a loaded machine nobody has the time to
-        do anything before he is killed."""
+        """Grows with each driver that achieved nothing: on a busy machine a driver may be killed
+        before it can do anything.
+        """
         self.groups: list[int] = []
-        """The process groups of all drivers: what one has started may outlive it."""
+        """The process groups of all drivers, whose children may outlive them."""
 
     def run(self) -> None:
         maker = Child(lambda _: self._make())
@@ -155,7 +156,7 @@ class _Run:
         else:
             os.kill(owner.pid, signal.SIGTERM)
             how = owner.end()
-            # The signal may come before the process has said what it does with it.
+            # The signal may come before the process has installed its handler.
             self._expect(how in {"", "by signal 15"}, f"the owner ended {how}")
         self.produced += [line for line in owner.rest() if line]
         owner.close()
@@ -165,7 +166,7 @@ class _Run:
             cluster.create_topic("t", PARTITIONS)
 
     def _own(self, say: Say, seed: float) -> None:
-        """Own the directory and produce, until told to stop."""
+        """Own the directory and produce, until a signal."""
         ended = []
         signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
         chance = random.Random(seed)
@@ -193,7 +194,7 @@ class _Run:
             self.report.fail(f"run {self.seed}: {what}")
 
     def _look(self) -> None:
-        """Each batch is there as a whole or not at all, and after those before it."""
+        """Check that each batch is there completely or not at all, after all earlier batches."""
         with embedlog.open_reader(self.path) as reader:
             parts = reader.snapshot([("t", number) for number in range(PARTITIONS)])
             counts: dict[int, int] = {}
@@ -242,7 +243,7 @@ def _rows(batch: int) -> list[bytes]:
 
 
 class _Driver:
-    """What Spark's driver does, in a process that may be killed."""
+    """The part of Spark's driver, in a process that may be killed."""
 
     def __init__(self, run: _Run, chance: random.Random) -> None:
         self._path = run.path
@@ -271,7 +272,7 @@ class _Driver:
         say(_DONE)
 
     def _task(self, job: str, rows: list[bytes]) -> bytes:
-        """The message of the attempt that counts."""
+        """Run a task; return the message of the successful attempt."""
         while True:
             attempts = [Child(lambda say: _stage(self._path, job, rows, say))]
             fate = self._chance.random()
@@ -302,7 +303,7 @@ class _Driver:
         return is_done
 
 
-# What tasks and committers do
+# Tasks and committers
 
 
 def _stage(path: str, job: str, rows: list[bytes], say: Say) -> None:
@@ -341,4 +342,4 @@ def _commit(path: str, manifest: Manifest, countdown: int, timeout_ms: int, say:
 def _abort(path: str, job: str) -> None:
     files = real_runtime().files
     if not exchange.is_wanted(files, path, job):
-        staging.discard(files, path, job)
+        exchange.discard(files, path, job)

@@ -1,15 +1,16 @@
-"""Streaming queries of a real Spark are killed until all of their input is through.
+"""Streaming queries of a real Spark are killed until all of their input is written.
 
 A query reads a topic in micro-batches and writes another topic, by files or over the wire in
-transactions, or a table of Parquet, Delta or Iceberg by the pipeline's runner. In one run, at
+transactions, or a table of Parquet, Delta or Iceberg with the pipeline's runner. In one run, at
 random moments from the first batch on,
 
-    driver   is killed, its JVM alone or its Python alone, and started again from its checkpoint
-    worker   is killed: tasks run again; without planning, or a commit, the query ends: start again
-    owner    of the topic's directory is killed and started again, or there is none; over the wire
+    driver   is killed, its JVM or its Python, and restarted from its checkpoint
+    worker   is killed: tasks run again; during planning or a commit the query ends and is
+             restarted
+    owner    of the topic's directory is killed and restarted, or there is none; over the wire
              it is the broker
 
-Readers see no row twice at any time. In the end each row is there once, and offsets have no gaps.
+Readers never see a row twice. In the end each row exists once, and offsets have no gaps.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 import embedlog
-import embedlog.broker.commits.worker  # loaded once, before anybody is forked
+import embedlog.broker.commits.worker  # loaded once, before any fork
 from embedlog.spark.pipeline.kit import table_rows
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
@@ -42,9 +43,9 @@ ROWS = 3_000
 PER_TRIGGER = 300
 PARTITIONS = 3
 _COMMITS = {"parquet": "_log/*", "delta": "_delta_log/*.json", "iceberg": "*.metadata.json"}
-"""What a commit adds to the files of a table."""
+"""Number of files that a commit adds to a table."""
 HUNG_AFTER_S = 240.0
-"""For one life of a driver, on a machine that has other things to do."""
+"""Time limit of one life of a driver on a busy machine."""
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -59,7 +60,7 @@ def run(options: Options) -> Report:
 
 
 class _Run:
-    """One query, its input, and everybody who dies until that is through."""
+    """One query, its input, and all processes that die until it is written."""
 
     def __init__(self, base: str, kind: str, seed: str, report: Report) -> None:
         self._chance = random.Random(seed)
@@ -100,7 +101,9 @@ class _Run:
     # One life of the driver
 
     def _live(self) -> bool:
-        """Start it, and let things die until it has ended, too. Says if all is through."""
+        """Start the driver, and kill processes until it ends; return whether all input
+        is written.
+        """
         target = f"127.0.0.1:{self._port}" if self._port else self._target
         driver = self._driver = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.spark_job", self._kind, self._source]
@@ -149,7 +152,7 @@ class _Run:
         return b""
 
     def _wait_for_commit(self) -> None:
-        """Until a batch is there that Spark may not have noted as done, or the driver ends."""
+        """Wait until a batch is committed that Spark may not have noted yet, or the driver ends."""
         assert self._driver is not None
         before = self._progress()
         deadline = time.monotonic() + 15
@@ -161,7 +164,7 @@ class _Run:
             time.sleep(0.005)
 
     def _progress(self) -> int:
-        """What grows with each commit."""
+        """Return a number that grows with each commit."""
         if self._kind in _COMMITS:
             return sum(1 for _ in Path(self._target).rglob(_COMMITS[self._kind]))
         with embedlog.open_reader(self._target) as reader:
@@ -243,7 +246,7 @@ class _Run:
                 cluster.create_topic("t", PARTITIONS)
 
     def _ids(self) -> list[int]:
-        """The rows that a reader sees."""
+        """Return the ids of the rows that a reader sees."""
         if self._port:
             return self._committed_ids()
         if self._kind != "topic":
@@ -258,11 +261,11 @@ class _Run:
         return found
 
     def _committed_ids(self) -> list[int]:
-        """What readers of committed records see; there is no driver that is at work."""
+        """Return the ids that readers with read_committed see while no driver runs."""
         self._end_owner()
         with embedlog.open(self._target) as cluster:
             with cluster.producer(transactional_id="killed") as fence:
-                fence.init_transactions()  # what a dead one left open ends here
+                fence.init_transactions()  # ends an open transaction of a dead driver
             with cluster.consumer(
                 isolation_level="read_committed", auto_offset_reset="earliest"
             ) as consumer:

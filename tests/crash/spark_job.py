@@ -1,9 +1,9 @@
-"""A streaming query that a harness kills: a topic to another one, or to a table by a pipeline.
+"""A streaming query that a harness kills, from a topic to another one, or to a pipeline's table.
 
     python -m tests.crash.spark_job KIND SOURCE TARGET STATE PER_TRIGGER
 
 TARGET is a directory, or for the KIND `wire` an address. Prints `started` once there is a session
-and `done` when all input is through.
+and `done` when all input is written.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from embedlog.spark.pipeline.project import parse
-from embedlog.spark.pipeline.runner import Runner
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.runner import Runner
+from embedlog.spark.pipeline.running.spark_session import open_session
 
 SCHEMA = {
     "type": "struct",
@@ -25,7 +25,7 @@ SCHEMA = {
 
 def main(kind: str, source: str, target: str, state: str, per_trigger: str) -> None:
     """Run the query to its end."""
-    # A task whose worker is killed runs again: `local[2]` would give up at once.
+    # A task whose worker is killed runs again: `local[2]` would not retry.
     spark = open_session(
         "killed",
         master="local[2,4]",

@@ -1,16 +1,16 @@
 """Drivers and tasks die while batches are written to tables of Parquet, Delta and Iceberg.
 
-What Spark does is played by processes: a driver runs one batch after the other, each with tasks in
-processes of their own, commits it, notes it when the commit has returned, and is started again
-when it dies. In one run
+Processes play the parts of Spark: a driver runs one batch after the other, each with tasks in
+processes of their own, commits it, notes it when the commit has returned, and is restarted when it
+dies. In one run
 
-    task        is killed while it writes and run again, or raced by a second attempt: the one that
-                loses goes on writing files, also when the batch is committed, or its driver dead
+    task        is killed while it writes and run again, or raced by a second attempt: the loser
+                goes on writing files, even after the batch is committed, or its driver dead
     driver      is killed after some time, or before the k-th opcode of a commit
 
-Each third batch takes files of the ones before away, and writes their rows anew. At any time a
-reader sees each batch as a whole or not at all. In the end each row is there once, and in the
-table's directory there are no files but those that a version of the table names.
+Each third batch removes files of earlier batches, and writes their rows anew. Readers always see
+each batch completely or not at all. In the end each row exists once, and the table's directory has
+only files that a version of the table names.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ import pyiceberg.io.pyarrow  # noqa: F401
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.kit import table_rows
-from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat, path_of
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat, sweep
+from embedlog.spark.pipeline.tables.iceberg import IcebergFormat, path_of
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat, sweep
 from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
@@ -46,14 +46,14 @@ from tests.support.sizes import size
 
 CI_COUNT = size(3, full=9)
 SOAK_COUNT = 600
-"""A third of them to each format."""
+"""A third of the runs for each format."""
 
 KINDS = ("parquet", "delta", "iceberg")
 ROWS = 24
 APP = "query"
 REPLACED_EVERY = 3
 HUNG_AFTER_S = 300.0
-"""For a whole run, on a machine that has other things to do."""
+"""Time limit of a whole run on a busy machine."""
 _DONE = b"all is written"
 _ROOTS = ("/embedlog/spark/", "/embedlog/runtime/", "/pyiceberg/table/", "/pyiceberg/catalog/")
 
@@ -69,7 +69,7 @@ def run(options: Options) -> Report:
 
 
 class _Run:
-    """One table, its batches, and everybody who dies over it."""
+    """One table, its batches, and all processes that die over it."""
 
     def __init__(self, base: str, kind: str, seed: str, report: Report) -> None:
         self._chance = random.Random(seed)
@@ -81,7 +81,7 @@ class _Run:
         self._kind = kind
         self._batch_count = self._chance.randint(2, 5)
         self._groups: list[int] = []
-        """The process groups of all drivers: their tasks may outlive them."""
+        """The process groups of all drivers, whose tasks may outlive them."""
 
     def run(self) -> None:
         deadline = time.monotonic() + HUNG_AFTER_S
@@ -122,7 +122,7 @@ class _Run:
                 os.killpg(group, signal.SIGKILL)
         self._groups.clear()
 
-    # Checks: each in a process of its own, as the driver's libraries cannot be forked once used
+    # Checks run in processes of their own: the driver's libraries cannot be forked after use.
 
     def _look(self) -> None:
         self._report.add("looks")
@@ -162,7 +162,7 @@ def _unlike_batches(ids: list[int]) -> str:
 
 
 def _named(kind: str, path: str) -> set[str]:
-    """The data files of all versions of a table that are still readable."""
+    """Return the data files of all versions of a table that are still readable."""
     if kind == "parquet":
         state = ManifestTable(path).state()
         return {f"{path}/{each}" for each in (*state.files, *state.removed)}
@@ -179,14 +179,14 @@ def _named(kind: str, path: str) -> set[str]:
 
 
 class _Driver:
-    """What Spark's driver does, in a process that may be killed."""
+    """The part of Spark's driver, in a process that may be killed."""
 
     def __init__(self, kind: str, path: str, notes: str, chance: random.Random) -> None:
         self._path, self._notes, self._chance = path, notes, chance
         self._table: TableFormat = open_table(kind, path)
 
     def run(self, batch_count: int) -> None:
-        """Write the batches that are not noted."""
+        """Write the batches that are not noted as done."""
         sweep(self._path, APP, after=self._table.version_of(APP))
         while (version := len(os.listdir(self._notes))) < batch_count:
             key = CommitKey(APP, version)
@@ -203,7 +203,7 @@ class _Driver:
         if key.version % REPLACED_EVERY == REPLACED_EVERY - 1:
             removes = self._table.files()[-2:]
             for file in removes:
-                # No threads: a task that is forked beside one may wait for ever.
+                # No threads: a task forked beside a thread may wait for ever.
                 rows += pq.ParquetFile(file.path).read(use_threads=False)["n"].to_pylist()
         stage = open_stage(self._path, key.directory)
         count = self._chance.randint(1, 3)
@@ -221,20 +221,20 @@ class _Driver:
 
 
 class _Task:
-    """The attempts of one task; those that lose are left alone, and write on."""
+    """The attempts of one task; attempts that lose are left alone, and write on."""
 
     def __init__(self, stage: str, rows: list[int], chance: random.Random) -> None:
         self._stage, self._rows, self._chance = stage, rows, chance
 
     def run(self) -> tuple[str, int]:
-        """The file of the attempt that counts, and its size."""
+        """Return the file of the successful attempt, and its size."""
         while True:
             if self._chance.random() < 0.3:
                 loser = Child(lambda _: self._lose())
                 if self._chance.random() < 0.3:
                     time.sleep(self._chance.random() * 0.02)
                     loser.close()
-            attempt = Child(self._say_what_is_written)
+            attempt = Child(self._report_written_file)
             if self._chance.random() < 0.2:
                 time.sleep(self._chance.random() * 0.02)
                 attempt.kill()
@@ -244,7 +244,7 @@ class _Task:
                 path, size = json.loads(said)
                 return path, size
 
-    def _say_what_is_written(self, say: Say) -> None:
+    def _report_written_file(self, say: Say) -> None:
         with suppress(BrokenPipeError):  # the driver has died
             say(json.dumps(self._write()).encode())
 
@@ -254,7 +254,7 @@ class _Task:
         return path, make_durable(real_runtime().files, path)
 
     def _lose(self) -> None:
-        """Write until there is no place for it any more, as one that has not heard yet."""
+        """Write until the table's stage is closed, like a task that does not know of the loss."""
         deadline = time.monotonic() + 2
         with suppress(FileNotFoundError):
             while time.monotonic() < deadline:

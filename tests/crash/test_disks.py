@@ -1,4 +1,4 @@
-"""A disk that is full, or a process without descriptors, harms nothing for good."""
+"""A full disk, or a process without descriptors, does no lasting harm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.crash.__main__ import run
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_what_runs_short_harms_nothing_for_good() -> None:
+def test_a_full_disk_or_too_few_descriptors_do_no_lasting_harm() -> None:
     run("disks").check()
     if mounts.why_not() and not os.environ.get("CI"):
         pytest.skip(f"descriptors only: {mounts.why_not()}")

@@ -1,4 +1,4 @@
-"""No promise is broken by a file call that fails, once or for ever."""
+"""A failed file call breaks no promise, whether it fails once or for ever."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tests.crash.__main__ import run
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_call_that_fails_breaks_no_promise() -> None:
+def test_a_failed_call_breaks_no_promise() -> None:
     run("faults").check()

@@ -1,4 +1,4 @@
-"""A flipped bit in any file is told or harmless."""
+"""A flipped bit in any file is reported or harmless."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tests.crash.__main__ import run
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_flipped_bit_is_told_or_harmless() -> None:
+def test_a_flipped_bit_is_reported_or_harmless() -> None:
     run("flips").check()

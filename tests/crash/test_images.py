@@ -1,4 +1,4 @@
-"""No promise is broken by a loss of power at any file call."""
+"""A loss of power at any file call breaks no promise."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ def test_a_loss_of_power_anywhere_keeps_every_promise() -> None:
 @pytest.mark.parametrize(
     "level, operations",
     [
-        # Segments that were removed came back, and were believed: see `retention.remove_doomed`.
+        # Removed segments came back, and recovery trusted them: see `retention.remove_doomed`.
         ("os", ("retain", "retain", "commit")),
-        # The end of a compacted log was lost, and the gap before an empty segment was believed: an
-        # empty epoch cache passed for one that Kafka had written since.
+        # The end of a compacted log was lost, and recovery trusted the gap before an empty segment:
+        # it took an empty epoch cache for a newer one of Kafka.
         ("os", ("compact", "restart", "compact")),
         ("fsync", ("delete records", "retain", "delete records", "retain")),
     ],
 )
-def test_workloads_that_once_broke_a_promise(level: str, operations: tuple[str, ...]) -> None:
+def test_workloads_that_once_broke_a_promise_keep_it(
+    level: str, operations: tuple[str, ...]
+) -> None:
     silence()
     report = Report("images", Options(seed=1, count=1, soak=True))
     images = Images(report, is_thorough=True)

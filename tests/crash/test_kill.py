@@ -1,4 +1,4 @@
-"""What a killed writer has acknowledged is there."""
+"""Records that a killed writer acknowledged survive."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tests.crash.__main__ import run
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_what_a_killed_writer_acknowledged_is_there() -> None:
+def test_records_that_a_killed_writer_acknowledged_survive() -> None:
     run("kill").check()

@@ -1,4 +1,4 @@
-"""One of two openers has the directory."""
+"""Exactly one of two openers gets the directory."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tests.crash.__main__ import run
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_of_two_openers_one_has_the_directory() -> None:
+def test_exactly_one_of_two_openers_gets_the_directory() -> None:
     run("openers").check()

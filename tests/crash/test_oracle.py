@@ -1,4 +1,4 @@
-"""The oracle reads what the project wrote, and sees what was damaged behind its back."""
+"""The oracle reads files of the project, and finds damage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _write(directory: Path, **settings: object) -> list[tuple[int, bytes | None,
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_what_was_sent_is_read(tmp_path: Path, codec: str) -> None:
+def test_sent_records_are_read(tmp_path: Path, codec: str) -> None:
     sent = _write(tmp_path / "data", compression_type=codec)
     log = read_log(f"{tmp_path}/data/events-0")
     assert log.problems == ()
@@ -51,8 +51,8 @@ def test_committed_offsets_are_read(tmp_path: Path) -> None:
     assert found == {CommittedOffset("group", "events", 0): 42}
 
 
-def test_each_damaged_byte_is_seen(tmp_path: Path) -> None:
-    """But for those of the leader epoch, which no checksum covers."""
+def test_each_damaged_byte_is_found(tmp_path: Path) -> None:
+    """Bytes of the leader epoch are excluded, because no checksum covers them."""
     _write(tmp_path / "data")
     path = sorted((tmp_path / "data/events-0").glob("*.log"))[0]
     whole = path.read_bytes()

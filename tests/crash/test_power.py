@@ -1,4 +1,4 @@
-"""What was acknowledged at level fsync survives the loss of power."""
+"""Records acknowledged at level fsync survive a loss of power."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ from tests.crash.__main__ import run
 @pytest.mark.skipif(
     bool(mounts.why_not()) and not os.environ.get("CI"), reason=str(mounts.why_not())
 )
-def test_what_was_acknowledged_survives_the_loss_of_power() -> None:
+def test_acknowledged_records_survive_a_loss_of_power() -> None:
     run("power").check()

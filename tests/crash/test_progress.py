@@ -1,4 +1,4 @@
-"""A run in pieces comes to what a run in one comes to."""
+"""A run in pieces gives the same result as one run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.crash.report import Options, Report
 
 
 def _tried(number: int) -> tuple[Report, list[int]]:
-    """A workload whose images are in part those of the one before; one of them is broken."""
+    """A workload that shares images with the one before; one image is broken."""
     part = Report("images", Options(seed=5, count=0))
     part.add("workloads")
     part.add("images opened", 4)
@@ -27,20 +27,20 @@ def _run(options: Options, workload_count: int) -> Progress:
     return progress
 
 
-def test_pieces_come_to_the_sum_of_a_run_in_one(tmp_path: Path) -> None:
+def test_pieces_give_the_sum_of_one_run(tmp_path: Path) -> None:
     whole = _run(Options(seed=5, count=0), 6)
     assert whole.report.figures["images"] == 13
     assert whole.report.figures["images opened"] == 24
     options = Options(seed=5, count=0, progress=str(tmp_path / "progress"))
     _run(options, 4)
-    last = _run(options._replace(seed=9), 2)  # the file says which seed it is
+    last = _run(options._replace(seed=9), 2)  # the file knows its seed
     assert last.workloads == 6
     assert last.report.options.seed == 5
     assert last.report.figures == whole.report.figures
     assert (last.report.failure_count, last.report.failures) == (1, ["broken"])
 
 
-def test_an_image_is_counted_once_though_it_was_saved_and_its_sum_was_not(tmp_path: Path) -> None:
+def test_an_image_counts_once_even_if_a_crash_lost_the_sum(tmp_path: Path) -> None:
     path = tmp_path / "progress"
     options = Options(seed=5, count=0, progress=str(path))
     _run(options, 2)

@@ -1,4 +1,4 @@
-"""Batches are written exactly once, whoever dies."""
+"""Batches are written exactly once, whichever process dies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from tests.spark.conftest import need_spark
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_batches_are_written_once_whoever_dies() -> None:
+def test_batches_are_written_once_whichever_process_dies() -> None:
     need_spark()
     run("sink").check()

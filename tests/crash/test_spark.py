@@ -1,4 +1,4 @@
-"""What a query of Spark's writes is there once, whoever dies."""
+"""The rows of a Spark query are written once, whichever process dies."""
 
 from __future__ import annotations
 

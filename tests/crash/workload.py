@@ -1,13 +1,13 @@
-"""What the writers that are killed write: a record's bytes follow from its topic and its offset.
+"""The records of killed writers: topic and offset determine the bytes of a record.
 
     log       idempotent producer; delete_records keeps it short
     sized     plain producer; retention.bytes keeps it short
     keyed     plain producer; compaction keeps it short; some values are tombstones
-    shared    two threads and one producer, so that they share syncs; who wrote what is in the value
+    shared    two threads and one producer, so that they share syncs; the value names the writer
     made-N    created and deleted all the time
 
-A topic with one writer holds at each offset the record that belongs there, and no other: so what
-is lost, altered, invented, doubled or out of order shows at once.
+A topic with one writer holds exactly one possible record at each offset: a lost, altered, invented,
+doubled or misplaced record shows at once.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ TOPICS: dict[str, dict[str, str]] = {
     KEYED: {**_COMMON, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"},
     SHARED: {**_COMMON, "retention.bytes": str(RETENTION_SIZE)},
 }
-"""The topics that stay, and the settings that they must have as long as they are there."""
+"""The permanent topics, and the settings that they must have."""
 
 CHANGED_SETTING = "max.compaction.lag.ms"
 """The setting of the first topic that is changed all the time; it changes nothing else."""
 
 BROKER = {
-    # A producer that asks for the metadata of a topic that was deleted would make it anew.
+    # A producer that asks for the metadata of a deleted topic would create it again.
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "2",
     "offsets.topic.segment.bytes": str(SEGMENT_SIZE),
@@ -57,7 +57,7 @@ class Content(NamedTuple):
 
 
 def content(topic: str, number: int) -> Content:
-    """The record number `number` of a topic: with one writer, that is its offset."""
+    """Return record `number` of a topic; with one writer, the number is its offset."""
     key = b"key-%d" % (number % KEY_COUNT) if topic == KEYED else None
     if topic == KEYED and number % _TOMBSTONE_EVERY == 0:
         return Content(key, None)
@@ -68,7 +68,7 @@ def content(topic: str, number: int) -> Content:
 
 
 def number_in(topic: str, value: bytes | None) -> int:
-    """The number that a value says it has; -1 when it is none of the topic's."""
+    """Return the number in a value; -1 if the value is not of this topic."""
     parts = (value or b"").split(b"|", 2)
     if len(parts) < 3 or parts[0] != topic.encode() or not parts[1].isdigit():
         return -1

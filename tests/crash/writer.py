@@ -1,4 +1,4 @@
-"""The process that is killed: it opens a directory, looks whether all is there, and writes on."""
+"""The process that is killed: it opens a directory, checks its content, and writes more."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Work = Callable[[], object]
 
 
 class Writer:
-    """One life of a writer: `verify` what the ledger says, then `step` or `run_threads`."""
+    """One life of a writer: `verify` checks the ledger, `step` or `run_threads` write."""
 
     def __init__(self, directory: str, ledger: Ledger, seed: int, say: Say) -> None:
-        """Open the directory: a crash may come here, too."""
+        """Open the directory; a crash may come even here."""
         self.ledger = ledger
         self.chance = random.Random(seed)
         self._directory = directory
@@ -40,13 +40,13 @@ class Writer:
         self._say_line(text.encode())
 
     def broken(self, text: str) -> None:
-        """Tell of a broken promise."""
+        """Report a broken promise."""
         self.say(f"broken {text}")
 
-    # What must be there
+    # Checks
 
     def verify(self) -> None:
-        """Look at everything through the API, tell what is wrong, and say what was seen."""
+        """Check everything through the API; report problems, and the state that was found."""
         there = set(self.cluster.topics)
         for name in self.ledger.topics - there:
             self.broken(f"the topic {name} is gone")
@@ -58,7 +58,7 @@ class Writer:
             self._verify_settings(admin, there)
         self._verify_made(there)
         for degradation in self.cluster.health():
-            # Half a batch of the last life is cut, and may be put aside.
+            # Half a batch of the last life is truncated, and may be quarantined.
             if degradation.kind not in {"cut", "quarantined"}:
                 self.broken(f"{degradation}")
 
@@ -88,7 +88,7 @@ class Writer:
             self.broken(f"{topic} begins at {start}, deletions were {known}")
         if start < known.low or (topic == KEYED and start):
             self.broken(f"{topic} begins at {start}, behind {known}")
-        # The older ones are the other reader's, which reads every new file as a whole.
+        # Older records are checked by the inspector, which reads every new file completely.
         first = max(start, acked.low - _KEPT_COUNT)
         expected = first
         for record in self._read(consumer, partition, first):
@@ -157,10 +157,10 @@ class Writer:
             if found != expected or not made.records.holds(len(found)):
                 self.broken(f"{name}: {found}, acknowledged were {made}")
 
-    # What it does until it is killed
+    # Writing until the kill
 
     def prepare(self) -> None:
-        """Make the topics that are missing, and the clients."""
+        """Create the missing topics, and the clients."""
         for name, settings in workload.TOPICS.items():
             self.say(f"topic ? {name}")
             with contextlib.suppress(TopicAlreadyExists):
@@ -178,7 +178,9 @@ class Writer:
         self._shared_next = self.ledger.shared_next
 
     def step(self) -> None:
-        """Something, by chance; of each life's favourite more, so that it is cut at every place."""
+        """Do a random step, most often the life's favourite one, so that it is killed at every
+        place.
+        """
         works = self._records + self._others
         if self._favourite < 0:
             self._favourite = self.chance.randrange(len(works))
@@ -187,7 +189,7 @@ class Writer:
         work()
 
     def run_threads(self, seconds: float) -> None:
-        """Everything at once, in five threads."""
+        """Do everything at once, in five threads."""
         until = time.monotonic() + seconds
         threads = [
             threading.Thread(target=self._repeat, args=(work, until), daemon=True)
@@ -200,7 +202,7 @@ class Writer:
             thread.join()
 
     def close(self) -> None:
-        """The clean end."""
+        """End cleanly."""
         clients = (self._plain, self._idempotent, self._admin, *self._consumers.values())
         for client in clients:
             client.close()

@@ -1,4 +1,4 @@
-"""Record batches written byte by byte, right and wrong: shares no code with `wire.records`."""
+"""Record batches written byte by byte, valid and invalid: shares no code with `wire.records`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def record(
     header_count: int | None = None,
     tail: bytes = b"",
 ) -> bytes:
-    """One record of a v2 batch. `header_count` and `tail` make wrong ones."""
+    """Build one record of a v2 batch. `header_count` and `tail` make invalid ones."""
     body = bytes([attributes]) + varint(timestamp_delta) + varint(offset_delta)
     body += _blob(key) + _blob(value)
     body += varint(len(headers) if header_count is None else header_count)
@@ -50,7 +50,7 @@ def record(
 
 
 def records(*values: bytes | None, key: bytes | None = None) -> bytes:
-    """Plain records with deltas 0..n-1."""
+    """Build plain records with deltas 0..n-1."""
     return b"".join(record(v, key=key, offset_delta=i) for i, v in enumerate(values))
 
 
@@ -71,7 +71,7 @@ def batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """A v2 batch around record bytes, each header field free to be wrong."""
+    """Build a v2 batch around record bytes; each header field may be wrong."""
     last = count - 1 if last_offset_delta is None else last_offset_delta
     latest = base_timestamp if max_timestamp is None else max_timestamp
     covered = struct.pack(
@@ -85,12 +85,12 @@ def batch(
 
 
 def simple(*values: bytes | None, key: bytes | None = None, **fields: int) -> bytes:
-    """A valid batch of `values`; header fields may be replaced."""
+    """Build a valid batch of `values`; header fields may be replaced."""
     return batch(records(*values, key=key), count=len(values), **fields)
 
 
 def gzipped(*values: bytes | None, **fields: int) -> bytes:
-    """The same, compressed with gzip."""
+    """Build the same, compressed with gzip."""
     attributes = fields.pop("attributes", 0) | 1
     body = gzip.compress(records(*values), mtime=0)
     return batch(body, count=len(values), attributes=attributes, **fields)

@@ -1,7 +1,7 @@
-"""The brokers that scenarios are played on: Kafka and embedlog with the same settings.
+"""The brokers for scenarios: Kafka and embedlog with the same settings.
 
-Each is what real Kafka is started with for one recording. All but `PLAIN` are for groups: there
-embedlog is asked without sockets and under a simulated clock, so that time-outs cost no time.
+Each entry has the settings of real Kafka for some recordings. All but `PLAIN` are for groups: there
+embedlog runs without sockets and under a simulated clock, so that time-outs cost no time.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 PLAIN = "plain"
 
 _AT_ONCE = {
-    # Since KIP-1263 an assignment is computed beside the heartbeat that asks for it, and the answer
-    # to that heartbeat may or may not hold it. These settings compute it inside the heartbeat.
+    # Since KIP-1263 a broker may compute an assignment after the heartbeat that needs it, whose
+    # answer then may or may not hold it. These settings compute it inside the heartbeat.
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
 }
@@ -55,4 +55,6 @@ BROKERS: dict[str, dict[str, str]] = {
     "as shipped": {},
     "untouched": {},
 }
-"""Name -> what differs from Kafka's defaults (and from the initial rebalance delay of 0)."""
+"""Name -> settings that differ from Kafka's defaults (and from the initial rebalance
+delay of 0).
+"""

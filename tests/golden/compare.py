@@ -1,4 +1,4 @@
-"""Where two answers part, and which of these places are listed as deliberate."""
+"""Compares two answers, and finds the differences that are not listed as deliberate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MISSING = "<nothing>"
 
 
 def differing(expected: Any, found: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Each place where two answers part: its path, the expected and the found value."""
+    """Yield each difference of two answers: its path, the expected and the found value."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in [*expected, *(key for key in found if key not in expected)]:
             yield from differing(
@@ -28,7 +28,7 @@ def differing(expected: Any, found: Any, path: str = "") -> Iterator[tuple[str, 
 
 
 def _by_name(rows: list[Any]) -> dict[str, Any]:
-    """Rows under the value of their first naming field; under their index when that is no name."""
+    """Return rows by the value of their first naming field, or by index if these are not unique."""
     names = [next((str(row[key]) for key in SORT_KEYS if key in row), "") if isinstance(row, dict)
              else "" for row in rows]  # fmt: skip
     if "" in names or len(set(names)) < len(rows):
@@ -37,7 +37,9 @@ def _by_name(rows: list[Any]) -> dict[str, Any]:
 
 
 def title(step: dict[str, Any]) -> str:
-    """A step's name: the broker where there are several, the API, its version, the note."""
+    """Return the name of a step: the broker if there are several, the API, its version,
+    the note.
+    """
     return " ".join(str(step[key]) for key in ("broker", "api", "version", "note") if key in step)
 
 
@@ -47,7 +49,7 @@ def differences(
     found: list[dict[str, Any]],
     listed: Sequence[Difference],
 ) -> Iterator[str]:
-    """Each difference that no row of `listed` covers, as text."""
+    """Return each difference that no row of `listed` covers, as text."""
     for one, other in zip(expected, found, strict=False):
         for path, kafka, ours in differing(one["answer"], other["answer"]):
             if not any(row.covers(name, title(one), path) for row in listed):
@@ -55,7 +57,7 @@ def differences(
 
 
 def places(answer: Any, path: str = "") -> Iterator[str]:
-    """The path of everything inside an answer."""
+    """Yield the path of every value of an answer."""
     yield path
     if isinstance(answer, dict):
         for key, value in answer.items():

@@ -1,7 +1,7 @@
-"""What embedlog answers otherwise than Apache Kafka 4.4.0, on purpose, and why.
+"""Deliberate differences between the answers of embedlog and Apache Kafka 4.4.0, with reasons.
 
-A row names the scenario, a pattern for the step (`api version note`), a pattern for the path
-inside the answer, and the reason. Everything that no row names is equal.
+A row names the scenario, a pattern for the step (`api version note`), a pattern for the path inside
+the answer, and the reason. All other values are equal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """One deliberate difference; the patterns are shell-style, `*` any text."""
+    """One deliberate difference; the patterns are shell-style, `*` matches any text."""
 
     scenario: str
     step: str
@@ -19,11 +19,11 @@ class Difference(NamedTuple):
     reason: str
 
     def covers_step(self, scenario: str, step: str) -> bool:
-        """Does this row name a place of that step's answer?"""
+        """Return whether the row names a place in the answer of this step."""
         return fnmatchcase(scenario, self.scenario) and fnmatchcase(step, self.step)
 
     def covers(self, scenario: str, step: str, path: str) -> bool:
-        """Does this row name that place?"""
+        """Return whether the row names this place."""
         return self.covers_step(scenario, step) and fnmatchcase(path, self.path)
 
 
@@ -32,13 +32,13 @@ DIFFERENCES = [
         "join_twice_while_waiting",
         "the first of both*",
         "",
-        "of two requests of one member the first is answered REBALANCE_IN_PROGRESS, not never",
+        "of two requests of a member the first gets REBALANCE_IN_PROGRESS; Kafka never answers it",
     ),
     Difference(
         "sync_in_each_state",
         "the first of both syncs",
         "",
-        "of two requests of one member the first is answered REBALANCE_IN_PROGRESS, not never",
+        "of two requests of a member the first gets REBALANCE_IN_PROGRESS; Kafka never answers it",
     ),
     Difference(
         "offsets_of_consumer_groups",
@@ -56,7 +56,7 @@ DIFFERENCES = [
         "api_versions",
         "*",
         ".api_keys[[]*[]]",
-        "ApiVersions lists what has a handler; share groups and ACLs have none",
+        "ApiVersions lists APIs with a handler; share groups and ACLs have none",
     ),
     Difference(
         "*",
@@ -86,31 +86,31 @@ NOT_RECORDED = (
     ),
     (
         "the first FindCoordinator",
-        "Kafka says COORDINATOR_NOT_AVAILABLE until its offsets topic is there; here it is at once",
+        "Kafka says COORDINATOR_NOT_AVAILABLE until its offsets topic exists; here it does at once",
     ),
     (
         "documentation of settings in DescribeConfigs",
-        "Kafka's texts are not copied; ours say the same in one sentence",
+        "Kafka's texts are not copied; embedlog has one sentence each",
     ),
     (
         "JoinGroup that names a protocol twice",
         "Kafka waits for a second member that supports it; embedlog counts members, not names",
     ),
     (
-        "EndTxn 5 with the epoch before, after an end that left the epoch as it was",
+        "EndTxn 5 with the previous epoch, after an end that kept the epoch",
         "Kafka takes it for a repeated end and gives a zombie its successor's epoch; it is fenced",
     ),
     (
         "a transactional Produce that is refused, then one of another epoch or version",
-        "Kafka judges it by the refused one; here by its own version, and refusals of its epoch",
+        "Kafka judges it by the refused one; embedlog by its version, and by refusals of its epoch",
     ),
     (
-        "aborted transactions of a Fetch that ends before the log does",
-        "Kafka also names some behind it, up to its next index entry; here those of the answer",
+        "aborted transactions of a Fetch that ends before the end of the log",
+        "Kafka also names later ones, up to its next index entry; embedlog only the answer's own",
     ),
     (
-        "OffsetFetch by name, of a topic that was made anew while the broker did not look",
-        "Kafka goes by the name; an offset that was committed for another topic id is none",
+        "OffsetFetch by name, of a topic that was recreated while the broker was down",
+        "Kafka compares names; embedlog ignores an offset of another topic id",
     ),
     (
         "Produce 0-2 and Fetch 0-3",
@@ -118,7 +118,7 @@ NOT_RECORDED = (
     ),
     (
         "large fetches",
-        "an answer is sent off at 4 MiB even where the client and fetch.max.bytes allow more",
+        "an answer is sent at 4 MiB even if the client and fetch.max.bytes allow more",
     ),
 )
-"""What differs on purpose where no recorded answer can show it."""
+"""Deliberate differences that no recorded answer can show."""

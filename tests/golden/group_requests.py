@@ -53,18 +53,18 @@ Protocols = Sequence[tuple[str, bytes]]
 
 
 def subscription(*topics: str, version: int = 0, **fields: Any) -> bytes:
-    """What a member of protocol type "consumer" tells its leader."""
+    """Return the subscription that a member of protocol type "consumer" sends to its leader."""
     message = ConsumerProtocolSubscription(topics=list(topics), **fields)
     return struct.pack(">h", version) + wire.encode(message, version)
 
 
 def owned(topic: str, *partitions: int) -> TopicPartition:
-    """Partitions named inside a subscription or an assignment."""
+    """Return partitions as they stand in a subscription or an assignment."""
     return TopicPartition(topic=topic, partitions=list(partitions))
 
 
 def assignment(*rows: TopicPartition) -> bytes:
-    """What the leader hands a member of protocol type "consumer"."""
+    """Return the assignment that the leader gives a member of protocol type "consumer"."""
     message = ConsumerProtocolAssignment(assigned_partitions=list(rows))
     return struct.pack(">h", 0) + wire.encode(message, 0)
 
@@ -192,7 +192,7 @@ def fetch_offsets(
     epoch: int = -1,
     **fields: Any,
 ) -> OffsetFetchRequest:
-    """OffsetFetch for one group; `everything` asks with a null list of topics."""
+    """OffsetFetch for one group; `everything` sends null for the topics."""
     if version >= FETCH_GROUPS:
         row = fetched_group(
             group, *wanted, version=version, everything=everything, member=member, epoch=epoch
@@ -280,7 +280,7 @@ def beat(
     regex: str | None = None,
     assignor: str | None = None,
 ) -> ConsumerGroupHeartbeatRequest:
-    """ConsumerGroupHeartbeat: what is not given is said to be as before."""
+    """ConsumerGroupHeartbeat; fields that are not given are sent as unchanged."""
     rows = None
     if owns is not None:
         rows = [TopicPartitions(topic_id=t[1], partitions=list(p)) for t, p in owns]
@@ -301,7 +301,7 @@ def beat(
 def first_beat(
     group: str, member: str, *topics: str, rebalance_ms: int = SESSION_MS, **fields: Any
 ) -> ConsumerGroupHeartbeatRequest:
-    """The heartbeat of a member that joins, with all that such a one must say."""
+    """The heartbeat of a joining member, with all fields that it must send."""
     return beat(
         group, member, fields.pop("epoch", 0), topics=fields.pop("topics", list(topics)),
         owns=fields.pop("owns", []), rebalance_ms=rebalance_ms, **fields,

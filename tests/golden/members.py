@@ -1,4 +1,4 @@
-"""Members of groups: a connection each, and what they were told so far."""
+"""Members of groups, with a connection each and the ids that the broker gave them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from wire.schemas.join_group import JoinGroupRequest
 JOIN, SYNC, HEARTBEAT, LEAVE, DESCRIBE, BEAT = 9, 5, 4, 5, 6, 1
 ID_REQUIRED_FROM = 4
 PARTITION_COUNT = 50
-"""Of the topic that groups are kept in."""
+"""Number of partitions of the topic of the offsets."""
 
 
 class Member:
-    """A classic member. The versions are the newest unless told; ids are learned from answers.
+    """A classic member. It uses the newest versions by default, and learns ids from answers.
 
-    `assigned` is what the leader hands it, where the scenario does not say; its name by default.
+    `assigned` is the default assignment from the leader; by default the member's name.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Member:
         self.fields = {"protocols": protocols or [("range", name.encode())], **fields}
 
     def joining(self, **fields: Any) -> JoinGroupRequest:
-        """The JoinGroup it sends; `fields` replace what it usually says."""
+        """Return its JoinGroup; `fields` replace the usual fields."""
         member = fields.pop("member", self.id)
         instance = fields.pop("instance", self.instance)
         return join(self.group, member, instance=instance, **{**self.fields, **fields})
 
     def join(self, note: str, **fields: Any) -> Any:
-        """One step: join, which is answered at once."""
+        """One step: a join that is answered at once."""
         answer = self.run.send(self.joining(**fields), self._version, note, on=self.name)
         return self._learn(answer)
 
@@ -74,15 +74,15 @@ class Member:
         self.run.begin(self.joining(**fields), self._version, note, on=self.name, keep=keep)
 
     def finish_join(self, *, keep: bool = True) -> Any:
-        """The answer to that."""
+        """Return the answer to `begin_join`."""
         return self._learn(self.run.finish(on=self.name, keep=keep))
 
     def get_id(self) -> None:
-        """Without a step: be told the member id, and stay pending."""
+        """Without a step: get the member id, and stay pending."""
         answer = self.run.setup(self.joining(member=""), self._version, on=self.name)
         assert answer.error_code == MEMBER_ID_REQUIRED, answer
         self.id = answer.member_id
-        # Met in the order in which the members ask, whatever a leader's list says later.
+        # The normaliser meets the ids in this order, whatever the order in the leader's list.
         self.run.normal(answer)
 
     def enter(self) -> None:
@@ -95,14 +95,14 @@ class Member:
         self.run.setup(self.syncing({self.id: self.assigned}), SYNC, on=self.name)
 
     def syncing(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> Any:
-        """The SyncGroup it sends."""
+        """Return its SyncGroup."""
         values = {"instance": self.instance, "protocol": self.protocol, "kind": self.kind, **fields}
         member, generation = values.pop("member", self.id), values.pop("generation", None)
         generation = self.generation if generation is None else generation
         return sync(self.group, member, generation, assignments, **values)
 
     def sync(self, note: str, assignments: dict[str, bytes] | None = None, **fields: Any) -> Any:
-        """One step: sync, which is answered at once."""
+        """One step: a sync that is answered at once."""
         return self.run.send(self.syncing(assignments, **fields), SYNC, note, on=self.name)
 
     def begin_sync(self, note: str = "", *, keep: bool = True) -> None:
@@ -110,7 +110,7 @@ class Member:
         self.run.begin(self.syncing(), SYNC, note, on=self.name, keep=keep)
 
     def finish(self, *, keep: bool = True) -> Any:
-        """The answer to a sync."""
+        """Return the answer to a sync."""
         return self.run.finish(on=self.name, keep=keep)
 
     def beat(self, note: str, *, generation: int | None = None, **fields: Any) -> Any:
@@ -151,7 +151,7 @@ class Consumers:
         return self._send(member, request, note or f"{member} joins")
 
     def beat(self, member: str, note: str = "", **fields: Any) -> Any:
-        """One step: a heartbeat with the epoch it was told last, unless another is given."""
+        """One step: a heartbeat with the latest epoch, or with the given one."""
         epoch = fields.pop("epoch", self.epochs.get(member, 0))
         request = beat(self.group, member, epoch, **fields)
         return self._send(member, request, note or f"{member} again")
@@ -166,7 +166,7 @@ class Consumers:
         return self._learn(member, answer)
 
     def show(self, note: str = "described") -> Any:
-        """One step: the group as ConsumerGroupDescribe tells it."""
+        """One step: the group in ConsumerGroupDescribe."""
         return self.run.send(describe_consumers(self.group), BEAT, note)
 
     def _send(self, member: str, request: Any, note: str) -> Any:
@@ -179,9 +179,9 @@ class Consumers:
 
 
 def warm_up(run: Run) -> None:
-    """Wait until groups are coordinated: the first question makes the topic they are kept in.
+    """Wait until groups have coordinators: the first request creates the topic of the offsets.
 
-    Every partition of it is asked where the brokers take their time.
+    A real broker takes its time, so every partition of the topic gets a request.
     """
     ready = FindCoordinatorRequest(key="warm")
     run.until(lambda answer: answer.error_code == OK, ready, 1, keep=False)
@@ -195,7 +195,7 @@ def warm_up(run: Run) -> None:
 
 @functools.cache
 def _a_group_of_each_partition() -> tuple[str, ...]:
-    """Names whose hashes, of the kind that Java has, meet every partition."""
+    """Return group names whose Java hashes cover every partition."""
     names: dict[int, str] = {}
     number = 0
     while len(names) < PARTITION_COUNT:
@@ -207,12 +207,12 @@ def _a_group_of_each_partition() -> tuple[str, ...]:
 
 
 def form(run: Run, group: str, *names: str, **fields: Any) -> list[Member]:
-    """Without steps: a stable group; the first member leads."""
+    """Without steps: form a stable group; the first member leads."""
     return gather([Member(run, group, name, **fields) for name in names])
 
 
 def gather(members: list[Member]) -> list[Member]:
-    """The same of members that were made but did nothing yet."""
+    """Do the same with members that have done nothing yet."""
     leader, *others = members
     leader.enter()
     if not others:
@@ -226,7 +226,7 @@ def gather(members: list[Member]) -> list[Member]:
 
 
 def regather(members: list[Member]) -> None:
-    """Without steps: the leader rejoins, all get the new generation and sync."""
+    """Without steps: the leader rejoins, and all get the new generation and sync."""
     leader, *others = members
     leader.begin_join(keep=False)
     answers = [member.finish_join(keep=False) for member in members]
@@ -242,5 +242,5 @@ def regather(members: list[Member]) -> None:
 
 
 def show(run: Run, *groups: str, note: str = "described") -> Any:
-    """A step: the groups as DescribeGroups tells them."""
+    """One step: the groups in DescribeGroups."""
     return run.send(describe(*groups), DESCRIBE, note)

@@ -1,10 +1,9 @@
-"""Answers as plain data, with what must differ between two brokers replaced by stand-ins.
+"""Answers as plain data; values that differ between any two brokers are replaced by names.
 
-Uuids, producer ids, session ids and the member ids that a broker makes become names in the order in
-which a scenario meets them, so that "the same id again" is still compared. Ports, cluster ids,
-directories and the present time become one word each. Arrays whose order Kafka leaves to a hash map
-are sorted by their name. Of the groups and transactional ids of a broker only the scenario's own
-are listed.
+Uuids, producer ids, session ids and the member ids of a broker get names in the order in which a
+scenario meets them, so that "the same id again" is still compared. Ports, cluster ids, directories
+and the present time become one word each. Arrays whose order Kafka leaves to a hash map are sorted
+by their name. Only the scenario's own groups and transactional ids are listed.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ TIME = re.compile(r"\b1[6-9]\d{11}\b|-922337\d{13}\b")
 PATH = re.compile(r"(/[\w.-]+){2,}")
 MEMBER_IDS = ("member_id", "leader")
 MADE_ID = re.compile(r"(.*-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|([\w-]{22})")
-"""What a broker makes: a prefix and a random uuid (classic groups), or a uuid in 22 characters."""
+"""Ids from a broker: a prefix and a random uuid (classic groups), or a uuid in 22 characters."""
 OPAQUE = ("metadata", "assignment", "member_metadata", "member_assignment")
-"""What members of classic groups say to each other: never an id, whatever its length."""
+"""Fields that classic members send to each other: never an id, whatever their length."""
 UNORDERED = ("partitions", "subscribed_topic_names")
 
 
 class Normaliser:
-    """Turns one scenario's answers into comparable data; remembers the names it gave."""
+    """Turns one scenario's answers into comparable data; remembers the given names."""
 
     def __init__(
         self,
@@ -55,10 +54,10 @@ class Normaliser:
         own_topics: str = "",
         words: Mapping[str, str | Callable[[Any], str]] = WORDS,
     ) -> None:
-        """What the ids of the scenario's groups, and the names of its topics, begin with.
+        """Take the prefixes of the scenario's group ids and topic names.
 
-        Elections of all partitions are told of its own topics only. `words` are what stands for
-        the values of fields by these names, or makes it from one.
+        Answers to elections of all partitions are reduced to its own topics. `words` replace the
+        values of the fields with these names, or compute the replacement.
         """
         self._own_groups = own_groups
         self._own_topics = own_topics
@@ -67,7 +66,7 @@ class Normaliser:
         self._counts: dict[str, int] = {}
 
     def learn(self, value: Any, name: str, kind: str = "uuid") -> None:
-        """Call a uuid (or another kind of id) by `name` from here on."""
+        """Call a uuid (or another kind of id) `name` from here on."""
         self._names[kind, value] = f"<{name}>"
 
     def __call__(self, message: Any) -> dict[str, Any]:
@@ -95,7 +94,7 @@ class Normaliser:
         return self(value)
 
     def _text(self, value: str) -> str:
-        """Messages name times, directories, and ids this scenario has met."""
+        """Messages contain times, directories, and ids of this scenario."""
         value = PATH.sub("<path>", TIME.sub("<time>", value))
         for (kind, known), name in self._names.items():
             if kind == "producer":
@@ -107,7 +106,7 @@ class Normaliser:
         return value
 
     def _member_id(self, value: str) -> str:
-        """The prefix is kept: it is the client's id, or its instance id."""
+        """Keep the prefix: it is the client's id, or its instance id."""
         made = MADE_ID.fullmatch(value)
         if made is None:
             return value
@@ -122,12 +121,12 @@ class Normaliser:
             values = [t for t in values if t.transactional_id.startswith(self._own_groups)]
             values.sort(key=lambda row: row.transactional_id)
         if values and isinstance(values[0], ProducerState):
-            # In the order in which they were given out: they get their names in it.
+            # Visit ids in the order of their assignment, because names follow it.
             values = sorted(values, key=lambda row: row.producer_id)
         if name in UNORDERED and values and isinstance(values[0], int | str):
             values = sorted(values)
         if values and hasattr(values[0], "member_id"):
-            # Members that were not met yet get their names in an order that does not depend on ids.
+            # Unknown members get their names in an order that does not depend on ids.
             values = sorted(values, key=self._member_rank)
         plain = [self._value(name, value) for value in values]
         if plain and isinstance(plain[0], dict):
@@ -149,7 +148,9 @@ class Normaliser:
         return value.hex()
 
     def _batches(self, data: bytes) -> dict[str, Any]:
-        """A record set as its batches, and how many bytes of a cut one follow."""
+        """Return a record set as its batches, and the number of bytes of a truncated batch after
+        them.
+        """
         rows = []
         position = 0
         while position + HEADER.size <= len(data):
@@ -162,7 +163,7 @@ class Normaliser:
                      "producer_epoch", "base_sequence", "count")  # fmt: skip
             row: dict[str, Any] = dict(zip(names, fields, strict=True))
             if _is_now(row["max_timestamp"]):
-                # The leader's clock is in the covered bytes.
+                # The checksum covers the leader's time.
                 row["max_timestamp"], row["crc"] = "<now>", "<depends on now>"
                 if _is_now(row["base_timestamp"]):
                     row["base_timestamp"] = "<now>"

@@ -1,8 +1,8 @@
 """Record the real broker's answers: `python -m tests.golden.record [scenario ...]`.
 
 Starts Apache Kafka from Maven packages, once for each set of settings in `brokers.py`, plays the
-scenarios against it and writes one file each to `recorded/`. With `--again` nothing is written:
-the answers are compared with the recorded ones, which shows what is not stable.
+scenarios against it and writes one file each to `recorded/`. `--again` writes nothing: it compares
+the answers with the recorded ones, and so finds unstable answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ RECORDED = Path(__file__).parent / "recorded"
 
 
 def record(address: str, names: list[str], *, again: bool) -> int:
-    """Play `names` and write the answers, or compare them; the number of those that count."""
+    """Play `names` and write the answers, or compare them; return the number of answers or
+    differences.
+    """
     RECORDED.mkdir(exist_ok=True)
     count = 0
     for name in names:
@@ -35,7 +37,7 @@ def record(address: str, names: list[str], *, again: bool) -> int:
 
 
 def keep(steps: list[dict[str, Any]], path: Path, *, again: bool) -> int:
-    """Write a scenario's answers, or compare them; the number of those that count."""
+    """Write a scenario's answers, or compare them; return the number of answers or differences."""
     text = _text(steps)
     lines = text.splitlines()[1:-1]
     if not again:
@@ -56,7 +58,6 @@ def _text(steps: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--again", action="store_true", help="compare instead of writing")
     parser.add_argument("scenario", nargs="*")

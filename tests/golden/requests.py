@@ -1,4 +1,4 @@
-"""Short forms of the requests the scenarios send, each right for its version."""
+"""Short forms of the requests of the scenarios, each right for its version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ LATEST_CREATE_TOPICS = 7
 PRODUCE_BY_ID = 13
 FETCH_BY_ID = 13
 CONSUMER = -1
-"""The replica id of who is none. Others are shown the end of the log, whatever is open there."""
+"""The replica id of a client. Debugging consumers (-2) see the log's end even with open
+transactions.
+"""
 
 Topic = tuple[str, bytes]
 
@@ -38,7 +40,7 @@ def creation(
     timeout_ms: int = 15000,
     **fields: Any,
 ) -> CreateTopicsRequest:
-    """CreateTopics for `names`, all alike."""
+    """CreateTopics for `names`, all with the same arguments."""
     rows = [CreatableTopicConfig(name=k, value=v) for k, v in (configs or {}).items()]
     topics = [
         CreatableTopic(
@@ -50,7 +52,7 @@ def creation(
 
 
 def make_topic(run: Run, suffix: str = "t", *, partitions: int = 1, **configs: str | None) -> Topic:
-    """Create a topic of the run's own; its name and id. Configs: dots written as underscores."""
+    """Create a topic of this run; return its name and id. Configs: dots written as underscores."""
     name = run.topic(suffix)
     dotted = {key.replace("_", "."): value for key, value in configs.items()}
     answer: CreateTopicsResponse = run.setup(
@@ -63,7 +65,7 @@ def make_topic(run: Run, suffix: str = "t", *, partitions: int = 1, **configs: s
 
 
 def make_offsets_topic(run: Run) -> None:
-    """Have `__consumer_offsets`: the first question creates it, a moment later it can be used."""
+    """Create `__consumer_offsets` by the first request for it, and wait until it can be used."""
     while run.setup(FindCoordinatorRequest(key="warm"), 1).error_code != 0:
         continue
 
@@ -104,7 +106,7 @@ def fetch(
     more: Sequence[tuple[Topic, int, int]] = (),
     **fields: Any,
 ) -> FetchRequest:
-    """Fetch one partition (none when `topic` is None), `more` = (topic, partition, offset)."""
+    """Fetch one partition (none if `topic` is None), and `more` = (topic, partition, offset)."""
     rows = [] if topic is None else [(topic, partition, offset)]
     topics = [
         FetchTopic(

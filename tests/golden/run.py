@@ -1,12 +1,11 @@
-"""Play scenarios against a broker and write down what it answers.
+"""Play scenarios against a broker and record its answers.
 
-A scenario is a function of a `Run`. Each `run.send(...)` is one step: the request goes out at one
-version, and the normalised answer is kept. `run.setup(...)` sends without keeping. A closed
-connection is an answer too, and is re-opened for the next step.
+A scenario is a function of a `Run`. Each `run.send(...)` is one step: it sends the request at one
+version and records the normalised answer. `run.setup(...)` sends without recording. A closed
+connection is recorded as an answer, and is opened again for the next step.
 
-A request that waits for others is one step when it is begun, which says whether it waits, and
-another when its answer is there: `begin` and `finish`. Meanwhile others are sent on connections of
-their own, which `on` names.
+A request that waits for others takes two steps: `begin` records whether it waits, and `finish` its
+answer. Meanwhile other requests use connections of their own, which `on` names.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ MUTATIONS += ("IncrementalAlterConfigs", "UpdateFeatures", "ElectLeaders")
 MUTATIONS += ("AlterPartitionReassignments", "UnregisterBroker")
 VIEWS = ("DescribeGroups", "ListGroups", "ConsumerGroupDescribe")
 VIEW_MS = 150
-"""Views show what is committed; some answers are given before what they say is."""
+"""Pause before views, which show committed state: some answers come before their commit."""
 
 
 def scenario(function: Scenario) -> Scenario:
@@ -63,7 +62,7 @@ def scenario_on(broker: str) -> Callable[[Scenario], Scenario]:
 
 
 class Asked(NamedTuple):
-    """A request that is on its way."""
+    """A request without its answer yet."""
 
     request: Any
     version: int
@@ -77,7 +76,7 @@ class Asked(NamedTuple):
 
 
 class Run:
-    """One scenario's play against one broker: its connections, its steps, its names.
+    """One scenario's play against one broker: its connections, steps and names.
 
     A patient target gets time to apply a change before the next step. embedlog has applied it when
     it answers.
@@ -88,22 +87,22 @@ class Run:
         self.name = name.replace("_", "-")
         self.steps: list[dict[str, Any]] = []
         self.where: dict[str, Any] = {}
-        """What every step says besides."""
+        """Fields of every step."""
         self.normal = Normaliser(own_groups=self.group(""))
         self._links: dict[str, Link] = {}
         self._asked: dict[str, Asked] = {}
         self._correlation_id = 0
 
     def topic(self, suffix: str = "t") -> str:
-        """A topic name of this scenario's own."""
+        """Return a topic name of this scenario."""
         return f"g-{self.name}-{suffix}"
 
     def group(self, suffix: str = "g") -> str:
-        """A group id of this scenario's own."""
+        """Return a group id of this scenario."""
         return f"{self.name}:{suffix}"
 
     def send(self, request: Any, version: int, note: str = "", *, on: str = "") -> Any:
-        """One step. Gives the answer as a message, or None when the connection was closed."""
+        """One step: send, and return the answer, or None if the connection was closed."""
         if self.target.is_patient and _api(request) in VIEWS:
             self.let_pass(VIEW_MS)
         asked = self._ask(request, version, note, on)
@@ -112,7 +111,7 @@ class Run:
         return answer
 
     def setup(self, request: Any, version: int, *, on: str = "") -> Any:
-        """The same without keeping it; the answer must come."""
+        """Send without a step; the answer must come."""
         answer = self._answer(self._ask(request, version, "", on), on)
         assert answer is not None, (request, version)
         if isinstance(answer, ProduceResponse):
@@ -123,7 +122,7 @@ class Run:
     def begin(
         self, request: Any, version: int, note: str = "", *, on: str, keep: bool = True
     ) -> None:
-        """A request whose answer may wait; the step says whether it does."""
+        """Begin a request whose answer may wait; the step records whether it does."""
         asked = self._ask(request, version, note, on)
         self._asked[on] = asked
         answered = self._links[on].answered()
@@ -131,15 +130,15 @@ class Run:
             self._keep(asked, ANSWERED if answered else WAITS)
 
     def waits(self, note: str, *, on: str) -> None:
-        """A step that says whether the request begun on that connection still waits."""
+        """One step: whether the request on that connection still waits."""
         self.keep(note, ANSWERED if self._links[on].answered() else WAITS)
 
     def keep(self, note: str, fact: Any) -> None:
-        """A step that is no answer but something the scenario found out."""
+        """Add a step with a result of the scenario itself."""
         self.steps.append({**self.where, "note": note, "answer": fact})
 
     def finish(self, *, on: str, keep: bool = True) -> Any:
-        """The answer of what was begun on that connection: one step."""
+        """One step: the answer to the request on that connection."""
         asked = self._asked.pop(on)
         answer = self._answer(asked, on)
         if keep:
@@ -156,9 +155,9 @@ class Run:
         on: str = "",
         keep: bool = True,
     ) -> Any:
-        """Ask again and again until the answer is `settled`: that one is the step.
+        """Repeat a request until the answer is `settled`, and record that answer as the step.
 
-        For what a broker does beside its answers, some time after them.
+        This is for changes that a broker makes some time after its answer.
         """
         for _ in range(POLL_COUNT_MAX):
             asked = self._ask(request, version, note, on)
@@ -175,7 +174,7 @@ class Run:
         self.target.let_pass(delay_ms)
 
     def send_unanswered(self, request: Any, version: int, note: str = "") -> None:
-        """A request that has no answer (acks 0): does the connection outlive it?"""
+        """Send a request without an answer (acks 0); record whether the connection survives."""
         from wire.schemas.api_versions import ApiVersionsRequest
 
         asked = self._ask(request, version, note, "")
@@ -183,7 +182,7 @@ class Run:
         self._keep(asked, NO_ANSWER if alive else CLOSED)
 
     def raw(self, payload: bytes, note: str, *, keep_bytes: bool = True) -> bytes | None:
-        """A hand-made frame. Keeps the answer's bytes, or that the connection was closed."""
+        """Send a hand-made frame; record the answer's bytes, or that the connection was closed."""
         answer: bytes | None
         try:
             self._link("").send(payload)
@@ -203,7 +202,7 @@ class Run:
             self._hang_up(name)
 
     def frame(self, request: Any, version: int, *, api_key: int | None = None) -> bytes:
-        """The bytes of a request, for a scenario that wants to spoil them."""
+        """Return the bytes of a request, for a scenario that changes them."""
         key = declaration(type(request)).api if api_key is None else api_key
         self._correlation_id += 1
         header = struct.pack(">hhih", key, version, self._correlation_id, len(CLIENT_ID))
@@ -225,7 +224,7 @@ class Run:
         return Asked(request, version, note, self._correlation_id)
 
     def _answer(self, asked: Asked, on: str) -> Any:
-        """The answer as a message; None when the connection was closed instead."""
+        """Return the answer as a message; None if the connection was closed instead."""
         if on not in self._links:
             return None
         try:
@@ -259,7 +258,7 @@ def _api(request: Any) -> str:
 
 
 def play(target: Target, name: str) -> list[dict[str, Any]]:
-    """Play one scenario; its steps with the normalised answers."""
+    """Play one scenario; return its steps with the normalised answers."""
     run = Run(target, name)
     try:
         SCENARIOS[name](run)

@@ -15,33 +15,34 @@ _SIZE = struct.Struct(">i")
 
 
 class Simulated:
-    """A cluster in memory, in this thread, whose clock is moved by waiting. Close it."""
+    """A cluster in memory, in this thread, whose clock moves only during waits. Close
+    it after use.
+    """
 
     is_patient = False
 
     def __init__(self, settings: dict[str, str]) -> None:
-        # Wall time is the present one, which answers are compared with.
+        # The wall clock shows the present time, which answers are compared with.
         self._runtime = sim_runtime(seed=1, wall_ms=int(time.time() * 1000))
         self._cluster = Cluster(config=settings, runtime=self._runtime)
 
     def connect(self) -> LoopbackLink:
-        """A connection without a socket."""
+        """Return a connection without a socket."""
         return LoopbackLink(self._cluster)
 
     def let_pass(self, delay_ms: int) -> None:
-        """Move the clock, running what is due."""
+        """Move the clock, and run due work."""
         self._runtime.scheduler.run_for(delay_ms)
 
     def close(self) -> None:
-        """Close the cluster."""
         self._cluster.close()
 
 
 class LoopbackLink:
-    """Frames to and from the network service of a cluster; it answers while `send` is called."""
+    """Frames to and from the network service of a cluster; it answers inside `send`."""
 
     def __init__(self, cluster: Cluster, node_id: int | None = None) -> None:
-        """`node_id` is one of several brokers; the only one needs none."""
+        """`node_id` chooses one of several brokers; a single broker needs none."""
         self._channels = LoopbackChannels(cluster, node_id)
         self._end = self._channels.connect("127.0.0.1", 9092)
         self._channels.poll(0)
@@ -65,10 +66,9 @@ class LoopbackLink:
         return bytes(event.frame)
 
     def answered(self) -> bool:
-        """Is a frame there?"""
+        """Return whether a frame is available."""
         self._events += self._channels.poll(0)
         return bool(self._events)
 
     def close(self) -> None:
-        """Hang up."""
         self._channels.close_all()

@@ -1,6 +1,7 @@
-"""Where a scenario is played: what a target is, and one at an address.
+"""The targets of scenarios: the interface, and a broker at an address.
 
-A target makes links and lets time pass. At an address both are real; `simulated` has another.
+A target makes connections and lets time pass. At an address both are real; `simulated` has a target
+with simulated time.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ class Link(Protocol):
         """Wait for one frame. Raises `Closed`, and TimeoutError after `ANSWER_MS_MAX`."""
 
     def answered(self) -> bool:
-        """Is a frame there, once the broker has had time to look at what was sent?"""
+        """Return whether a frame is available, after time for the broker to handle the request."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 class Target(Protocol):
-    """A broker to ask."""
+    """A broker that scenarios run against."""
 
     is_patient: bool
-    """Does the broker apply a change some time after it answered?"""
+    """Whether the broker applies a change some time after its answer."""
 
     def connect(self) -> Link:
-        """A new connection."""
+        """Return a new connection."""
 
     def let_pass(self, delay_ms: int) -> None:
         """Let time pass."""
@@ -57,11 +58,10 @@ class Address:
         self.is_patient = is_patient
 
     def connect(self) -> SocketLink:
-        """A TCP connection."""
+        """Return a TCP connection."""
         return SocketLink(self._address)
 
     def let_pass(self, delay_ms: int) -> None:
-        """Sleep."""
         time.sleep(delay_ms / 1000)
 
 
@@ -86,7 +86,7 @@ class SocketLink:
         return self._exactly(size)
 
     def answered(self) -> bool:
-        """Is a frame there after `SETTLE_MS`?"""
+        """Return whether a frame is available after `SETTLE_MS`."""
         return bool(select.select([self._socket], [], [], SETTLE_MS / 1000)[0])
 
     def _exactly(self, size: int) -> bytes:
@@ -102,5 +102,4 @@ class SocketLink:
         return data
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()

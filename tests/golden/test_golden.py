@@ -1,4 +1,4 @@
-"""embedlog answers as Apache Kafka 4.4.0 does, field by field; differences are listed."""
+"""embedlog gives the answers of Apache Kafka 4.4.0, field by field; differences are listed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.golden.targets import Address, Target
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    # The scenarios' records are older than retention.ms: let it come after the last of them.
+    # The scenarios' records are older than the default retention.ms, which must not remove them.
     with embedlog.open(
         log_initial_task_delay_ms=3_600_000, embedlog_auto_create_topics_await=False
     ) as cluster:
@@ -39,7 +39,9 @@ def recorded(name: str) -> list[dict[str, Any]]:
 def broker_for(
     name: str, request: pytest.FixtureRequest
 ) -> contextlib.AbstractContextManager[Target]:
-    """The plain broker listens, for all its scenarios; others are made for one and simulated."""
+    """Return a listening broker for all plain scenarios, or a simulated one for a
+    single scenario.
+    """
     if BROKER_OF[name] == PLAIN:
         return contextlib.nullcontext(Address(request.getfixturevalue("address")))
     settings = {"group.initial.rebalance.delay.ms": "0", **BROKERS[BROKER_OF[name]]}
@@ -47,7 +49,7 @@ def broker_for(
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_answers_as_kafka_does(name: str, request: pytest.FixtureRequest) -> None:
+def test_embedlog_answers_as_kafka_does(name: str, request: pytest.FixtureRequest) -> None:
     expected = recorded(name)
     with broker_for(name, request) as target:
         run = Run(target, name)
@@ -55,7 +57,7 @@ def test_answers_as_kafka_does(name: str, request: pytest.FixtureRequest) -> Non
             SCENARIOS[name](run)
         finally:
             run.close()
-            # Also when the play broke off: what differs before that is likely to be the reason.
+            # Even if the play failed: an earlier difference is probably the reason.
             unlisted = list(differences(name, expected, run.steps, DIFFERENCES))
             if unlisted:
                 pytest.fail(f"{len(unlisted)} differences\n" + "\n".join(unlisted))
@@ -70,7 +72,7 @@ def test_every_scenario_is_recorded_and_there_are_enough() -> None:
 
 @functools.cache
 def recorded_places() -> list[tuple[str, str, list[str]]]:
-    """Every step of every scenario, and the places of its answer."""
+    """Return every step of every scenario, with the places of its answer."""
     return [
         (name, title(step), list(places(step["answer"])))
         for name in SCENARIOS

@@ -1,4 +1,4 @@
-"""Short forms of the requests of a transaction, and one that a scenario drives."""
+"""Short forms of the requests of a transaction, and steps that drive a transaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wire.schemas.write_txn_markers import (
 )
 
 RETRIED = (14, 15, 16, 51)
-"""What a coordinator says while it is busy: loading, not there, elsewhere, concurrent."""
+"""Error codes of a busy coordinator: loading, not available, elsewhere, concurrent."""
 DECIDED = ("PrepareCommit", "PrepareAbort")
 
 Producer = tuple[int, int]
@@ -166,7 +166,7 @@ def markers(
 def batch(
     producer: Producer, *values: bytes, sequence: int = 0, transactional: bool = True
 ) -> bytes:
-    """A batch of a producer's transaction."""
+    """Build a batch of a producer's transaction."""
     return build_batch(
         list(values),
         timestamps=BASE_TIMESTAMP,
@@ -178,18 +178,18 @@ def batch(
 
 
 def warm_up_transactions(run: Run) -> None:
-    """Have the coordinators' topics, and a coordinator that answers."""
+    """Create the coordinators' topics, and wait for a coordinator that answers."""
     for key_type in (0, 1):
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["warm"])
         while run.setup(request, 4).coordinators[0].error_code:
             run.let_pass(100)
-    # The id 0 is also what stands where there is no producer.
+    # The id 0 also stands for a missing producer.
     owned(run, None)
     owned(run, run.group("warm"))
 
 
 def owned(run: Run, transactional_id: str | None, *, timeout_ms: int = 60_000) -> Producer:
-    """The producer id and epoch of an id that begins, without a step."""
+    """Return the producer id and epoch of an initialised transactional id, without a step."""
     while True:
         answer = run.setup(init(transactional_id, timeout_ms=timeout_ms), 5)
         if answer.error_code not in RETRIED:
@@ -200,7 +200,7 @@ def owned(run: Run, transactional_id: str | None, *, timeout_ms: int = 60_000) -
 
 
 def settle(run: Run, transactional_id: str) -> None:
-    """Return once no partition of the id's transaction is without its marker."""
+    """Return once every partition of the id's transaction has its marker."""
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     run.until(
         lambda answer: answer.transaction_states[0].transaction_state not in DECIDED,
@@ -211,7 +211,7 @@ def settle(run: Run, transactional_id: str) -> None:
 
 
 def began(run: Run, transactional_id: str, *partitions: Partition, version: int = 3) -> Producer:
-    """An id with an open transaction, without a step."""
+    """Begin a transaction of the id, without a step; return the producer."""
     producer = owned(run, transactional_id)
     if version >= 4:
         run.setup(register(transaction(transactional_id, producer, *partitions)), version)
@@ -223,7 +223,7 @@ def began(run: Run, transactional_id: str, *partitions: Partition, version: int 
 def ended(
     run: Run, transactional_id: str, producer: Producer, *, commit: bool = True, version: int = 5
 ) -> Producer:
-    """End it, without a step, and wait until that is done; who goes on."""
+    """End it, without a step, and wait for the markers; return the next producer."""
     answer = run.setup(end(transactional_id, producer, commit=commit), version)
     assert answer.error_code == 0, answer
     settle(run, transactional_id)

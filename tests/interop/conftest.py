@@ -14,12 +14,12 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    # The clients' records are older than a week: none shall be removed while they look.
+    # The clients' records are older than a week: retention may not remove them during a test.
     with embedlog.open(log_retention_ms=-1) as cluster:
         yield cluster.listen("127.0.0.1", 0).address
 
 
 @pytest.fixture
 def new_name() -> Callable[[str], str]:
-    """Topic names nobody used."""
+    """Return unused topic names."""
     return lambda word: f"{word}-{next(_numbers)}"

@@ -35,12 +35,12 @@ SECONDS_MAX = 60
 
 
 def bootstrap(cluster: Cluster) -> tuple[str, str]:
-    """What tells a tool where the brokers of a cluster listen."""
+    """Return the options that give a tool the addresses of a cluster."""
     return "--bootstrap-server", ",".join(filter(None, (e.address for e in cluster.brokers)))
 
 
 def run(tool: str, *arguments: str, data: str = "", check: bool = True) -> str:
-    """Run a tool to its end; what it printed, both streams together."""
+    """Run a tool to its end; return standard output and standard error together."""
     done = subprocess.run(
         _command(tool, arguments),
         input=data, text=True, timeout=SECONDS_MAX, check=False,
@@ -51,7 +51,7 @@ def run(tool: str, *arguments: str, data: str = "", check: bool = True) -> str:
 
 
 def run_until(wanted: str, tool: str, *arguments: str) -> bool:
-    """Run a tool that does not end until it prints a line with `wanted`; did it?"""
+    """Run an endless tool until it prints a line with `wanted`; return whether it did."""
     with subprocess.Popen(
         _command(tool, arguments), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as running:
@@ -70,5 +70,5 @@ def _command(tool: str, arguments: Sequence[str]) -> list[str]:
 
 
 def java() -> list[str]:
-    """The beginning of a command that runs one of Kafka's classes."""
+    """Return the beginning of a command that runs one of Kafka's classes."""
     return ["java", "-Xmx256m", *options("tools"), "-cp", need_jars("tools")]

@@ -1,4 +1,4 @@
-"""Copies in transactions are exact, whoever is killed: every client at once."""
+"""Transactional copies are exact while every client and the broker are killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("seed", range(1, size(1, full=2) + 1))
-def test_what_is_copied_while_all_are_killed_is_there_once(seed: int, tmp_path: Path) -> None:
+def test_records_copied_during_kills_exist_once(seed: int, tmp_path: Path) -> None:
     for folder in ("classes", "story"):
         (tmp_path / folder).mkdir()
     story = tell(seed, tmp_path / "story", Commands(tmp_path / "classes"))

@@ -1,4 +1,4 @@
-"""Three brokers fail, one after the other, and every client keeps what it was promised."""
+"""Three brokers fail, one after the other, and every client keeps its guarantees."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ SECONDS = 8
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """One for classes, and one for the story."""
+    """One folder for classes, and one for the story."""
     for name in ("classes", "story"):
         (tmp_path / name).mkdir()
     return tmp_path / "classes", tmp_path / "story"
 
 
-def test_what_is_copied_in_transactions_is_there_once(folders: tuple[Path, Path]) -> None:
+def test_records_copied_in_transactions_exist_once(folders: tuple[Path, Path]) -> None:
     classes, folder = folders
     story = tell(1, folder, Commands(classes), seconds=SECONDS)
     assert sum(story.faults.values()) >= 3
     assert story.broken == []
 
 
-def test_what_is_acknowledged_is_kept_and_groups_read_all_of_it(
+def test_acknowledged_records_are_kept_and_groups_read_all_of_them(
     folders: tuple[Path, Path],
 ) -> None:
     classes, folder = folders

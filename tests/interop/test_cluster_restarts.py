@@ -1,4 +1,4 @@
-"""A rolling restart of three brokers under load is no error to any client."""
+"""A rolling restart of three brokers under load causes no error in any client."""
 
 from __future__ import annotations
 

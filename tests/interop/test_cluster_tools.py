@@ -1,4 +1,4 @@
-"""Kafka's Java tools look after three brokers: topics, moves, elections, quorum, directories."""
+"""Kafka's Java tools manage three brokers: topics, moves, elections, quorum, directories."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Compaction beside Apache Kafka's own, and what foreign clients and tools make of the result.
+"""Compaction compared with Apache Kafka's, and its results read by foreign clients and tools.
 
-The judge is a real broker's cleaner. Each history is written to a topic of a real broker, stage by
-stage; its batches, byte for byte, go into a log of ours; then both are cleaned, and what is left
-in the files must be the same: every batch with its header and its records, the segments it lies
-in, and the aborted transactions that are told to readers.
+The reference is a real broker's cleaner. Each history is written to a topic of a real broker, stage
+by stage; its batches, byte for byte, go into a log of ours. Then both are cleaned, and the files
+must have the same content: every batch with its header and its records, its segment, and the
+aborted transactions that readers get.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Pairs = list[tuple[bytes | None, bytes | None]]
 
 
 class Kafka:
-    """A real broker whose cleaner runs when it is told to."""
+    """A real broker whose cleaner runs on request."""
 
     def __init__(self, address: str, directory: Path) -> None:
         self.address = address
@@ -73,7 +73,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 
 
 class Topic:
-    """One partition at Kafka and its twin here. A segment is rolled by the time of its records."""
+    """One partition at Kafka and its twin here. The time of the records rolls segments."""
 
     def __init__(self, kafka: Kafka, name: str) -> None:
         self.kafka = kafka
@@ -89,7 +89,8 @@ class Topic:
         made[name].result(SECONDS_MAX)
         _await_leader(kafka.wire, name)
         self.directory = kafka.data / f"{name}-0"
-        # Ahead of the clock, so that transaction markers, which carry the present, roll nothing.
+        # Ahead of the clock, so that transaction markers, which carry the present time, roll
+        # nothing.
         self.time_ms = int(time.time() * 1000) + 600_000
         self._horizons: set[int | None] = set()
         self.ours = Compacted(
@@ -124,7 +125,7 @@ class Topic:
         self.time_ms += SEGMENT_MS + 1000
 
     def clean(self) -> None:
-        """Clean here and there, up to a segment that holds one last record; compare."""
+        """Clean both logs, up to a segment with one last record, and compare."""
         self.roll()
         self.put([(b"last", b"last")])
         self._follow()
@@ -140,7 +141,7 @@ class Topic:
         self.compare()
 
     def _cleaned_ms(self, checkpoint: Path) -> int:
-        """When Kafka cleaned: what it has marked says so, else when it noted how far it came."""
+        """Return when Kafka cleaned: from a delete horizon, or the time of its checkpoint."""
         batches = (one for each in self._kafkas_segments().values() for one in iter_batches(each))
         horizons = {one.delete_horizon_ms for one in batches if isinstance(one, RecordBatch)}
         marked = [each for each in horizons - self._horizons if each is not None]
@@ -148,7 +149,7 @@ class Topic:
         return max(marked) - RETENTION_MS if marked else int(checkpoint.stat().st_mtime * 1000)
 
     def compare(self) -> None:
-        """The files hold the same batches, in segments of the same offsets."""
+        """Check that the files hold the same batches, in segments of the same offsets."""
         ours = {segment.base_offset: segment for segment in self.ours.log.segments}
         theirs = self._kafkas_segments()
         assert sorted(ours) == sorted(theirs)
@@ -162,16 +163,16 @@ class Topic:
             assert len(mine) * 34 == (aborted.stat().st_size if aborted.exists() else 0)
 
     def marker_count(self) -> int:
-        """How many control batches Kafka's files hold."""
+        """Return the number of control batches in Kafka's files."""
         contents = self._kafkas_segments().values()
         return sum(one.is_control for content in contents for one in iter_batches(content))
 
     def sleep(self, delay_ms: int) -> None:
-        """Let time pass for both."""
+        """Let time pass for both logs."""
         time.sleep(delay_ms / 1000)
 
     def _follow(self) -> None:
-        """Append what Kafka has and our log has not, batch by batch."""
+        """Append the batches that Kafka has and our log lacks."""
         log = self.ours.log
         for _, content in sorted(self._kafkas_segments().items()):
             for one in iter_batches(content):
@@ -189,11 +190,11 @@ class Topic:
         resource = ConfigResource(ResourceType.TOPIC, self.name, incremental_configs=[entry])
         for done in self.kafka.admin.incremental_alter_configs([resource]).values():
             done.result(SECONDS_MAX)
-        time.sleep(0.3)  # until the broker's log has heard of it, which nothing tells
+        time.sleep(0.3)  # until the broker's log has the setting, which no answer shows
 
 
 def _facts(one: Any) -> tuple[object, ...]:
-    """All that a batch says, but for the moment of its delete horizon and what hangs on it."""
+    """Return all fields of a batch, except its delete horizon and the base timestamp below it."""
     assert isinstance(one, RecordBatch)
     assert one.is_valid_crc()
     return (
@@ -213,7 +214,7 @@ def _text(path: Path) -> str:
 
 
 def _await_leader(wire: WireClient, topic: str) -> None:
-    """Wait until the broker leads partition 0: it hears of a topic after the topic is created."""
+    """Wait until the broker leads partition 0, which follows the topic's creation."""
     partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
     request = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[partition])]
@@ -235,7 +236,7 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_the_same_records_stay_of_plain_batches_with_every_codec(kafka: Kafka) -> None:
+def test_the_same_records_of_plain_batches_remain_with_every_codec(kafka: Kafka) -> None:
     topic = Topic(kafka, "plain")
     for number in range(40):
         pairs = [(b"k%d" % ((number * 3 + n) % 17), b"v%d-%d" % (number, n)) for n in range(5)]
@@ -260,7 +261,7 @@ def test_large_batches_and_keys_of_any_length(kafka: Kafka) -> None:
     topic.clean()
 
 
-def test_tombstones_stay_for_their_time_and_go(kafka: Kafka) -> None:
+def test_tombstones_remain_for_their_retention_time(kafka: Kafka) -> None:
     topic = Topic(kafka, "tombstones")
     topic.put([(b"a", b"1"), (b"b", b"1"), (b"c", b"1")])
     topic.put([(b"a", None), (b"b", b"2"), (b"d", None)])
@@ -279,7 +280,7 @@ def test_tombstones_stay_for_their_time_and_go(kafka: Kafka) -> None:
     topic.clean()
 
 
-def test_the_last_batches_of_producers_stay_as_headers(kafka: Kafka) -> None:
+def test_the_last_batches_of_producers_remain_as_headers(kafka: Kafka) -> None:
     topic = Topic(kafka, "producers")
     for number in range(6):
         topic.put([(b"k", b"%d" % number)], producer=(8000 + number % 2, 0, number // 2))
@@ -311,7 +312,7 @@ def test_aborted_batches_and_markers(kafka: Kafka) -> None:
             producer.flush(SECONDS_MAX)
         before = topic.marker_count()
         (producer.commit_transaction if commit else producer.abort_transaction)(SECONDS_MAX)
-        # The client hears of the end before the partition does.
+        # The client learns of the end before the partition does.
         _until(lambda: topic.marker_count() > before)
 
     for stage in range(5):
@@ -330,7 +331,7 @@ def test_aborted_batches_and_markers(kafka: Kafka) -> None:
         topic.sleep(RETENTION_MS + 500 if stage % 2 else 0)
 
 
-def test_the_batch_that_ends_a_round_stays_when_it_is_emptied(kafka: Kafka) -> None:
+def test_the_last_batch_of_a_round_remains_when_it_is_emptied(kafka: Kafka) -> None:
     topic = Topic(kafka, "ends")
     topic.put([(b"a", b"1"), (b"b", b"1")])
     topic.put([(b"c", None)])
@@ -343,7 +344,7 @@ def test_the_batch_that_ends_a_round_stays_when_it_is_emptied(kafka: Kafka) -> N
         topic.clean()
 
 
-# What others make of cleaned files
+# Cleaned files, read by others
 
 
 def test_kafkas_dump_tool_finds_nothing_wrong_with_cleaned_files(
@@ -379,10 +380,11 @@ def test_kafkas_dump_tool_finds_nothing_wrong_with_cleaned_files(
 
 @pytest.fixture
 def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, bytes]]]]:
-    """The address of a broker of ours with the topic "c", cleaned; and what is left in it.
+    """Yield the address of our broker with the cleaned topic "c", and the topic's remaining
+    records.
 
-    There are gaps between batches, inside of them and at their ends, and at its end the topic has
-    a batch without records.
+    There are gaps between batches, inside them and at their ends, and the topic's last batch has no
+    records.
     """
     settings = {"log.cleaner.backoff.ms": 50}
     with embedlog.open(tmp_path / "data", config=settings) as cluster:
@@ -402,7 +404,7 @@ def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, byte
             log = cluster.broker().core.log_manager.get(embedlog.TopicPartition("c", 0))
             assert log is not None
             for number in range(60):
-                # The last record of every batch is replaced by the next one's.
+                # The last record of every batch is replaced by one in the next batch.
                 pairs = [(b"a%d" % number, b"v"), (b"b%d" % (number % 20), b"v"), (b"k", b"v")]
                 _produce(wire, [(key, value + b"%d" % number) for key, value in pairs])
             _produce(wire, [(b"gone", None)])

@@ -1,4 +1,4 @@
-"""A fresh broker for every test, whose topic a foreign client makes by producing to it."""
+"""A fresh broker for every test, whose topic a foreign client creates by producing to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.interop
 
 
 def _one_test(number: int) -> float:
-    """Milliseconds of one: open, listen, produce, look, close."""
+    """Return the milliseconds of one test: open, listen, produce, read, close."""
     began = time.perf_counter()
     with embedlog.open() as cluster:
         listener = cluster.listen()
@@ -31,6 +31,6 @@ def _one_test(number: int) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def test_two_hundred_brokers_are_made_used_and_closed() -> None:
+def test_two_hundred_brokers_are_opened_used_and_closed() -> None:
     times_ms = [_one_test(number) for number in range(COUNT)]
     print(f"{COUNT} tests: mean {mean(times_ms):.1f} ms, median {median(times_ms):.1f} ms")

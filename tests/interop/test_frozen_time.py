@@ -17,7 +17,7 @@ import embedlog
 pytestmark = pytest.mark.interop
 
 FROZEN: dict[str, Callable[[str], AbstractContextManager[Any]]] = {
-    # kafka-python waits by `time.monotonic`, which stands still too unless it is left alone.
+    # kafka-python waits by `time.monotonic`, which freezes as well unless it is excluded.
     "freezegun": lambda moment: freezegun.freeze_time(moment, ignore=["kafka"]),
     "time-machine": lambda moment: time_machine.travel(moment, tick=False),
 }
@@ -64,7 +64,8 @@ def test_a_client_in_c_has_its_own_clock(freeze: Any, moment: str) -> None:
         consumer.subscribe(["t"])
         read: list[bytes] = []
         while True:
-            # An empty fetch is answered after its time-out: else the end would not be told.
+            # An empty fetch is answered only after its time-out, which would delay the end of the
+            # partition.
             message = consumer.poll(10)
             assert message is not None
             if message.error():

@@ -45,7 +45,7 @@ def test_topics_are_created_listed_described_altered_and_deleted(
     assert topic not in run("topics", *to, "--list").split()
 
 
-def test_the_console_consumer_reads_what_the_console_producer_wrote(
+def test_the_console_consumer_reads_records_of_the_console_producer(
     address: str, new_name: NewName
 ) -> None:
     topic = new_name("java-console")
@@ -127,7 +127,7 @@ def test_offsets_records_and_directories(address: str, new_name: NewName, tmp_pa
     assert directory["partitions"][0]["size"] > 0
 
 
-def test_the_api_versions_it_lists_are_usable_by_the_java_client(address: str) -> None:
+def test_the_java_client_can_use_the_listed_api_versions(address: str) -> None:
     out = run("broker-api-versions", "--bootstrap-server", address)
     assert re.search(r"Produce\(0\): 0 to 13 \[usable: 13\]", out)
     assert re.search(r"Fetch\(1\): 0 to 18 \[usable: 18\]", out)
@@ -136,7 +136,7 @@ def test_the_api_versions_it_lists_are_usable_by_the_java_client(address: str) -
     assert "ShareFetch(78): UNSUPPORTED" in out
 
 
-def test_levels_of_features_go_down_and_up() -> None:
+def test_feature_levels_are_downgraded_and_upgraded() -> None:
     with embedlog.open() as cluster:
         server = ("--bootstrap-server", cluster.listen("127.0.0.1", 0).address)
         feature = ("--feature", "transaction.version=1")
@@ -209,7 +209,7 @@ def test_kafka_dumps_transactions_and_their_states(tmp_path: Path) -> None:
 
 
 def test_a_hanging_transaction_is_found_and_aborted() -> None:
-    """One that no coordinator knows of, as a broker without verification takes it."""
+    """A transaction unknown to its coordinator, which a broker without verification accepts."""
     with embedlog.open(transaction_partition_verification_enable=False) as cluster:
         cluster.create_topic("hung", 1)
         server = ("--bootstrap-server", cluster.listen("127.0.0.1", 0).address)

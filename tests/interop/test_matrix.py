@@ -1,4 +1,4 @@
-"""What any client produced, every other client reads, byte for byte."""
+"""Every client reads the records of every other client, byte for byte."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NewName = Callable[[str], str]
 
 
 def rows_for(client: Client) -> list[Row]:
-    """Keys, values, headers, times: what this client is able to send."""
+    """Return rows with all keys, values, headers and times that this client can send."""
     rows = [
         Row(b"key", b"value"),
         Row(None, b"no key", (("name", b"content"),), T0 + 5),
@@ -41,7 +41,7 @@ def rows_for(client: Client) -> list[Row]:
 
 
 @pytest.mark.parametrize(("writer", "codec"), WRITES, ids=lambda each: getattr(each, "name", each))
-def test_what_one_writes_all_read(
+def test_every_client_reads_the_records_of_one(
     writer: Client, codec: str, address: str, new_name: NewName
 ) -> None:
     topic = new_name(f"matrix-{writer.name}-{codec}")
@@ -79,11 +79,11 @@ def test_offsets(client: Client, address: str, new_name: NewName) -> None:
     assert client.offsets(address, topic, T0) == 0
     assert client.offsets(address, topic, T0 + 1) == 1
     assert client.offsets(address, topic, T0 + 11) == 3
-    # kafkajs makes "none" the end of the partition.
+    # kafkajs returns the end of the partition instead of "none".
     assert client.offsets(address, topic, T0 + 21) == (4 if client.name == "kafkajs" else -1)
 
 
-# kcat is one process a record here.
+# kcat starts one process for each record here.
 LIBRARIES = [client for client in CLIENTS if client.name != "kcat"]
 
 

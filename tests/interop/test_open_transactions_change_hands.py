@@ -1,8 +1,8 @@
-"""A broker carries on with transactions that another one has left open, or decided and not told.
+"""A broker continues the transactions that another one left open, or decided without markers.
 
 Apache Kafka wrote the logs and embedlog opens them, and the other way round: the data, the state of
-the transactions and the offsets. Each has its own metadata, so that the logs are put into folders
-that the other has made.
+the transactions and the offsets. Each broker has its own metadata, so the logs are put into folders
+that the successor has created.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ STUCK_MS = 300
 
 
 class Side(NamedTuple):
-    """A kind of broker, and where it keeps its logs."""
+    """A kind of broker, and the directory of its logs."""
 
     name: str
     directory: Path
 
     @property
     def data(self) -> Path:
-        """The folders of its partitions."""
+        """Return the directory of its partitions."""
         return self.directory / "data"
 
     @contextmanager
     def running(self) -> Iterator[Run]:
-        """A broker over the directory, to ask."""
+        """Run a broker over the directory, and yield a client of it."""
         if self.name == "embedlog":
             with embedlog.open(self.data) as cluster:
                 for topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
@@ -83,7 +83,7 @@ def _asked(address: str) -> Iterator[Run]:
 
 @pytest.fixture(params=["kafka", "embedlog"])
 def sides(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Side, Side]:
-    """Who writes and who carries on."""
+    """The writer and its successor."""
     need_jars("broker")
     names = sorted(("kafka", "embedlog"), key=lambda name: name != request.param)
     writer, successor = (Side(name, tmp_path / name) for name in names)
@@ -93,9 +93,10 @@ def sides(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Side, Side]:
 
 
 def make_topic(run: Run) -> Topic:
-    """The same name on both sides; each gives it an id of its own."""
+    """Create the topic on both sides; each gives it an id of its own."""
     warm_up_transactions(run)
-    # One segment, though markers are years younger than the records: a fetch reads one.
+    # Keep one segment, although markers are years newer than the records: a fetch reads one
+    # segment.
     configs: dict[str, str | None] = {"segment.ms": str(2**63 - 1), "retention.ms": "-1"}
     request = creation("events", partitions=PARTITIONS, configs=configs)
     (made,) = run.setup(request, 7).topics
@@ -104,13 +105,13 @@ def make_topic(run: Run) -> Topic:
 
 
 def topic_ids(run: Run) -> dict[str, bytes]:
-    """The id of every topic, also the internal ones."""
+    """Return the id of every topic, including the internal ones."""
     answer = run.setup(MetadataRequest(topics=None), 12)
     return {topic.name: bytes(topic.topic_id) for topic in answer.topics}
 
 
 def hand_over(writer: Side, successor: Side, ids: dict[str, bytes]) -> None:
-    """Put the logs into the folders of the successor, which thinks that it crashed."""
+    """Put the logs into the folders of the successor, which then recovers as after a crash."""
     handed = 0
     for folder in sorted(writer.data.glob("*-*/")):
         logs = [each for each in folder.glob("*.log") if each.stat().st_size]
@@ -134,14 +135,14 @@ def hand_over(writer: Side, successor: Side, ids: dict[str, bytes]) -> None:
 
 
 def end_offset(run: Run, isolation: int = COMMITTED) -> int:
-    """Where a reader of the first partition stops."""
+    """Return where a reader of the first partition stops."""
     request = list_offsets("events", -1, isolation_level=isolation)
     (partition,) = run.setup(request, 8).topics[0].partitions
     return int(partition.offset)
 
 
 def aborted(run: Run) -> list[int]:
-    """First offsets of the aborted transactions that such a reader is told of."""
+    """Return the first offsets of the aborted transactions that a read_committed reader gets."""
     answer = run.setup(fetch(("events", b""), 12, isolation_level=COMMITTED), 12)
     (partition,) = answer.responses[0].partitions
     assert partition.error_code == 0
@@ -149,7 +150,7 @@ def aborted(run: Run) -> list[int]:
 
 
 def state(run: Run, transactional_id: str) -> tuple[str, Producer]:
-    """What DescribeTransactions says of an id."""
+    """Return a transactional id's state from DescribeTransactions."""
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     answer = run.until(
         lambda answer: answer.transaction_states[0].error_code not in (14, 15, 16),
@@ -163,14 +164,16 @@ def state(run: Run, transactional_id: str) -> tuple[str, Producer]:
 
 
 def offset_of_group(run: Run) -> tuple[int, int]:
-    """(error code, offset) of the first partition, if it is stable."""
+    """Return (error code, offset) of the first partition, if it is stable."""
     request = fetch_offsets(GROUP, ("events", [0]), require_stable=True)
     (partition,) = run.setup(request, 9).groups[0].topics[0].partitions
     return partition.error_code, partition.committed_offset
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_another_broker_carries_on(sides: tuple[Side, Side], is_committed: bool) -> None:
+def test_another_broker_continues_the_transactions(
+    sides: tuple[Side, Side], is_committed: bool
+) -> None:
     writer, successor = sides
     with successor.running() as run:
         make_topic(run)
@@ -186,7 +189,8 @@ def test_another_broker_carries_on(sides: tuple[Side, Side], is_committed: bool)
         run.setup(txn_commit("open", opened, GROUP, topic, (0, 7)), 5)
         stuck = began(run, "stuck", (topic, 0), (topic, 1))
         run.setup(produce(topic, 9, batch(stuck, b"stuck"), transactional_id="stuck"), 9)
-        # A marker of a later coordinator fences the present one: it never gets to tell.
+        # A marker with a later coordinator epoch fences the present one, which can never write its
+        # own.
         run.setup(markers(stuck, (topic, 1), coordinator_epoch=1), 1)
         run.setup(end("stuck", stuck), 5)
         run.let_pass(STUCK_MS)
@@ -200,16 +204,17 @@ def test_another_broker_carries_on(sides: tuple[Side, Side], is_committed: bool)
         answer = run.setup(end("open", opened, commit=is_committed), 5)
         assert (answer.error_code, answer.producer_epoch) == (0, opened[1] + 1)
         settle(run, "open")
-        # It was committed for the writer's topic of that name: here the topic's id counts as well.
+        # The commit was for the writer's topic of that name; embedlog compares the topic's id as
+        # well.
         counts = is_committed and successor.name == "kafka"
         assert offset_of_group(run) == (0, 7 if counts else -1)
         assert aborted(run) == ([0] if is_committed else [0, 2])
-        # Whoever was told already may be told again.
+        # Partitions that already have a marker may get it again.
         settle(run, "stuck")
         assert state(run, "stuck") == ("CompleteCommit", (stuck[0], stuck[1] + 1))
         end_of_all = end_offset(run)
         assert end_of_all == end_offset(run, UNCOMMITTED)
-        # What was open goes on, and what was used is not given out again.
+        # Open transactions continue, and used producer ids are not assigned again.
         following = answer.producer_id, answer.producer_epoch
         data = batch(following, b"next")
         run.setup(produce(topic, 12, data, transactional_id="open"), 12)

@@ -1,4 +1,4 @@
-"""Our transactional producer against Apache Kafka itself, with each kind of transactions it has."""
+"""Our transactional producer against Apache Kafka itself, with each of its transaction versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def address(
 
 @pytest.fixture
 def connect(address: str) -> Callable[[], Any]:
-    """The way to a cluster without topics, whose groups have coordinators."""
+    """Return a transport to a cluster without topics, whose groups have coordinators."""
     with Admin(address) as admin:
         admin.delete_topics(list(admin.list_topics())).check()
     with Consumer(address, group_id="first") as consumer:
@@ -54,12 +54,12 @@ def connect(address: str) -> Callable[[], Any]:
     ],
     ids=lambda promise: promise.__name__.removeprefix("test_"),
 )
-def test_kafka_keeps_the_promise_too(promise: Any, connect: Callable[[], Any]) -> None:
+def test_kafka_keeps_transactions_exactly_once(promise: Any, connect: Callable[[], Any]) -> None:
     promise(connect)
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_kafka_hides_what_was_aborted_from_every_way_to_read(
+def test_kafka_hides_aborted_records_from_every_kind_of_read(
     connect: Callable[[], Any], codec: str
 ) -> None:
     promises.test_every_way_to_read_passes_over_what_was_aborted(
@@ -68,9 +68,7 @@ def test_kafka_hides_what_was_aborted_from_every_way_to_read(
 
 
 @pytest.mark.parametrize("linger_ms", [0, 5])
-def test_closing_ends_a_transaction_with_kafka_too(
-    connect: Callable[[], Any], linger_ms: int
-) -> None:
+def test_closing_ends_a_transaction_with_kafka(connect: Callable[[], Any], linger_ms: int) -> None:
     promises.test_closing_ends_a_transaction_that_nobody_has_ended(connect, linger_ms)
 
 
@@ -78,7 +76,7 @@ def test_kafka_keeps_large_transactions_whole(connect: Callable[[], Any]) -> Non
     promises.test_a_large_transaction_of_many_batches_is_whole(connect, "lz4")
 
 
-def test_a_transaction_that_the_coordinator_gave_up_is_not_committed(
+def test_a_transaction_aborted_by_its_coordinator_is_not_committed(
     connect: Callable[[], Any],
 ) -> None:
     promises.make_topics(connect, out=2)
@@ -89,7 +87,7 @@ def test_a_transaction_that_the_coordinator_gave_up_is_not_committed(
             reader.assign([("out", 0)])
             end = reader.end_offsets([("out", 0)])
             while reader.end_offsets([("out", 0)]) == end:
-                pass  # until the marker is there
+                pass  # until the marker is written
         with pytest.raises(errors.KafkaError) as caught:
             producer.commit_transaction()
         assert caught.value.remedy == "close"
@@ -99,14 +97,12 @@ def test_a_transaction_that_the_coordinator_gave_up_is_not_committed(
     assert found == [b"in time"]
 
 
-def test_a_worker_that_is_killed_does_each_number_once(
-    connect: Callable[[], Any], address: str
-) -> None:
+def test_a_killed_worker_handles_each_number_once(connect: Callable[[], Any], address: str) -> None:
     run_and_kill(connect, address, seed=3)
 
 
 @pytest.mark.parametrize("ends", ["commits", "aborts"])
-def test_a_prepared_transaction_ends_as_the_other_side_decides(
+def test_a_prepared_transaction_ends_as_the_external_coordinator_decides(
     connect: Callable[[], Any], ends: str
 ) -> None:
     promises.make_topics(connect, out=2)

@@ -1,7 +1,7 @@
-"""Our producer beside the others: the same bytes as the Java client's, the same partition a key.
+"""Our producer against others: the bytes of the Java client's, and the same partition for a key.
 
-The Java client writes to our broker, which stores what it was sent; then ours sends the same
-records, and what is stored is compared byte by byte.
+The Java client writes to our broker, which stores its batches; then ours sends the same records,
+and the stored batches are compared byte by byte.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wire.records import RecordBatch
 
 pytestmark = pytest.mark.interop
 
-# base offset, leader epoch: the broker's. crc, producer id: of another producer.
+# The broker sets the base offset and the leader epoch; the CRC covers a different producer id.
 _NOT_COMPARED = (slice(0, 8), slice(12, 16), slice(17, 21), slice(43, 51))
 
 
@@ -51,7 +51,7 @@ def _comparable(batch: bytes) -> bytes:
 
 
 def _send_again(address: str, topic: str, batches: list[bytes], **settings: Any) -> None:
-    """Our producer sends the records of `batches`, with their timestamps, to another topic."""
+    """Send the records of `batches` with our producer, with their timestamps, to another topic."""
     with embedlog.Producer(address, **settings) as producer:
         for data in batches:
             for record in RecordBatch(memoryview(data)).records():
@@ -65,7 +65,9 @@ def _send_again(address: str, topic: str, batches: list[bytes], **settings: Any)
 
 
 def _lines(with_keys: bool) -> str:
-    """Values of 0 to 300 bytes, some with keys and headers, as the console producer reads them."""
+    """Return values of 0 to 300 bytes, some with keys and headers, as lines for the console
+    producer.
+    """
     lines = []
     for number in range(600):
         value = f"value {number} " + "x" * (number * 37 % 300)
@@ -80,7 +82,7 @@ def _lines(with_keys: bool) -> str:
 
 @pytest.mark.parametrize("batch_size", [700, 2_000, 16_384])
 @pytest.mark.parametrize("with_keys", [False, True])
-def test_batches_are_the_java_clients_to_the_byte(
+def test_batches_equal_the_java_clients_byte_for_byte(
     cluster: embedlog.Cluster, address: str, batch_size: int, with_keys: bool
 ) -> None:
     cluster.create_topic("java", partitions=1)
@@ -103,7 +105,7 @@ def test_batches_are_the_java_clients_to_the_byte(
 
 
 @pytest.mark.parametrize("size", [1, 45, 100, 1_000, 20_000])
-def test_batches_of_the_performance_tool_are_ours_too(
+def test_batches_equal_those_of_kafkas_performance_tool(
     cluster: embedlog.Cluster, address: str, size: int
 ) -> None:
     cluster.create_topic("java", partitions=1)
@@ -171,7 +173,7 @@ def _ours_at_once(address: str, topic: str) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 10])
-def test_a_key_lands_in_the_partition_that_every_client_chooses(
+def test_a_key_gets_the_same_partition_from_every_client(
     cluster: embedlog.Cluster, address: str, count: int
 ) -> None:
     found = {}

@@ -39,7 +39,7 @@ def fill(cluster: Cluster, topic: str, count: int) -> None:
 
 
 def plan(folder: Path, topic: str, replicas: dict[int, str]) -> tuple[str, str]:
-    """A reassignment of partition 0, {node id: path of the directory}, as a file."""
+    """Return a file with a reassignment of partition 0, {node id: path of the directory}."""
     wanted = {
         "topic": topic,
         "partition": 0,
@@ -52,7 +52,7 @@ def plan(folder: Path, topic: str, replicas: dict[int, str]) -> tuple[str, str]:
 
 
 def directories(to: tuple[str, str], topic: str) -> dict[int, list[tuple[str, bool]]]:
-    """Node id -> (directory, is it on its way there), as kafka-log-dirs says."""
+    """Return node id -> (directory, is it a future replica), from kafka-log-dirs."""
     listed = run("log-dirs", *to, "--describe", "--topic-list", topic)
     (found,) = [line for line in listed.splitlines() if line.startswith("{")]
     return {

@@ -1,4 +1,6 @@
-"""Kafka Streams with exactly_once_v2 counts words over a repartition, while all are killed."""
+"""Kafka Streams with exactly_once_v2 counts words over a repartition, while all parts
+are killed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ END_S_MAX = 120.0
 
 
 def fill(address: str, chance: random.Random) -> Counter[str]:
-    """Lines of words, over two partitions; how often each word is there."""
+    """Write lines of words to two partitions; return how often each word occurs."""
     counts: Counter[str] = Counter()
     with embedlog.Admin(address) as admin:
         admin.create_topics([embedlog.NewTopic("lines", 2), embedlog.NewTopic("counts", 2)]).check()
@@ -35,7 +37,7 @@ def fill(address: str, chance: random.Random) -> Counter[str]:
 
 
 def wait_for(consumer: embedlog.Consumer, count: int, updates: dict[str, list[int]]) -> None:
-    """Read until so many updates are there in all."""
+    """Read until this number of updates exists."""
     deadline = time.monotonic() + END_S_MAX
     while sum(map(len, updates.values())) < count:
         assert time.monotonic() < deadline, updates
@@ -46,7 +48,7 @@ def wait_for(consumer: embedlog.Consumer, count: int, updates: dict[str, list[in
 
 
 @pytest.mark.parametrize("seed", [1])
-def test_every_word_is_counted_once_whoever_is_killed(seed: int, tmp_path: Path) -> None:
+def test_every_word_is_counted_once_during_kills(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     classes = tmp_path / "classes"
     classes.mkdir()

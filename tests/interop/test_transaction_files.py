@@ -1,8 +1,8 @@
-"""Logs in the middle of an open transaction change hands, between Apache Kafka and embedlog.
+"""Logs with an open transaction move between Apache Kafka and embedlog.
 
 The partitions' files are copied, `__transaction_state` and `__consumer_offsets` with them; each
-side keeps the ids it has given its topics. Whoever opens them knows the transaction, hides its
-records and offsets, and ends it when its producer says so.
+side keeps its own topic ids. The new broker knows the transaction, hides its records and offsets,
+and ends it on the producer's request.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BROKERS = {"kafka": kafka, "embedlog": ours}
 
 
 def leave_open(address: str) -> None:
-    """One transaction that is committed and one that is open, with a record and an offset."""
+    """Leave one committed and one open transaction, each with a record and an offset."""
     producer = Producer({"bootstrap.servers": address, "transactional.id": "x"})
     producer.init_transactions(WAIT_S)
     producer.begin_transaction()
@@ -65,7 +65,7 @@ def leave_open(address: str) -> None:
 
 
 def read(address: str, count: int) -> list[bytes]:
-    """So many committed records; none come after them."""
+    """Read this number of committed records, and check that no more follow."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -89,7 +89,7 @@ def read(address: str, count: int) -> list[bytes]:
 
 
 def committed(address: str) -> int:
-    """The offset of the group; -1001 for none."""
+    """Return the offset of the group; -1001 for none."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "g"})
     (found,) = consumer.committed([TopicPartition("t", 0)], WAIT_S)
     consumer.close()
@@ -97,7 +97,7 @@ def committed(address: str) -> int:
 
 
 def ask(address: str, request: Any, version: int) -> Any:
-    """The answer to one request."""
+    """Send one request and return its answer."""
     run = Run(Address(address), "files")
     try:
         return run.setup(request, version)
@@ -106,7 +106,7 @@ def ask(address: str, request: Any, version: int) -> Any:
 
 
 def described(address: str) -> TransactionState:
-    """The transaction, once its coordinator has loaded it."""
+    """Describe the transaction, once its coordinator has loaded it."""
     request = DescribeTransactionsRequest(transactional_ids=["x"])
     for _ in range(200):
         (state,) = ask(address, request, 0).transaction_states
@@ -119,7 +119,7 @@ def described(address: str) -> TransactionState:
 
 @pytest.mark.parametrize("is_committed", [True, False], ids=["commit", "abort"])
 @pytest.mark.parametrize(("giver", "taker"), [("embedlog", "kafka"), ("kafka", "embedlog")])
-def test_an_open_transaction_changes_hands(
+def test_another_broker_continues_an_open_transaction(
     giver: str, taker: str, is_committed: bool, tmp_path: Path
 ) -> None:
     for name in (giver, taker):
@@ -147,6 +147,6 @@ def test_an_open_transaction_changes_hands(
         assert answer.error_code == 0
         expected = [b"committed", b"open"] if is_committed else [b"committed"]
         assert read(address, len(expected)) == expected
-        # To embedlog they are offsets of another topic: the ids are.
+        # To embedlog these are offsets of another topic, because the topic id differs.
         is_told = is_committed and taker == "kafka"
         assert committed(address) == (7 if is_told else -1001)

@@ -1,7 +1,7 @@
-"""Transactions of every client that has them; and what each of them reads of the others'.
+"""Transactions of every client that has them, and reads of each by all others.
 
-Each copies a topic in transactions, its position among what is committed, and gives up every third
-attempt. Readers of committed records get each copy once, whoever made it.
+Each client copies a topic in transactions, commits its position in them, and aborts every third
+one. Readers of committed records get each copy once, whichever client wrote it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COUNT = 60
 CHUNK = 10
 WAIT_S = 20
 GIVES_UP = 3
-"""One attempt in so many is aborted."""
+"""One transaction in this number is aborted."""
 
 
 def with_confluent(address: str, source: str, target: str) -> None:
@@ -157,7 +157,7 @@ COPIERS = [with_confluent, with_aiokafka, with_kafka_python, with_our_own]
 
 
 def read_by_confluent(address: str, topic: str) -> list[bytes]:
-    """To the end of the partition."""
+    """Read to the end of the partition."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": address, "group.id": "reader", "enable.partition.eof": True}
     )
@@ -170,7 +170,7 @@ def read_by_confluent(address: str, topic: str) -> list[bytes]:
 
 
 def read_by_aiokafka(address: str, topic: str) -> list[bytes]:
-    """What comes in a moment without more."""
+    """Read until no record arrives for a moment."""
 
     async def read() -> list[bytes]:
         consumer = aiokafka.AIOKafkaConsumer(
@@ -189,7 +189,7 @@ def read_by_aiokafka(address: str, topic: str) -> list[bytes]:
 
 
 def read_by_kafka_python(address: str, topic: str) -> list[bytes]:
-    """What comes in a moment without more."""
+    """Read until no record arrives for a moment."""
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=address, isolation_level="read_committed", group_id=None
     )
@@ -203,7 +203,7 @@ def read_by_kafka_python(address: str, topic: str) -> list[bytes]:
 
 
 def read_by_our_own(address: str, topic: str) -> list[bytes]:
-    """What comes in a moment without more."""
+    """Read until no record arrives for a moment."""
     with embedlog.Consumer(address, {"isolation.level": "read_committed"}) as consumer:
         consumer.assign([(topic, 0)])
         consumer.seek_to_beginning()
@@ -217,7 +217,7 @@ READERS = [read_by_confluent, read_by_aiokafka, read_by_kafka_python, read_by_ou
 
 
 @pytest.mark.parametrize("copy", COPIERS, ids=lambda copy: copy.__name__.removeprefix("with_"))
-def test_what_is_copied_in_transactions_is_there_once(
+def test_records_copied_in_transactions_exist_once(
     copy: Callable[[str, str, str], None], address: str, new_name: NewName
 ) -> None:
     source, target = new_name("copied"), new_name("copy")

@@ -52,7 +52,7 @@ cluster.close()
 
 
 def _read(part: embedlog.PartitionReader, position: int) -> int:
-    """Read what is there; each record must be the one of its offset. Where to go on."""
+    """Read to the end; each record's value holds its offset. Return the next offset."""
     part.refresh()
     position = max(position, part.log_start_offset)
     try:
@@ -68,7 +68,9 @@ def _read(part: embedlog.PartitionReader, position: int) -> int:
 
 @pytest.mark.parametrize("ending", ["closes", "dies"])
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-def test_what_is_read_is_what_was_written(tmp_path: Path, durability: str, ending: str) -> None:
+def test_every_read_record_is_as_the_writer_wrote_it(
+    tmp_path: Path, durability: str, ending: str
+) -> None:
     path = str(tmp_path / "data")
     command = [sys.executable, "-c", WRITER, path, durability, ending]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -41,14 +41,14 @@ def _offsets(disk: SimFiles, planned: PartitionRange) -> list[int]:
     return [offset for offset in found if planned.start <= offset < planned.end]
 
 
-def test_a_range_holds_what_it_says_over_segments_and_inside_batches() -> None:
+def test_a_range_spans_segments_and_begins_and_ends_inside_batches() -> None:
     disk = SimFiles()
     _log(disk, 40, segment_bytes=500, index_interval_bytes=0)
     for start, end in ((0, 80), (3, 4), (7, 61), (79, 80), (12, 12)):
         assert _offsets(disk, _plan(disk, start, end)) == list(range(start, end))
 
 
-def test_what_is_appended_later_does_not_show() -> None:
+def test_a_planned_range_does_not_grow() -> None:
     disk = SimFiles()
     log = _log(disk, 5)
     planned = _plan(disk, 4, 10)
@@ -56,7 +56,7 @@ def test_what_is_appended_later_does_not_show() -> None:
     assert _offsets(disk, planned) == list(range(4, 10))
 
 
-def test_cuts_lie_between_batches_and_leave_parts_of_about_that_size() -> None:
+def test_cuts_lie_between_batches_and_parts_have_about_the_wanted_size() -> None:
     disk = SimFiles()
     _log(disk, 200, segment_bytes=4_000, index_interval_bytes=0)
     reader = LogDirectoryReader(DATA, runtime=sim_runtime(files=disk))
@@ -68,7 +68,7 @@ def test_cuts_lie_between_batches_and_leave_parts_of_about_that_size() -> None:
     assert sum(parts, []) == list(range(10, 390))
 
 
-def test_retention_in_between_is_told() -> None:
+def test_retention_after_the_plan_is_reported() -> None:
     disk = SimFiles()
     _log(disk, 40, segment_bytes=500)
     planned = _plan(disk, 0, 80)
@@ -77,7 +77,7 @@ def test_retention_in_between_is_told() -> None:
         _offsets(disk, planned)
 
 
-def test_a_topic_made_anew_is_another_one(tmp_path: Path) -> None:
+def test_a_recreated_topic_is_another_topic(tmp_path: Path) -> None:
     with embedlog.open(tmp_path, durability="os") as cluster:
         cluster.create_topic("t", 1)
         with cluster.producer() as producer:
@@ -91,7 +91,7 @@ def test_a_topic_made_anew_is_another_one(tmp_path: Path) -> None:
             list(planned.batches())
 
 
-def test_compaction_in_between_loses_nothing_that_stays() -> None:
+def test_after_compaction_a_range_has_all_records_that_remain() -> None:
     topic = Compacted()
     for number in range(30):
         topic.put((f"key-{number % 3}", f"{number}"))
@@ -151,7 +151,7 @@ def test_aborted_batches_are_left_out_though_the_marker_lies_behind_the_range() 
     assert _offsets(disk, _plan(disk, 0, 2)) == [0, 1]
 
 
-def test_damage_is_told_with_file_and_position() -> None:
+def test_damage_is_reported_with_file_and_position() -> None:
     disk = SimFiles()
     _log(disk, 3)
     planned = _plan(disk, 0, 6)

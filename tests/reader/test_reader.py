@@ -1,4 +1,4 @@
-"""What another process reads of a directory while its owner appends, cleans, deletes and dies."""
+"""A reader of a directory whose owner appends, compacts, deletes and dies in another process."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _values(part: PartitionReader, offset: int | None = None, **settings: str) -
 
 
 def _append(log: object, *values: bytes, **fields: object) -> None:
-    """Append as the broker does: what is committed is published."""
+    """Append and publish the committed offsets, as the broker does."""
     append(log, *values, **fields)
     log.offsets.commit(log.config.durability == "fsync")
 
 
-def test_what_is_there_is_listed_and_read_while_the_owner_has_it_open() -> None:
+def test_topics_are_listed_and_read_while_the_owner_has_them_open() -> None:
     disk = SimFiles()
     owner = manager(disk)
     log = owner.get_or_create(PARTITION)
@@ -59,7 +59,7 @@ def test_what_is_there_is_listed_and_read_while_the_owner_has_it_open() -> None:
     assert _values(_reader(disk).partition("events", 0)) == [b"a", b"b", b"c"]
 
 
-def test_nothing_is_written_locked_or_removed() -> None:
+def test_a_reader_writes_locks_and_removes_nothing() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
     _append(log, b"a")
@@ -71,7 +71,7 @@ def test_nothing_is_written_locked_or_removed() -> None:
     assert calls <= {"open", "read", "stat", "list", "view", "size"}
 
 
-def test_at_fsync_nothing_is_read_before_it_is_synced() -> None:
+def test_with_fsync_only_synced_records_are_read() -> None:
     disk = SimFiles()
     log = manager(disk, config=LogConfig(durability="fsync")).get_or_create(PARTITION)
     part = _reader(disk).partition("events", 0)
@@ -103,8 +103,8 @@ def test_a_published_offset_that_is_damaged_is_replaced_by_the_recovery_point() 
     assert _values(_reader(disk).partition("events", 0)) == [b"a", b"b"]
 
 
-def test_an_owner_that_dies_before_it_has_published_anything_hides_nothing() -> None:
-    """Its file is made, and empty, before it appends anything."""
+def test_records_are_read_if_the_owner_died_before_publishing_an_offset() -> None:
+    """The owner creates the file empty before its first append."""
     disk = SimFiles()
     log = manager(disk, config=LogConfig(durability="os")).get_or_create(PARTITION)
     _append(log, b"a")
@@ -112,7 +112,7 @@ def test_an_owner_that_dies_before_it_has_published_anything_hides_nothing() -> 
     assert _values(_reader(disk).partition("events", 0)) == [b"a"]
 
 
-def test_a_log_that_syncs_no_more_is_read_to_its_end() -> None:
+def test_a_log_is_read_to_its_end_after_its_durability_changed_from_fsync() -> None:
     disk = SimFiles()
     owner = manager(disk, config=LogConfig(durability="fsync"))
     log = owner.get_or_create(PARTITION)
@@ -172,7 +172,7 @@ def _rows(topic: Compacted) -> list[tuple[int, bytes | None, bytes | None]]:
     return list(rows(topic.log))
 
 
-def test_a_topic_that_is_deleted_or_made_anew_is_told() -> None:
+def test_a_deleted_or_recreated_topic_is_reported() -> None:
     disk = SimFiles()
     owner = manager(disk)
     _append(owner.get_or_create(PARTITION, topic_id=bytes(16)), b"a")
@@ -205,7 +205,7 @@ def test_a_torn_tail_is_not_shown() -> None:
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 @pytest.mark.parametrize("rolled", [False, True])
-def test_damage_is_told_with_file_and_position(durability: str, rolled: bool) -> None:
+def test_damage_is_reported_with_file_and_position(durability: str, rolled: bool) -> None:
     disk = SimFiles()
     log = manager(disk, config=LogConfig(durability=durability)).get_or_create(PARTITION)
     _append(log, b"a")
@@ -230,7 +230,7 @@ def test_damage_is_told_with_file_and_position(durability: str, rolled: bool) ->
             part.wait(1, 1000)
 
 
-def test_an_append_that_was_taken_back_is_forgotten() -> None:
+def test_a_withdrawn_append_is_forgotten() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
     _append(log, b"a")
@@ -248,7 +248,7 @@ def test_an_append_that_was_taken_back_is_forgotten() -> None:
     assert part.wait(2, 100)
 
 
-def test_a_segment_that_a_salvage_has_written_anew_is_followed() -> None:
+def test_a_segment_that_a_salvage_rewrote_is_followed() -> None:
     disk = SimFiles()
     owner = manager(disk)
     log = owner.get_or_create(PARTITION)
@@ -304,7 +304,7 @@ def test_read_committed_ends_before_open_transactions_and_leaves_out_aborted_one
     assert _values(part, start, **committed) == [b"open", *[b"behind" * 20] * 5]
 
 
-def test_a_time_is_found() -> None:
+def test_an_offset_is_found_by_its_timestamp() -> None:
     disk = SimFiles()
     log = manager(disk, config=LogConfig(segment_bytes=300)).get_or_create(PARTITION)
     for number in range(20):
@@ -316,8 +316,8 @@ def test_a_time_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_a_swap_that_a_crash_has_left_hides_nothing() -> None:
-    """At every call of a compaction: what is read then is what the next owner recovers."""
+def test_an_unfinished_swap_of_segments_hides_no_records() -> None:
+    """After every file call of a compaction, a reader sees the log that the next owner recovers."""
     for call in range(10_000):
         topic = Compacted(SimFiles())
         for number in range(12):
@@ -384,7 +384,7 @@ def test_a_writer_in_another_process_is_followed_until_it_is_killed(
         assert consumer.end_offsets([("events", 0)])[TopicPartition("events", 0)] >= len(seen)
 
 
-def test_a_directory_that_may_only_be_read_is_enough(tmp_path: Path) -> None:
+def test_a_reader_needs_only_permission_to_read(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "data") as cluster, cluster.producer() as producer:
         producer.send("events", b"a", partition=0).result()
     places = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
@@ -398,7 +398,7 @@ def test_a_directory_that_may_only_be_read_is_enough(tmp_path: Path) -> None:
             place.chmod(0o700)
 
 
-def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_a_path_without_a_data_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError):
         embedlog.open_reader(tmp_path / "nothing")
     reader = embedlog.open_reader(tmp_path)
@@ -408,8 +408,8 @@ def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
         reader.topics()
 
 
-def test_the_managers_own_directory_is_read_in_any_state(tmp_path: Path) -> None:
-    """An owner without a lock file, a log without a segment: nothing is there to be read."""
+def test_a_directory_is_readable_in_every_early_state(tmp_path: Path) -> None:
+    """An owner may have no lock file yet, or a log no segment: there is nothing to read."""
     disk = SimFiles()
     LogManager(sim_runtime(files=disk), DATA).close()
     disk.make_directory(f"{DATA}/events-0")

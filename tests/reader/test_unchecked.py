@@ -1,4 +1,4 @@
-"""A reader that walks the last segment by heads sees what one sees that checks every batch."""
+"""A reader that walks the last segment by batch headers sees the same as one with full checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _part(disk: SimFiles, *, is_checked: bool = False) -> PartitionReader:
     return part
 
 
-def _told(part: PartitionReader) -> tuple[object, ...]:
+def _visible(part: PartitionReader) -> tuple[object, ...]:
     values = [
         [bytes(record.value or b"") for record in part.records(**how)] for how in ({}, COMMITTED)
     ]
@@ -63,7 +63,9 @@ def _unsynced(log: Log) -> None:
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 @pytest.mark.parametrize("fill", [_empty, _plain, _transactions, _unsynced])
-def test_heads_tell_what_whole_batches_tell(durability: str, fill: Callable[[Log], None]) -> None:
+def test_headers_give_the_same_result_as_whole_batches(
+    durability: str, fill: Callable[[Log], None]
+) -> None:
     disk = SimFiles()
     log = manager(disk, config=LogConfig(durability=durability)).get_or_create(PARTITION)
     before = _part(disk)
@@ -71,15 +73,15 @@ def test_heads_tell_what_whole_batches_tell(durability: str, fill: Callable[[Log
     if fill is not _unsynced:
         log.durability.flush()
     log.offsets.commit(False)
-    checked = _told(_part(disk, is_checked=True))
-    assert _told(_part(disk)) == checked
+    checked = _visible(_part(disk, is_checked=True))
+    assert _visible(_part(disk)) == checked
     before.refresh()
-    assert _told(before) == checked
+    assert _visible(before) == checked
 
 
 @pytest.mark.parametrize("rest", [0, 5, 40, 61, 200])
 @pytest.mark.parametrize("is_cut", [True, False])
-def test_a_batch_that_is_being_written_is_not_shown(rest: int, is_cut: bool) -> None:
+def test_a_batch_being_written_is_not_visible(rest: int, is_cut: bool) -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
     _plain(log)
@@ -93,17 +95,17 @@ def test_a_batch_that_is_being_written_is_not_shown(rest: int, is_cut: bool) -> 
         file.write([bytes(log.size - size - rest)], size + rest)
     part = _part(torn)
     assert part.high_watermark == 60
-    assert _told(part) == _told(_part(torn, is_checked=True))
+    assert _visible(part) == _visible(_part(torn, is_checked=True))
 
 
 def _read_of(disk: SimFiles, path: str, look: Callable[[], object]) -> int:
-    """How many views of a file `look` takes."""
+    """Return how many views of a file `look` takes."""
     before = len(disk.trace)
     look()
     return sum(call == "view" and name == path for call, name in disk.trace[before:])
 
 
-def test_after_a_restart_of_the_machine_all_is_checked() -> None:
+def test_after_a_machine_restart_whole_batches_are_checked() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
     _plain(log)
@@ -118,7 +120,7 @@ def test_after_a_restart_of_the_machine_all_is_checked() -> None:
     assert _part(restarted).damage is not None
 
 
-def test_damage_shows_to_who_reads_it() -> None:
+def test_damage_is_reported_to_the_reader_of_the_batch() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
     append(log, b"a")
@@ -137,7 +139,7 @@ def test_damage_shows_to_who_reads_it() -> None:
     assert (found.value.path, found.value.position) == (path, size)
 
 
-def test_the_last_segment_is_cut_and_its_parts_are_entered_where_they_begin() -> None:
+def test_a_cut_of_the_last_segment_is_entered_at_its_own_position() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
     for number in range(40):
@@ -155,7 +157,7 @@ def test_the_last_segment_is_cut_and_its_parts_are_entered_where_they_begin() ->
         assert planned.mark.base_offset == start, "nothing before it is read"
 
 
-def test_a_mark_that_means_nothing_any_more_is_left_alone() -> None:
+def test_an_outdated_mark_is_ignored() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
     for number in range(40):

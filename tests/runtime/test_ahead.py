@@ -1,4 +1,4 @@
-"""Items made one ahead: their order, what is raised, and that nothing goes on afterwards."""
+"""`one_ahead`: the order of items, errors of the generator, and a clean end of its thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embedlog.runtime.ahead import one_ahead
 
 
 class Made:
-    """Numbers, and what became of their generator."""
+    """A generator of numbers that records its threads and its end."""
 
     def __init__(self, count: int, error: BaseException | None = None) -> None:
         self._count = count
@@ -54,19 +54,19 @@ def test_the_next_item_is_made_while_one_is_used() -> None:
     assert next(items) == 0
     with made.changed:
         assert made.changed.wait_for(lambda: made.begun == 3, 10)
-    # One waits and one is made: no third.
+    # One item waits and one is being made; there is no third.
     assert made.begun == 3
     assert list(items) == list(range(1, 10))
 
 
-def test_nothing_at_all() -> None:
+def test_no_items() -> None:
     made = Made(0)
     assert list(one_ahead(made.numbers(), "made")) == []
     assert made.is_closed
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
-def test_what_is_raised_comes_behind_the_items_before_it(count: int) -> None:
+def test_an_error_comes_after_the_items_before_it(count: int) -> None:
     made = Made(count, ValueError("no more"))
     seen = []
     with pytest.raises(ValueError, match="no more"):
@@ -76,7 +76,7 @@ def test_what_is_raised_comes_behind_the_items_before_it(count: int) -> None:
 
 
 @pytest.mark.parametrize("taken", [1, 2, 3])
-def test_who_stops_early_leaves_no_thread_and_an_open_generator_none(taken: int) -> None:
+def test_stopping_early_closes_the_generator_and_ends_its_thread(taken: int) -> None:
     before = threading.active_count(), sys.getswitchinterval()
     made = Made(5)
     items = one_ahead(made.numbers(), "made")
@@ -87,7 +87,7 @@ def test_who_stops_early_leaves_no_thread_and_an_open_generator_none(taken: int)
     assert (threading.active_count(), sys.getswitchinterval()) == before
 
 
-def test_an_error_of_the_taker_ends_it_too() -> None:
+def test_an_error_in_the_loop_ends_the_thread() -> None:
     before = threading.active_count()
     made = Made(1_000_000)
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""What is registered runs once when the interpreter ends, in order, and in this process only."""
+"""`at_exit`: callbacks run once at the end of the interpreter, in order, in this process only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_producers_come_before_clusters_and_the_newest_first() -> None:
     assert done.stdout.splitlines() == ["producer", "second cluster", "first cluster"]
 
 
-def test_what_was_unregistered_is_not_called() -> None:
+def test_an_unregistered_callback_is_not_called() -> None:
     done = _run(
         "forget = at_exit.register(say('forgotten'), at_exit.CLUSTERS)\n"
         "at_exit.register(say('kept'), at_exit.CLUSTERS)\n"
@@ -46,7 +46,7 @@ def test_what_was_unregistered_is_not_called() -> None:
     assert done.stdout.splitlines() == ["kept"]
 
 
-def test_a_failure_is_shown_and_stops_nobody() -> None:
+def test_an_error_in_a_callback_is_printed_and_the_others_run() -> None:
     done = _run(
         "at_exit.register(say('cluster'), at_exit.CLUSTERS)\n"
         "at_exit.register(fail, at_exit.PRODUCERS)\n"
@@ -55,7 +55,7 @@ def test_a_failure_is_shown_and_stops_nobody() -> None:
     assert "ValueError: failed" in done.stderr
 
 
-def test_a_forked_child_leaves_it_to_its_parent() -> None:
+def test_a_forked_child_does_not_run_its_parents_callbacks() -> None:
     done = _run(
         "at_exit.register(lambda: print('closed in', os.getpid(), flush=True), at_exit.CLUSTERS)\n"
         "print('parent', os.getpid(), flush=True)\n"

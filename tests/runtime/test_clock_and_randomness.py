@@ -1,4 +1,4 @@
-"""Clocks that never fall, and randomness that Kafka's tools accept."""
+"""Monotonic clocks, and random ids that Kafka's tools accept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_monotonic_time_does_not_fall_and_units_agree() -> None:
     assert clock.wall_ms() <= clock.wall_source().time_ns() // 1_000_000 <= clock.wall_ms()
 
 
-def test_a_simulated_clock_moves_when_told_and_its_wall_may_jump() -> None:
+def test_a_simulated_clock_moves_only_by_calls_and_its_wall_time_may_jump() -> None:
     clock = SimClock(wall_ms=1000)
     clock.advance(1.5)
     assert (clock.monotonic_ms(), clock.monotonic_us(), clock.wall_ms()) == (1, 1500, 1001)
@@ -47,6 +47,6 @@ def test_below_is_uniform_and_in_range() -> None:
     assert all(random.below(1000) < 1000 for _ in range(1000))
 
 
-def test_one_seed_one_sequence() -> None:
+def test_one_seed_gives_one_sequence() -> None:
     assert [seeded(5).bytes(8) for _ in range(2)] == [seeded(5).bytes(8)] * 2
     assert seeded(5).uuid() != seeded(6).uuid()

@@ -1,4 +1,4 @@
-"""The wall clock is believed while it goes as another clock does, and again some time after."""
+"""The wall clock is trusted while it advances evenly, and again some time after a jump."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def guard(clock: SimClock) -> ClockGuard:
     return ClockGuard(clock)
 
 
-def test_time_that_passes_is_no_jump(clock: SimClock, guard: ClockGuard) -> None:
+def test_passing_time_is_no_jump(clock: SimClock, guard: ClockGuard) -> None:
     for _ in range(10):
         clock.advance(30 * DAY_MS)
         assert guard.allows_deletion()
@@ -55,7 +55,7 @@ def test_a_jump_pauses_until_the_clock_is_back(
     assert not guard.is_paused
 
 
-def test_a_clock_that_goes_evenly_after_a_jump_is_believed_again(
+def test_a_clock_that_runs_evenly_after_a_jump_is_trusted_again(
     clock: SimClock, guard: ClockGuard, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -66,11 +66,11 @@ def test_a_clock_that_goes_evenly_after_a_jump_is_believed_again(
         waited_ms += MINUTE_MS
     assert waited_ms == SETTLED_AFTER_MS
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
-    jump(clock, -8 * DAY_MS)  # what was true before is a jump from here
+    jump(clock, -8 * DAY_MS)  # the time before the first jump is now a jump as well
     assert not guard.allows_deletion()
 
 
-def test_another_jump_begins_the_wait_again(clock: SimClock, guard: ClockGuard) -> None:
+def test_another_jump_restarts_the_wait(clock: SimClock, guard: ClockGuard) -> None:
     jump(clock, 8 * DAY_MS)
     assert not guard.allows_deletion()
     since_ms = guard.paused_since_ms
@@ -84,7 +84,7 @@ def test_another_jump_begins_the_wait_again(clock: SimClock, guard: ClockGuard) 
     assert guard.allows_deletion()
 
 
-def test_a_clock_that_runs_too_fast_is_not_believed(clock: SimClock, guard: ClockGuard) -> None:
+def test_a_clock_that_runs_too_fast_is_not_trusted(clock: SimClock, guard: ClockGuard) -> None:
     for _ in range(1000):
         clock.advance(MINUTE_MS)
         jump(clock, MINUTE_MS)
@@ -92,7 +92,7 @@ def test_a_clock_that_runs_too_fast_is_not_believed(clock: SimClock, guard: Cloc
     assert not allowed
 
 
-def test_the_machines_clock_that_counts_a_suspend_does_not_fall() -> None:
+def test_elapsed_time_of_the_real_clock_does_not_fall() -> None:
     clock = Clock()
     first = clock.elapsed_ms()
     assert first <= clock.elapsed_ms()

@@ -1,4 +1,4 @@
-"""A thread for one duty: there while it has something to do."""
+"""A thread for one duty, which exists only while the duty has work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "test-duty"
 
 
 class Duty:
-    """Does what it is told, call by call, and says so."""
+    """Run the given steps, one for each call, and report each run in `ran`."""
 
     def __init__(self, *steps: Callable[[], int | None]) -> None:
         self.steps = [*steps]
@@ -43,7 +43,7 @@ def until_ended() -> None:
             assert not thread.is_alive()
 
 
-def test_it_runs_until_there_is_nothing_to_do_and_its_thread_ends() -> None:
+def test_the_thread_runs_the_duty_until_it_has_no_work_and_ends() -> None:
     duty = Duty(lambda: 0, lambda: 1)
     thread = thread_for(duty)
     assert not [each for each in threading.enumerate() if each.name == NAME]
@@ -65,7 +65,7 @@ def test_a_notify_is_never_lost() -> None:
     thread.close()
 
 
-def test_what_the_duty_raises_is_reported_and_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_duty_is_logged_and_it_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: queue.Queue[object] = queue.Queue()
     monkeypatch.setattr(threading, "excepthook", lambda hooked: reported.put(hooked.exc_value))
 
@@ -82,7 +82,7 @@ def test_what_the_duty_raises_is_reported_and_it_goes_on(monkeypatch: pytest.Mon
     until_ended()
 
 
-def test_close_waits_for_the_duty_and_nothing_runs_after_it() -> None:
+def test_close_waits_for_the_duty_and_ends_it() -> None:
     inside, goes_on = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -109,7 +109,7 @@ def test_a_duty_may_close_its_own_thread() -> None:
     until_ended()
 
 
-def test_in_a_simulation_it_is_a_duty_like_the_others() -> None:
+def test_in_a_simulation_the_scheduler_runs_the_duty() -> None:
     runtime = sim_runtime()
     duty = Duty(lambda: 5)
     thread = runtime.scheduler.duty_thread(duty, NAME)

@@ -1,4 +1,4 @@
-"""What every `Files` must do, asked of the real one, the one in memory and the simulated one."""
+"""The contract of `Files`, tested on the real, the in-memory and the simulated implementation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def root(files: Files, tmp_path: Path) -> str:
     return directory
 
 
-def test_a_file_reads_back_what_was_written_where(files: Files, root: str) -> None:
+def test_a_file_returns_the_written_bytes_at_their_positions(files: Files, root: str) -> None:
     file = files.open(f"{root}/f", create=True)
     assert file.write([b"abc", bytearray(b"de"), memoryview(b"f")], 2) == 6
     assert bytes(file.view(0, 8)) == b"\0\0abcdef"
@@ -66,7 +66,8 @@ def test_a_file_that_grows_in_large_steps_keeps_every_byte_and_every_view(
     file = files.open(f"{root}/f", create=True)
     expected = bytearray()
     views = []
-    # Through every kind of buffer that a file in memory has, and from one mapping to the next.
+    # The writes pass through every kind of buffer of an in-memory file, and through several
+    # mappings.
     for number, size in enumerate([5_000, 70_001, 300_000, 65_536, 9_000_000, 1, 20_000_000]):
         pieces = [bytes([number + 1]) * 21, bytes([number + 101]) * size]
         assert write_fully(file.write, pieces, len(expected)) == 21 + size
@@ -100,7 +101,7 @@ def test_a_view_beyond_the_end_is_refused(files: Files, root: str) -> None:
     assert bytes(file.view(1, 3)) == b"bcd"
 
 
-def test_a_file_that_is_cut_while_it_is_being_mapped_reads_as_long_as_it_is(
+def test_a_file_truncated_while_it_is_mapped_is_read_up_to_its_new_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = OsFiles().open(f"{tmp_path}/f", create=True)
@@ -109,7 +110,7 @@ def test_a_file_that_is_cut_while_it_is_being_mapped_reads_as_long_as_it_is(
     real_mmap = mmap.mmap
 
     def cut_first(*arguments: int, **named: int) -> mmap.mmap:
-        file.truncate(3)  # as when another thread rolls the segment
+        file.truncate(3)  # like another thread that rolls the segment
         return real_mmap(*arguments, **named)
 
     monkeypatch.setattr("mmap.mmap", cut_first)
@@ -118,7 +119,7 @@ def test_a_file_that_is_cut_while_it_is_being_mapped_reads_as_long_as_it_is(
         file.view(0, 4)
     file.reserve(1 << 20)
     with pytest.raises(ValueError, match="of a file of 3"):
-        file.view(0, 4)  # there were four when it was asked how many there are
+        file.view(0, 4)  # the file had room for four bytes when the size was read
 
 
 def test_reserve_extends_with_zeros_and_never_shrinks(files: Files, root: str) -> None:
@@ -131,7 +132,7 @@ def test_reserve_extends_with_zeros_and_never_shrinks(files: Files, root: str) -
     assert file.size() == 10_000
 
 
-def test_truncate_cuts_and_what_grows_again_is_zeros(files: Files, root: str) -> None:
+def test_truncate_cuts_and_later_growth_is_zeros(files: Files, root: str) -> None:
     file = files.open(f"{root}/f", create=True)
     file.write([b"abcdef"], 0)
     file.truncate(2)
@@ -149,7 +150,7 @@ def test_two_handles_see_one_file(files: Files, root: str) -> None:
     assert bytes(other.view(0, 4)) == b"abcd"
 
 
-def test_what_is_missing_is_an_error_with_errno(files: Files, root: str) -> None:
+def test_a_missing_file_or_directory_is_an_error_with_errno(files: Files, root: str) -> None:
     for call in (
         lambda: files.open(f"{root}/missing"),
         lambda: files.read(f"{root}/missing"),
@@ -195,7 +196,7 @@ def test_rename_replaces_files_and_moves_whole_directories(files: Files, root: s
     assert files.stat(f"{root}/d") is None
 
 
-def test_the_second_owner_is_refused_until_the_first_is_done(files: Files, root: str) -> None:
+def test_a_second_owner_is_refused_until_the_first_unlocks(files: Files, root: str) -> None:
     lock = files.lock(f"{root}/.lock")
     with pytest.raises(DirectoryLocked, match="held by"):
         files.lock(f"{root}/.lock")
@@ -204,7 +205,7 @@ def test_the_second_owner_is_refused_until_the_first_is_done(files: Files, root:
     files.lock(f"{root}/.lock").close()
 
 
-def test_write_whole_replaces_and_leaves_nothing_beside(files: Files, root: str) -> None:
+def test_write_whole_replaces_and_leaves_no_other_file(files: Files, root: str) -> None:
     for content in (b"a long first content", b"short", b""):
         write_whole(files, f"{root}/state", content, sync=True)
         assert files.read(f"{root}/state") == content
@@ -212,13 +213,13 @@ def test_write_whole_replaces_and_leaves_nothing_beside(files: Files, root: str)
     assert files.list(root) == ["state"]
 
 
-def test_closing_twice_is_fine(files: Files, root: str) -> None:
+def test_a_file_may_be_closed_twice(files: Files, root: str) -> None:
     file = files.open(f"{root}/f", create=True)
     file.close()
     file.close()
 
 
-def test_write_fully_goes_on_after_short_writes() -> None:
+def test_write_fully_continues_after_short_writes() -> None:
     disk = SimFiles()
     file = disk.open("f", create=True)
     for call, size in ((1, 3), (2, 1), (3, 4)):
@@ -227,7 +228,7 @@ def test_write_fully_goes_on_after_short_writes() -> None:
     assert disk.read("f") == bytes(5) + b"abcdefghij"
 
 
-def test_write_fully_takes_no_progress_for_a_full_disk() -> None:
+def test_write_fully_reports_a_full_disk_when_nothing_is_written() -> None:
     with pytest.raises(OSError) as caught:
         write_fully(lambda _buffers, _position: 0, [b"a"], 0)
     assert caught.value.errno == errno.ENOSPC
@@ -257,7 +258,7 @@ def test_the_lock_names_the_process_that_holds_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX locks")
-def test_a_java_broker_is_kept_out_whatever_this_process_asks_of_its_lock(tmp_path: Path) -> None:
+def test_a_java_broker_stays_locked_out_after_this_process_reads_its_lock(tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(tmp_path)
     path, other = f"{tmp_path}/.lock", f"{tmp_path}/linked/.lock"
     lock = OsFiles().lock(path)
@@ -289,7 +290,7 @@ def test_a_java_broker_is_kept_out_whatever_this_process_asks_of_its_lock(tmp_pa
     again.close()
 
 
-def test_of_many_threads_one_has_the_lock_and_keeps_it(tmp_path: Path) -> None:
+def test_one_of_many_threads_gets_the_lock_and_keeps_it(tmp_path: Path) -> None:
     held: list[object] = []
     refused: list[BaseException] = []
 
@@ -332,13 +333,13 @@ def test_a_forked_child_loses_lock_and_handles_and_the_parent_keeps_them(tmp_pat
     lock.close()
 
 
-def test_a_directory_says_how_large_its_volume_is(tmp_path: Path) -> None:
+def test_a_directory_reports_the_size_of_its_volume(tmp_path: Path) -> None:
     volume = OsFiles().volume(f"{tmp_path}")
     assert 0 <= volume.usable <= volume.size
     assert volume.size == shutil.disk_usage(tmp_path).total
 
 
-def test_memory_is_no_volume() -> None:
+def test_memory_reports_no_volume() -> None:
     volume = MemoryFiles().volume("data")
     assert (volume.size, volume.usable) == (-1, -1)
 
@@ -369,7 +370,7 @@ def test_memory_that_grows_keeps_its_content_and_its_views(
     assert file.view(0, 9_000_000) == written[:2_000_000] + bytes(7_000_000)
 
 
-def test_a_dropped_handle_gives_its_descriptor_back(tmp_path: Path) -> None:
+def test_a_dropped_handle_closes_its_descriptor(tmp_path: Path) -> None:
     files = OsFiles()
     before = left_over.descriptors()
     for number in range(50):
@@ -383,7 +384,7 @@ def test_a_dropped_handle_gives_its_descriptor_back(tmp_path: Path) -> None:
 # The simulated one
 
 
-def test_a_planned_failure_hits_its_call_once_or_for_ever() -> None:
+def test_a_planned_failure_hits_one_call_or_all_later_ones() -> None:
     disk = SimFiles()
     file = disk.open("f", create=True)
     disk.fail(1, errno.EIO)
@@ -398,7 +399,7 @@ def test_a_planned_failure_hits_its_call_once_or_for_ever() -> None:
     assert disk.trace[0] == ("open", "f")
 
 
-def test_a_directory_that_cannot_be_opened_was_not_synced(
+def test_a_sync_fails_if_its_directory_cannot_be_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str, *_: object, **__: object) -> int:

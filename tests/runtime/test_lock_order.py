@@ -1,4 +1,4 @@
-"""Locks that check their order: what is a violation, and that one cannot be overlooked."""
+"""Locks that check their order: every violation is found and reported."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ checked = checked_order().lock
 
 
 @pytest.fixture(autouse=True)
-def told(lock_violations: list[str]) -> Iterator[list[str]]:
-    """What was written down by the test."""
+def violations(lock_violations: list[str]) -> Iterator[list[str]]:
+    """The violations that the test has caused."""
     yield lock_violations
     assert held_here() == []
 
@@ -54,16 +54,16 @@ def test_ranks_differ() -> None:
     assert set(ranks) > RING_FREE
 
 
-def test_the_order_may_be_followed_and_locks_taken_again(told: list[str]) -> None:
+def test_locks_may_be_taken_in_order_and_again(violations: list[str]) -> None:
     first, second = outer(), inner()
     with first, second, first, second:
         assert held_here() == [first, second]
     with second:
         assert held_here() == [second]
-    assert not told
+    assert not violations
 
 
-def test_a_lock_further_up_is_refused_with_both_stacks(told: list[str]) -> None:
+def test_a_lock_further_up_is_refused_with_both_stacks(violations: list[str]) -> None:
     first, second = outer(), inner()
 
     def hold_and_ask() -> None:
@@ -73,22 +73,22 @@ def test_a_lock_further_up_is_refused_with_both_stacks(told: list[str]) -> None:
     with pytest.raises(LockOrderViolation, match="CONTROLLER.*under.*PARTITION") as refused:
         hold_and_ask()
     assert str(refused.value).count("hold_and_ask") == 2
-    assert told == [str(refused.value)]
+    assert violations == [str(refused.value)]
     assert not first.locked()
 
 
-def test_a_second_lock_of_a_rank_is_refused(told: list[str]) -> None:
+def test_a_second_lock_of_a_rank_is_refused(violations: list[str]) -> None:
     with inner(), pytest.raises(LockOrderViolation), inner():
         pass
 
 
-def test_delayed_operations_may_hold_each_other(told: list[str]) -> None:
+def test_delayed_operations_may_hold_each_other(violations: list[str]) -> None:
     with checked(Rank.OPERATION, True), checked(Rank.OPERATION, True):
         assert len(held_here()) == 2
-    assert not told
+    assert not violations
 
 
-def test_a_plain_lock_taken_again_by_its_holder_is_refused(told: list[str]) -> None:
+def test_a_plain_lock_taken_again_by_its_holder_is_refused(violations: list[str]) -> None:
     lock = inner(is_reentrant=False)
     with lock:
         assert not lock.acquire(blocking=False)
@@ -96,21 +96,23 @@ def test_a_plain_lock_taken_again_by_its_holder_is_refused(told: list[str]) -> N
             lock.acquire()
 
 
-def test_a_lock_that_is_only_tried_may_be_tried_anywhere_and_is_held_then(told: list[str]) -> None:
+def test_a_lock_may_be_tried_without_waiting_in_any_order_and_counts_as_held(
+    violations: list[str],
+) -> None:
     first, second, innermost = outer(), inner(), checked(Rank.PENDING, True)
     with second:
         assert first.acquire(blocking=False)
         with innermost:
             assert held_here() == [second, first, innermost]
         first.release()
-    assert not told
+    assert not violations
     first.acquire()
     with second, pytest.raises(LockOrderViolation):
         outer().acquire()
     first.release()
 
 
-def test_what_another_thread_holds_is_its_own(told: list[str]) -> None:
+def test_locks_of_another_thread_do_not_count(violations: list[str]) -> None:
     lock = inner()
     seen: list[object] = []
     with lock:
@@ -122,11 +124,11 @@ def test_what_another_thread_holds_is_its_own(told: list[str]) -> None:
 
 
 class Interrupted(BaseException):
-    """Stands for KeyboardInterrupt, which a test runner would take for its own."""
+    """Stands for KeyboardInterrupt, which would end the test run."""
 
 
 RETURN = opmap["RETURN_VALUE"]
-"""Behind it there is no more code, and the interpreter looks for no signal."""
+"""No code of the function follows this one, so the interpreter checks for no signal after it."""
 
 
 def test_an_interrupt_leaves_no_lock_taken() -> None:
@@ -160,7 +162,7 @@ def test_an_interrupt_leaves_no_lock_taken() -> None:
     lock.release()
 
 
-def test_a_gate_is_opened_by_whoever_comes(told: list[str]) -> None:
+def test_a_gate_may_be_opened_by_another_thread(violations: list[str]) -> None:
     gate = closed_gate()
     assert gate.locked()
     threading.Thread(target=gate.release).start()
@@ -177,7 +179,7 @@ with ranked_lock(Rank.PARTITION):
 """
 
 
-def test_a_violation_in_a_child_that_swallows_it_is_found(told: list[str]) -> None:
+def test_a_violation_in_a_child_that_swallows_it_is_found(violations: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SWALLOWED], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -186,7 +188,7 @@ def test_a_violation_in_a_child_that_swallows_it_is_found(told: list[str]) -> No
     assert "CONTROLLER" in path.read_text()
 
 
-def test_without_the_environment_variable_locks_are_the_interpreters_own() -> None:
+def test_without_the_environment_variable_locks_are_not_checked() -> None:
     code = (
         "import os, sys; os.environ.pop('EMBEDLOG_CHECK_LOCKS')\n"
         "from embedlog.runtime.locks import *\n"

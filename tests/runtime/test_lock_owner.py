@@ -1,4 +1,4 @@
-"""Who finds a directory locked is told by whom, since when, and what to do."""
+"""The error for a locked directory names the owner, since when, and a remedy."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from embedlog.runtime.lock_owner import why_locked
 OWNER = "pid 4711 since 2026-01-31T12:00:00+0000 boot 6e0b2a5c\n"
 
 
-def test_an_owner_that_listens_is_named_with_its_addresses() -> None:
+def test_the_error_names_the_addresses_of_an_owner_that_listens() -> None:
     assert why_locked("data/.lock", OWNER + "at 127.0.0.1:9092 [::1]:9093\n", 1) == (
         "data is held by pid 4711 since 2026-01-31 12:00:00+0000; it listens: connect to "
         "127.0.0.1:9092, [::1]:9093, or close it there first"
     )
 
 
-def test_an_owner_that_does_not_listen_is_asked_to() -> None:
+def test_the_error_proposes_to_listen_to_an_owner_that_does_not() -> None:
     assert why_locked("/data/.lock", OWNER, 1) == (
         "/data is held by pid 4711 since 2026-01-31 12:00:00+0000; it does not listen: let the "
         "owner call listen() of its cluster and connect to that address, or close it there first"
     )
 
 
-def test_this_process_and_a_silent_one_are_told_apart() -> None:
+def test_the_error_distinguishes_this_process_from_an_unknown_owner() -> None:
     assert "this process, since 2026" in why_locked("data/.lock", OWNER, 4711)
     assert "use the cluster that is open already" in why_locked("data/.lock", OWNER, 4711)
     assert "did not say who it is" in why_locked("data/.lock", "", 4711)
@@ -49,7 +49,7 @@ def _refusal(path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_another_process_hears_of_the_listeners_there_are_at_that_moment(tmp_path: Path) -> None:
+def test_another_process_sees_the_current_listeners(tmp_path: Path) -> None:
     with embedlog.open(tmp_path) as cluster:
         said = _refusal(tmp_path)
         assert f"held by pid {os.getpid()} since " in said
@@ -66,11 +66,11 @@ def test_another_process_hears_of_the_listeners_there_are_at_that_moment(tmp_pat
     assert not _refusal(tmp_path)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells who holds a lock on Linux")
-def test_an_owner_that_has_not_said_who_it_is_is_not_taken_for_the_one_before(
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux names the owner of a lock")
+def test_a_new_owner_without_a_record_is_not_confused_with_the_previous_one(
     tmp_path: Path,
 ) -> None:
-    """An owner writes who it is after it has the lock; others may come in between."""
+    """An owner records its identity after taking the lock; another process may look in between."""
     lock = tmp_path / ".lock"
     lock.write_text("pid 1 since 2026-01-31T12:00:00+0000 boot an-earlier-one\n")
     program = (

@@ -1,4 +1,4 @@
-"""macOS and Windows as far as they show elsewhere: by taking away what they do not have."""
+"""macOS and Windows, as far as Linux can show them: by removing functions that they lack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _on_windows(script: str, *arguments: str) -> str:
-    """Run a program with what Windows has; its output."""
+    """Run a program with only the system functions of Windows, and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", f"import tests.runtime.windows_like\n{script}", *arguments],
         cwd=ROOT,
@@ -33,7 +33,7 @@ def _on_windows(script: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOTTY, errno.EIO, 0])
-def test_on_macos_the_drive_is_told_to_flush(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_macos_a_sync_flushes_the_drive(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, int]] = []
 
     def control(descriptor: int, command: int) -> int:
@@ -124,7 +124,7 @@ def test_on_windows_a_directory_is_written_read_cut_and_opened_again(tmp_path: P
 
 
 @pytest.mark.slow
-def test_on_windows_what_a_killed_process_left_is_recovered(tmp_path: Path) -> None:
+def test_on_windows_a_log_is_recovered_after_a_kill(tmp_path: Path) -> None:
     crash = (
         "import os, sys, embedlog\n"
         "producer = embedlog.open(sys.argv[1]).producer()\n"

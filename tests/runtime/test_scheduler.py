@@ -13,7 +13,7 @@ from embedlog.testing import sim_runtime
 
 
 class Duty:
-    """Answers with the given delays, one after the other, and counts its calls."""
+    """Return the given delays one after the other, and record each call."""
 
     def __init__(self, *delays: int | None) -> None:
         self.delays = list(delays)
@@ -41,7 +41,7 @@ class Completer:
         return None
 
 
-def test_run_due_runs_what_is_due_and_says_when_the_next_is() -> None:
+def test_run_due_runs_due_duties_and_returns_the_delay_to_the_next() -> None:
     scheduler = Scheduler(Clock())
     early, late = Duty(10, 10), Duty(25)
     scheduler.add(early)
@@ -55,7 +55,7 @@ def test_run_due_runs_what_is_due_and_says_when_the_next_is() -> None:
     assert late.calls == [1000, 1025]
 
 
-def test_an_idle_duty_runs_again_after_notify_only() -> None:
+def test_an_idle_duty_runs_again_only_after_notify() -> None:
     scheduler = Scheduler(Clock())
     duty = Duty(None, None)
     scheduler.add(duty)
@@ -80,8 +80,8 @@ def test_a_notify_is_for_one_duty() -> None:
 
 
 @pytest.mark.slow
-def test_a_removed_duty_is_let_go() -> None:
-    """Also when nobody ever waits: a program may make and close many clients."""
+def test_a_removed_duty_is_garbage_collected() -> None:
+    """This holds even if nobody ever waits: a program may make and close many clients."""
     scheduler = Scheduler(Clock())
     duty = Duty(None)
     scheduler.add(duty)
@@ -92,7 +92,7 @@ def test_a_removed_duty_is_let_go() -> None:
     assert known() is None
 
 
-def test_who_was_asked_to_run_runs_after_another_has_failed() -> None:
+def test_a_notified_duty_runs_after_another_has_failed() -> None:
     class Failing(Duty):
         def run_once(self, now_ms: int) -> int | None:
             raise ZeroDivisionError
@@ -155,7 +155,7 @@ def test_a_duty_that_raises_is_logged_and_tried_again_a_second_later(
     assert len(caplog.records) == 2
 
 
-def test_a_simulation_shows_what_a_duty_raised() -> None:
+def test_a_simulation_shows_the_error_of_a_duty() -> None:
     class Broken:
         def run_once(self, now_ms: int) -> int | None:
             raise ZeroDivisionError(now_ms)
@@ -166,7 +166,7 @@ def test_a_simulation_shows_what_a_duty_raised() -> None:
         scheduler.run_for(1)
 
 
-def test_ctrl_c_inside_a_duty_is_the_threads_own() -> None:
+def test_ctrl_c_inside_a_duty_reaches_the_driving_thread() -> None:
     class Interrupted:
         def run_once(self, now_ms: int) -> int | None:
             raise KeyboardInterrupt
@@ -178,7 +178,7 @@ def test_ctrl_c_inside_a_duty_is_the_threads_own() -> None:
     assert scheduler.run_due(0) == 1000
 
 
-def test_calls_drive_when_something_is_due_and_nobody_else_does() -> None:
+def test_calls_drive_due_duties_unless_another_thread_drives() -> None:
     runtime = sim_runtime()
     scheduler, clock = runtime.scheduler, runtime.clock
     duty = Duty(10, None, None)
@@ -222,13 +222,13 @@ def test_calls_leave_a_patient_duty_for_a_while() -> None:
     assert scheduler.now_ns() >= scheduler.next_call_ns
     scheduler.drive()
     assert len(duty.calls) == 2
-    # Whoever waits, or drives for others, does not leave it.
+    # A thread that waits, or drives for others, runs it without this delay.
     scheduler.notify(duty, 100)
     scheduler.run_due(clock.monotonic_ms())
     assert len(duty.calls) == 3
 
 
-def test_a_step_that_excludes_the_duties_waits_for_the_one_that_runs() -> None:
+def test_an_exclusive_step_waits_for_the_running_duty() -> None:
     scheduler = Scheduler(Clock())
     ran: list[str] = []
 
@@ -262,7 +262,7 @@ def test_a_wait_ends_when_its_time_is_over() -> None:
     assert scheduler.wait(done, 0)
 
 
-def test_another_thread_ends_a_wait_without_end() -> None:
+def test_another_thread_ends_a_wait_without_timeout() -> None:
     scheduler = real_runtime().scheduler
     pending: Pending[int] = Pending()
     thread = scheduler.start_thread(lambda: pending.complete(1) and None, "completer")
@@ -332,7 +332,7 @@ def test_a_simulated_wait_that_nothing_can_end_is_a_failure() -> None:
         runtime.scheduler.wait(Pending(), None)
 
 
-def test_one_seed_one_order() -> None:
+def test_one_seed_gives_one_order() -> None:
     def order(seed: int) -> list[int]:
         runtime = sim_runtime(seed)
         seen: list[int] = []
@@ -364,9 +364,9 @@ def test_run_for_runs_everything_due_until_the_end() -> None:
     assert runtime.clock.monotonic_ms() == 100
 
 
-def test_waiting_outlives_a_clock_that_moves_on_while_it_looks() -> None:
+def test_waiting_works_when_the_clock_advances_at_each_look() -> None:
     class Hurried(Clock):
-        """Every look takes a millisecond."""
+        """Each look at the clock advances it by a millisecond."""
 
         now_ms = 0
 

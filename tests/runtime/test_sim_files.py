@@ -19,13 +19,14 @@ def _durable_file(disk: SimFiles, content: bytes) -> None:
     disk.sync_directory("")
 
 
-def test_what_was_synced_is_in_every_image() -> None:
+def test_synced_bytes_are_in_every_image() -> None:
     disk = SimFiles()
     _durable_file(disk, b"a" * 2000)
     disk.open("f").write([b"b" * 5000], 2000)
     for image in disk.crash_images(seeded(1), 40):
         content = image.read("f")
-        # The sector that 2000 lies in may have been written again, with the same bytes below.
+        # The sector of position 2000 may have been written again, with the same bytes below that
+        # position.
         assert content[:2000] == b"a" * 2000
         assert set(content[2000:]) <= {0, ord("b")}
 
@@ -78,7 +79,7 @@ def test_a_rename_is_atomic_in_every_image() -> None:
     assert {image.read("f") for image in disk.crash_images(seeded(1), 60)} == {b"newer"}
 
 
-def test_a_killed_process_loses_nothing_that_was_written() -> None:
+def test_a_killed_process_loses_no_written_bytes() -> None:
     disk = SimFiles()
     disk.open("f", create=True).write([b"unsynced"], 0)
     survivor = disk.survivor()
@@ -87,7 +88,7 @@ def test_a_killed_process_loses_nothing_that_was_written() -> None:
     assert next(disk.crash_images(seeded(1), 1)).boot_id != disk.boot_id
 
 
-def test_what_a_failed_sync_was_to_write_is_never_written() -> None:
+def test_bytes_of_a_failed_sync_are_never_written() -> None:
     disk = SimFiles()
     _durable_file(disk, b"old")
     file = disk.open("f")
@@ -131,7 +132,7 @@ def test_states_of_a_disk_share_no_change() -> None:
     ]
 
 
-def test_a_view_shows_what_is_written_later() -> None:
+def test_a_view_shows_later_writes() -> None:
     disk = SimFiles()
     _durable_file(disk, b"before")
     survivor = disk.survivor()

@@ -1,6 +1,6 @@
-"""Takes away what Windows does not have, and puts in what it has instead. Imported first of all.
+"""Replace functions that Windows lacks by functions that Windows has. Import this file first.
 
-What cannot be shown so: that an open file refuses to be renamed or removed.
+It cannot show that Windows refuses to rename or remove an open file.
 """
 
 from __future__ import annotations

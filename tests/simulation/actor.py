@@ -1,4 +1,4 @@
-"""One who acts in a simulated world: a life that the world can interrupt."""
+"""An actor in a simulated world: a script that the world can interrupt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Steps = Generator[Any, Any, Any]
 
 
 class ActorsWorld(Protocol):
-    """What an actor needs of the world."""
+    """The parts of a world that an actor uses."""
 
     random: Random
 
@@ -23,8 +23,9 @@ class ActorsWorld(Protocol):
 
 
 class Actor:
-    """A life yields what it waits for: a request, a pause, or a function that is given what to
-    call with the answer.
+    """A script that the world runs: `life` yields a request, a pause, or a function.
+
+    The world calls a yielded function with the function that takes its answer.
     """
 
     def __init__(self, world: ActorsWorld, name: str) -> None:
@@ -36,15 +37,15 @@ class Actor:
         self._resume(None)
 
     def life(self) -> Life:
-        """What it does."""
+        """The script of the actor."""
         raise NotImplementedError
 
     def kill(self) -> None:
-        """It does nothing more; what it has sent may arrive."""
+        """Stop the actor for good. Its sent requests may still arrive."""
         self.is_alive = False
 
     def freeze(self, delay_ms: int) -> None:
-        """A pause of the process: what it does next it does later, and does not know why."""
+        """Pause the actor like a frozen process: it continues later, without noticing."""
         self._away_until = self.world.now + delay_ms
 
     def _resume(self, answer: Any = None) -> None:

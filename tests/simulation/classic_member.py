@@ -33,10 +33,10 @@ REBALANCE_MS = 15_000
 
 
 class ClassicMember(SimMember):
-    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
+    """A member that uses JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
     def life(self) -> Life:
-        """Join, serve until something changes, join again."""
+        """Join, serve until the group rebalances, and join again."""
         while self.is_alive and not self.is_leaving:
             joined = yield from self._join()
             if joined is None:
@@ -51,7 +51,7 @@ class ClassicMember(SimMember):
         yield from self._say_goodbye()
 
     def _join(self) -> Life:
-        """The answer that made it a member; None when it has to try again."""
+        """Return the answer of the successful JoinGroup; None to try again."""
         subscription = encode_subscription(MemberSubscription([TOPIC]))
         request = JoinGroupRequest(
             group_id=GROUP, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS,
@@ -71,7 +71,7 @@ class ClassicMember(SimMember):
         return None
 
     def _sync(self, joined: JoinGroupResponse) -> Life:
-        """The partitions it was given; None when it has to join again."""
+        """Return the assigned partitions; None to join again."""
         assignments = []
         if joined.leader == self.member_id and not joined.skip_assignment:
             assignments = self._assign(joined)
@@ -102,7 +102,7 @@ class ClassicMember(SimMember):
         ]
 
     def _serve(self) -> Life:
-        """Consume, commit and show signs of life until the group wants it to join again."""
+        """Consume, commit and send heartbeats until the group rebalances."""
         while not self.is_leaving:
             yield Sleep(self._world.random.randrange(HEARTBEAT_MS, 2 * HEARTBEAT_MS))
             yield from self._find_positions()
@@ -122,7 +122,9 @@ class ClassicMember(SimMember):
                 return
 
     def _beat(self) -> Life:
-        """What the coordinator says to a sign of life; None when it could not be asked."""
+        """Send a heartbeat and return the coordinator's error code; None if the request
+        was lost.
+        """
         beat = HeartbeatRequest(
             group_id=GROUP, generation_id=self.epoch, member_id=self.member_id,
             group_instance_id=self.instance,
@@ -131,7 +133,7 @@ class ClassicMember(SimMember):
         return None if answer is None else answer.error_code
 
     def _learn(self, error: int | None) -> None:
-        """What an error says about its membership: whatever it owned is not its own any more."""
+        """React to an error code: the member loses all of its partitions."""
         if error == UNKNOWN_MEMBER_ID:
             self.member_id = ""
         if error in (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID):
@@ -141,7 +143,9 @@ class ClassicMember(SimMember):
             self.tell("fenced")
 
     def _say_goodbye(self) -> Life:
-        """Ask first: who was away cannot know whether it still has what it gives up."""
+        """Send a heartbeat before leaving: after a pause, the member may own less than
+        it believes.
+        """
         while self.is_alive and self.positions:
             error = yield from self._beat()
             if error is not None:

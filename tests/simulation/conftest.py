@@ -1,4 +1,4 @@
-"""What all stories need."""
+"""Fixtures of all stories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _silence() -> Iterator[None]:
-    """Brokers that die all the time have much to say."""
+    """Silence the log: brokers that fail all the time write many lines."""
     logger = logging.getLogger("embedlog")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)

@@ -29,10 +29,10 @@ LEAVE_FOR_A_WHILE = -2
 
 
 class ConsumerMember(SimMember):
-    """ConsumerGroupHeartbeat: join, learn of assignments, say what was given up, leave."""
+    """A member that sends ConsumerGroupHeartbeat to join, reconcile and leave."""
 
     def life(self) -> Life:
-        """Beat and consume, by turns."""
+        """Send heartbeats and consume in turn."""
         self.member_id = f"id-of-{self.name}"
         self.epoch = 0
         self._wanted: set[Partition] = set()
@@ -46,7 +46,7 @@ class ConsumerMember(SimMember):
         yield from self._say_goodbye()
 
     def _work(self) -> Life:
-        """Consume, and sometimes commit, before the next heartbeat can tell of a loss."""
+        """Consume, and sometimes commit, before the next heartbeat can revoke a partition."""
         yield from self._find_positions()
         self._consume()
         if self._world.random.random() < COMMIT_CHANCE:
@@ -57,9 +57,9 @@ class ConsumerMember(SimMember):
                 self._fenced()
 
     def _beat(self) -> Life:
-        """Is it a member, as of this heartbeat?"""
+        """Send a heartbeat; return whether the member is still in the group."""
         is_joining = self.epoch == 0
-        # Always in full: so the coordinator repeats the assignment, and an answer may be lost.
+        # Full heartbeats make the coordinator repeat the assignment, so an answer may be lost.
         request = ConsumerGroupHeartbeatRequest(
             group_id=GROUP, member_id=self.member_id, member_epoch=self.epoch,
             instance_id=self.instance, rebalance_timeout_ms=REBALANCE_MS,
@@ -87,12 +87,14 @@ class ConsumerMember(SimMember):
         return False
 
     def _reconcile(self) -> Life:
-        """Become the owner of what it was given. Is there something to report at once?"""
+        """Take over the assigned partitions; return whether the next heartbeat must
+        report at once.
+        """
         surplus = set(self.positions) - self._wanted
         if surplus:
             error = yield from self._commit()
             if error == STALE_MEMBER_EPOCH:
-                return True  # the next heartbeat brings the epoch; then it is tried again
+                return True  # the next heartbeat brings the epoch, and the member tries again
             if error == UNKNOWN_MEMBER_ID:
                 self._expelled()
                 return True
@@ -126,7 +128,9 @@ class ConsumerMember(SimMember):
         self.tell("fenced")
 
     def _say_goodbye(self) -> Life:
-        """Ask first: who was away cannot know whether it still has what it gives up."""
+        """Send a heartbeat before leaving: after a pause, the member may own less than
+        it believes.
+        """
         while self.is_alive and self.epoch > 0 and not (yield from self._beat()):
             yield Sleep(RETRY_MS)
         if not self.is_alive:

@@ -1,4 +1,4 @@
-"""What the members of both protocols have in common: a life that the world can interrupt."""
+"""The common parts of members of both protocols: a script that the world can interrupt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ILLEGAL_GENERATION = 22
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 GROUP_ID_NOT_FOUND = 69
-"""To a heartbeat: no consumer group of that name, perhaps because only classic members remained."""
+"""A heartbeat's error: no consumer group has this name, perhaps as only classic members remain."""
 MEMBER_ID_REQUIRED = 79
 FENCED_INSTANCE_ID = 82
 FENCED_MEMBER_EPOCH = 110
@@ -36,16 +36,16 @@ COMMIT_CHANCE = 0.7
 
 
 class SimMember:
-    """A member: what it owns, how far it is, and how it commits."""
+    """A member: its partitions, its positions, and its commits."""
 
     def __init__(self, world: World, name: str, instance: str | None = None) -> None:
         self.name = name
         self.instance = instance
         self.member_id = ""
         self.epoch = -1
-        """The generation, or the member epoch."""
+        """The generation of the classic group, or the member epoch."""
         self.positions: dict[Partition, int] = {}
-        """What it owns, and where it goes on there."""
+        """The next offset of each partition that the member owns."""
         self.is_alive = True
         self.is_leaving = False
         self._world = world
@@ -58,26 +58,26 @@ class SimMember:
         self._resume(None)
 
     def life(self) -> Life:
-        """Everything it does, until it ends."""
+        """The whole script of the member."""
         raise AssertionError("a member has a protocol")
 
-    # What is done to it
+    # Events from outside
 
     def kill(self) -> None:
-        """It is gone, without a word."""
+        """End the member without a leave."""
         self.is_alive = False
         self._life.close()
         self.tell("killed")
 
     def leave(self) -> None:
-        """It leaves when it next looks up from its work."""
+        """Let the member leave at its next step."""
         self.is_leaving = True
 
     def freeze(self, delay_ms: int) -> None:
-        """Nothing reaches it for a while, and it does nothing; then it goes on."""
+        """Pause the member; nothing reaches it meanwhile."""
         self._away_until = self._world.now + delay_ms
 
-    # Its life
+    # The script
 
     def _resume(self, answer: Any) -> None:
         if not self.is_alive:
@@ -97,19 +97,21 @@ class SimMember:
             self._world.ask(wanted, self._resume)
 
     def tell(self, kind: str, **more: Any) -> None:
-        """Write down what it sees."""
+        """Record an event of the member."""
         self._world.tell(self.name, kind, **more)
 
     # Partitions
 
     def _take(self, partitions: set[Partition]) -> Life:
-        """These are mine: find out where to go on. What could not be learnt is asked again."""
+        """Take partitions over and look up their positions. Lost or refused look-ups are repeated
+        later.
+        """
         self.tell("assigned", partitions=tuple(sorted(partitions)), generation=self.epoch)
         self.positions.update(dict.fromkeys(partitions, -1))
         yield from self._find_positions()
 
     def _find_positions(self) -> Life:
-        """Ask for the committed offsets of what has no position yet."""
+        """Fetch the committed offsets of partitions without a position."""
         unknown = sorted(where for where, position in self.positions.items() if position < 0)
         if not unknown:
             return
@@ -134,7 +136,7 @@ class SimMember:
         return -1
 
     def _give_up(self, kind: str, partitions: set[Partition] | None = None) -> None:
-        """All of these partitions, or all there are, are gone: "revoked" or "lost"."""
+        """Drop these partitions, or all of them; `kind` is "revoked" or "lost"."""
         gone = set(self.positions) if partitions is None else partitions
         for partition in gone:
             del self.positions[partition]
@@ -143,7 +145,7 @@ class SimMember:
             self.tell(kind, partitions=tuple(sorted(gone)))
 
     def _consume(self) -> None:
-        """Some records of some partitions."""
+        """Consume some records of some partitions."""
         for where, position in sorted(self.positions.items()):
             there = self._world.produced[where] - position
             if position < 0 or there <= 0:
@@ -154,7 +156,7 @@ class SimMember:
             self._uncommitted.add(where)
 
     def _commit(self) -> Life:
-        """Commit what was consumed. Returns the error of the group, NONE when there was none."""
+        """Commit the positions. Return the error code of the group, NONE for success."""
         if not self._uncommitted:
             return NONE  # type: ignore[return-value]
         offsets = {where: self.positions[where] for where in sorted(self._uncommitted)}

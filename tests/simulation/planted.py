@@ -1,4 +1,4 @@
-"""A bug planted on purpose: one function of the project is replaced while it is there."""
+"""A planted bug: one function of the project is replaced for a while."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from unittest.mock import patch
 
 
 class Bug(NamedTuple):
-    """`plant` is entered while the bug shall be there."""
+    """A bug that exists while the context of `plant` is open."""
 
     name: str
     plant: Callable[[], AbstractContextManager[object]]
 
 
 def instead(owner: Any, name: str, wrong: Callable[..., Any]) -> Bug:
-    """`wrong` is called with the original before the arguments; its name says what is wrong."""
+    """Call `wrong` with the original before the arguments. Its name describes the bug."""
     right = getattr(owner, name)
     is_property = isinstance(right, property)
 

@@ -1,4 +1,4 @@
-"""Stories from many seeds, told until the count is reached; what is broken is printed."""
+"""Stories from many seeds, up to a count; broken promises are printed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ EVERY = 1000
 
 
 class Told(Protocol):
-    """What happened in a story, and what came of it."""
+    """The steps of a story, and their outcome."""
 
     told: list[str]
 
     def tell(self) -> None: ...
     def broken(self) -> list[str]: ...
     def counts(self) -> dict[str, int]:
-        """What was done, for the summary."""
+        """Return counts for the summary."""
 
 
 def soak(usage: str | None, make: Callable[[int], Told]) -> None:
-    """The command; its exit status says whether any promise was broken."""
+    """Run the command; its exit status is 1 if a promise was broken."""
     parser = argparse.ArgumentParser(description=(usage or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=SOAK_COUNT)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
@@ -54,7 +54,7 @@ def soak(usage: str | None, make: Callable[[int], Told]) -> None:
 
 
 def judged(story: Told) -> list[str]:
-    """Tell a story; the promises that it breaks. One that does not end breaks them, too."""
+    """Tell a story and return the promises that it broke. An exception breaks them as well."""
     try:
         story.tell()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Groups under many seeds: members of both protocols, and a broker that dies."""
+"""Groups under many seeds: members of both protocols, and a broker that crashes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEP_MS_MAX = 6000
 MEMBERS_MAX = 5
 FREEZE_MS_MIN = 3000
 FREEZE_MS_MAX = 25_000
-"""Longer than a session, or shorter."""
+"""A pause may be shorter or longer than a session."""
 SETTLE_MS = 15_000
 KINDS: tuple[tuple[type[SimMember], ...], ...] = (
     (ClassicMember,),
@@ -30,7 +30,7 @@ KINDS: tuple[tuple[type[SimMember], ...], ...] = (
 
 
 class Story:
-    """What happens to one group, drawn from a seed."""
+    """The events of one group, drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.world = World(seed, partitions=1 + seed % 7)
@@ -41,7 +41,7 @@ class Story:
         self._random = self.world.random
 
     def tell(self) -> None:
-        """One thing after the other, then peace until everything is consumed."""
+        """Take random steps, then wait until everything is consumed."""
         steps: tuple[Callable[[], None], ...] = (
             self._join, self._join, self._join_by_name, self._leave, self._kill, self._freeze,
             self._freeze, self._crash, self._stop,
@@ -60,7 +60,7 @@ class Story:
                 self.world.run(SETTLE_MS)
 
     def broken(self) -> list[str]:
-        """The promises that were not kept; at the end every partition has an owner."""
+        """Return the broken promises; in the end every partition has an owner."""
         history = self.world.history()
         found = check(history)
         if history.committed != history.produced:
@@ -80,7 +80,7 @@ class Story:
         self._members.append(kind(self.world, name, instance))
 
     def _join_by_name(self) -> None:
-        """A static member: perhaps one that was there, perhaps one that still is."""
+        """A static member: perhaps a former member, perhaps a running one."""
         self._join(f"name-{self._random.randrange(3)}")
 
     def _leave(self) -> None:
@@ -134,12 +134,12 @@ def test_no_promise_is_broken(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [269, 704, 950])
-def test_what_once_broke_a_promise_does_so_no_more(seed: int) -> None:
+def test_seeds_that_once_broke_a_promise_keep_it(seed: int) -> None:
     tell_one(seed)
 
 
 def tell_one(seed: int) -> None:
-    """Tell one story; it keeps every promise."""
+    """Check that the story breaks no promise."""
     story = Story(seed)
     story.tell()
     broken = story.broken()

@@ -1,8 +1,8 @@
-"""A world of one broker and many members in which everything follows from a seed.
+"""A world of one broker and many members in which a seed decides everything.
 
-Members are generators: they yield what they wait for, a request's answer or a time, and the world
-resumes them. Requests and answers take time to travel and are lost when the broker goes down or a
-member is away; the broker itself runs on a simulated clock and a simulated disk.
+Members are generators: they yield a request or a pause, and the world resumes them. Requests and
+answers take time to travel and are lost when the broker stops or a member is frozen. The broker
+itself runs on a simulated clock and a simulated disk.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ SETTINGS = {
 }
 LATENCY_MS_MAX = 30
 LOST_AFTER_MS = 300
-"""So long a client needs to know that a connection is dead."""
+"""Milliseconds until a client notices a dead connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Wait for the answer to a request: None when the connection was lost meanwhile."""
+    """Wait for the answer to a request; None if the connection was lost meanwhile."""
 
     request: Any
     version: int
@@ -54,7 +54,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Wait for a time."""
+    """Wait for some milliseconds."""
 
     delay_ms: int
 
@@ -63,7 +63,7 @@ Life = Generator[Ask | Sleep, Any, None]
 
 
 class SimWorld:
-    """Time, the network, and a broker that comes and goes."""
+    """Time, the network, and a broker that stops and starts."""
 
     def __init__(self, seed: int, settings: dict[str, Any], *, durability: str = "fsync") -> None:
         self.random = random.Random(seed)
@@ -74,7 +74,7 @@ class SimWorld:
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._asked: dict[int, Callable[[Any], None]] = {}
-        """Requests that are with the broker, or whose answers are on the way."""
+        """Number of requests at the broker, and of answers on their way."""
         self._seed = seed
         self._starts = 0
         self._cluster: Cluster
@@ -84,7 +84,7 @@ class SimWorld:
     # The broker
 
     def start(self, files: SimFiles) -> None:
-        """A broker on that disk."""
+        """Start a broker on a disk."""
         assert not self.is_up
         self._starts += 1
         runtime = sim_runtime(self._seed * 1000 + self._starts, files=files)
@@ -98,13 +98,13 @@ class SimWorld:
         self.is_up = True
 
     def stop(self) -> SimFiles:
-        """End it in order; gives its disk."""
+        """Close the broker and return its disk."""
         self._cluster.close()
         self._go_down()
         return self._runtime.files
 
     def crash(self) -> SimFiles:
-        """Pull the plug; gives a disk that may be what is left."""
+        """Kill the broker; return a disk that may be left after a loss of power."""
         images = list(self._runtime.files.crash_images(seeded(self.random.randrange(1 << 30)), 4))
         self._go_down()
         return self.random.choice(images)
@@ -124,11 +124,11 @@ class SimWorld:
         return self._started_ms + self._runtime.clock.monotonic_ms()
 
     def at(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something later."""
+        """Call `action` later."""
         heapq.heappush(self._waiting, (self.now + delay_ms, next(self._order), action))
 
     def run(self, delay_ms: int) -> None:
-        """Let time pass, and happen what happens."""
+        """Let time pass, with all planned events."""
         end = self.now + delay_ms
         while True:
             now = self.now
@@ -152,7 +152,7 @@ class SimWorld:
     # The network
 
     def ask(self, what: Ask, answered: Callable[[Any], None]) -> None:
-        """Send a request; `answered` is called with what comes back, or None."""
+        """Send a request; `answered` gets the answer, or None for a lost one."""
         self.at(self._latency(), lambda: self._arrive(what, answered))
 
     def _arrive(self, what: Ask, answered: Callable[[Any], None]) -> None:
@@ -174,7 +174,7 @@ class SimWorld:
             answered(answer)
 
     def _hang_up(self) -> None:
-        """Nobody who waits for an answer will get one; each learns it after a while."""
+        """Break all connections: each waiting client notices that after a while."""
         for answered in self._asked.values():
             self.at(LOST_AFTER_MS, partial(answered, None))
         self._asked.clear()
@@ -184,17 +184,19 @@ class SimWorld:
 
 
 class World(SimWorld):
-    """A broker, a group of members, and what everybody wrote down."""
+    """A broker, a group of members, and the events that all of them recorded."""
 
     def __init__(self, seed: int, *, partitions: int) -> None:
         self.produced: dict[Partition, int] = {(TOPIC, number): 0 for number in range(partitions)}
-        """How many records each partition has. They are imagined: the members count."""
+        """Number of records in each partition. The records do not exist; members only count
+        offsets.
+        """
         self.events: list[Event] = []
         self.instances: dict[str, str] = {}
         super().__init__(seed, SETTINGS)
         topic = self._cluster.create_topic(TOPIC, partitions)
         self.topic_id = topic.topic_id
-        # As every client does first: it makes the topic of the offsets.
+        # Every client first makes the broker create the topic of the offsets.
         self.ask(Ask(FindCoordinatorRequest(coordinator_keys=[GROUP]), 6), lambda _: None)
         self.run(2 * LATENCY_MS_MAX)
 
@@ -202,18 +204,18 @@ class World(SimWorld):
         super()._go_down()
         self.tell("broker", "broker killed")
 
-    # What happened
+    # The history
 
     def tell(self, member: str, kind: str, **more: Any) -> None:
-        """Write down an event of this moment."""
+        """Record an event of this moment."""
         self.events.append(Event(self.now, member, kind, **more))
 
     def history(self) -> History:
-        """Everything so far, with what the coordinator keeps."""
+        """Return all events, and the final state of the coordinator."""
         return History(in_order(self.events), self.produced, self.committed(), self.instances)
 
     def committed(self) -> dict[Partition, int]:
-        """What the coordinator has for each partition; 0 for nothing."""
+        """Return the committed offset of each partition; 0 for none."""
         topics = OffsetFetchRequestTopics(
             name=TOPIC, partition_indexes=[number for _, number in self.produced]
         )

@@ -1,4 +1,4 @@
-"""Logs that the tests of Spark's readers read."""
+"""Logs for the tests of Spark's readers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FIRST_MS = 1_700_000_000_000
 
 @contextmanager
 def filled(path: Path, counts: dict[str, list[int]], **config: str) -> Iterator[Any]:
-    """A cluster over `path`; each topic has so many records in each of its partitions.
+    """A cluster over `path`; each partition of a topic has the given number of records.
 
-    Record n of a partition has the key k<n> (null for each third), the value v<n>, a header and
-    the timestamp n seconds after the first.
+    Record n of a partition has the key k<n> (every third: null), the value v<n>, a header, and a
+    timestamp n seconds after the first one.
     """
     with embedlog.open(path, durability="os") as cluster:
         for topic, sizes in counts.items():

@@ -1,9 +1,9 @@
-"""A race of two attempts of one task, for each sink: the first one waits until it has lost.
+"""A race of two attempts of one task, for each sink: the first attempt waits until it has lost.
 
     python -m tests.spark.speculation_job MASTER DIRECTORY
 
-Prints a line of JSON for each sink: the attempts that have written, by task and number. The
-topic is `t` of DIRECTORY/log, the tables are DIRECTORY/parquet, and so on.
+Prints a line of JSON for each sink: the attempts that have written, by task and number. The topic
+is `t` of DIRECTORY/log, the tables are DIRECTORY/parquet, and so on.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedlog.spark.pipeline.session import open_session
-from embedlog.spark.pipeline.sinks.table import CommitKey
-from embedlog.spark.pipeline.sinks.write import Work, open_table, write_table
+from embedlog.spark.pipeline.running.spark_session import open_session
+from embedlog.spark.pipeline.sinks.write import TableWrite, open_table, write_table
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.support import project
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS, SIZE = 4_000, 1_000
-"""Half of a task's rows are more than what Spark holds back of them."""
+"""Half of a task's rows are more than Spark buffers of them."""
 TABLES = ("parquet", "delta", "iceberg")
 WAIT_MAX_S = 60.0
 
@@ -44,11 +44,11 @@ SETTINGS = {
 
 
 def main(master: str, directory: str) -> None:
-    """Run all of them, one after the other."""
+    """Run the races of all sinks, one after the other."""
     settings = {**SETTINGS, "spark.sql.warehouse.dir": f"{directory}/warehouse"}
     spark = open_session("races", master=master, **settings)
     while spark.sparkContext.defaultParallelism < 4:
-        time.sleep(0.05)  # until both hosts are there: attempts of a task are on two
+        time.sleep(0.05)  # until both hosts are there: the attempts of a task run on two
     base = Path(directory)
     _race(spark, base, "topic")
     for kind in TABLES:
@@ -65,16 +65,16 @@ def _race(spark: Any, base: Path, kind: str) -> None:
         writer.options(topic="t", txnAppId="race", txnVersion="0").save()
     else:
         (sink,) = project(base, sink=[{"name": kind, "type": kind, "path": f"{base}/{kind}"}]).sinks
-        write_table(sink, open_table(sink), Work(rows, CommitKey("race", 0)), lambda _: None)
+        write_table(sink, open_table(sink), TableWrite(rows, CommitKey("race", 0)), lambda _: None)
     (notes / "committed").touch()
     attempts = sorted(each.name for each in notes.glob("attempt-*"))
     print(json.dumps({"sink": kind, "attempts": attempts}), flush=True)
 
 
 def _rows(spark: Any, notes: str) -> Any:
-    """Two tasks; of task 0 the first attempt stops in the middle until all is committed.
+    """Two tasks; the first attempt of task 0 stops in the middle until the job is committed.
 
-    Others of it begin only then. Keys are a row's number and the attempt that made it.
+    Its other attempts begin only then. Keys are a row's number and the attempt that made it.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

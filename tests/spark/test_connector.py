@@ -1,7 +1,7 @@
-"""Spark's own Kafka connector on the listener, and `embedlog` on the directory: equal in all.
+"""Spark's own Kafka connector on the listener and `embedlog` on the directory behave alike.
 
-The same options give the same rows, the same number of tasks and the same refusals, and a query's
-checkpoint goes from one to the other and back.
+The same options give the same rows, the same number of tasks and the same refusals. A query's
+checkpoint moves from one to the other and back.
 """
 
 from __future__ import annotations
@@ -33,20 +33,19 @@ class Served:
     def __init__(self, cluster: Any, path: Path) -> None:
         self.cluster = cluster
         address = cluster.listen("127.0.0.1", 0).address
-        # Both are always there: the directory wins for the one, the other knows no directory.
+        # Both options are always set: `embedlog` prefers the directory, the connector ignores it.
         self.options = {
             "path": str(path),
             "kafka.bootstrap.servers": address,
-            # The connector asks for offsets behind a parked fetch, and waits as long as it does.
+            # The connector's request for offsets waits behind a parked fetch, as long as the fetch
+            # does.
             "kafka.fetch.max.wait.ms": "10",
         }
 
     def batch(self, spark: Any, name: str, **options: str) -> Any:
-        """A frame of a batch read."""
         return spark.read.format(name).options(**{**self.options, **options}).load()
 
     def stream(self, spark: Any, name: str, **options: str) -> Any:
-        """A frame of a streaming read."""
         return spark.readStream.format(name).options(**{**self.options, **options}).load()
 
 
@@ -240,7 +239,7 @@ def test_over_the_wire_the_same_query_gives_the_same_rows(
 
 
 def _tasks(frame: Any) -> list[tuple[Place, int]]:
-    """The first place and the number of rows of each task that has any."""
+    """Return the first place and the row count of each task that has rows."""
     found = frame.selectExpr("spark_partition_id() AS task", "topic", "partition", "offset")
     tasks: dict[int, list[Place]] = {}
     for row in found.collect():
@@ -365,7 +364,7 @@ def _refusal(action: Callable[[], Any]) -> str:
 
 
 def _said(text: str) -> str:
-    """What the connector says itself: without the class, the condition and the stack's trace."""
+    """Return the connector's own words: without the class, the condition and the stack trace."""
     for end in ("JVM stacktrace:", "\n\tat ", " SQLSTATE: "):
         text = text.partition(end)[0]
     found = re.search(r".*(?:[Ee]xception|Error): (?P<said>.*)", text, re.DOTALL)
@@ -376,7 +375,7 @@ def _said(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """The text as one line; of a consumer group only the prefix is given, the rest is random."""
+    """Return the text as one line; of a consumer group, only the prefix that is not random."""
     text = re.sub(r"(group spark-kafka-(?:relation|source))[-\w]*", r"\1", text)
     return " ".join(text.split()).casefold().rstrip(". ")
 
@@ -411,14 +410,14 @@ def test_losses_are_told_in_the_words_of_the_connectors_list() -> None:
 
 
 class Sink:
-    """What the batches of a query brought; a batch that is done again replaces itself."""
+    """The rows of a query's batches; a repeated batch replaces itself."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[Place]] = {}
         self.repeated: list[int] = []
 
     def take(self, batch: Any, number: int) -> None:
-        """For `foreachBatch`."""
+        """The function for `foreachBatch`."""
         rows = batch.select("topic", "partition", "offset").collect()
         places = sorted((row.topic, row.partition, row.offset) for row in rows)
         if number in self.batches:
@@ -431,7 +430,7 @@ class Sink:
 
 
 def _run(frame: Any, checkpoint: Path, take: Callable[[Any, int], None]) -> None:
-    """Read what is available."""
+    """Read all available records."""
     writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
     writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
 
@@ -512,7 +511,7 @@ def test_batches_of_a_limit_are_the_same_batches(
     for name in FORMATS:
         sink = Sink()
         _run(served.stream(spark, name, **options), tmp_path / name, sink.take)
-        # The first of `embedlog` has no records: it pins where the query began.
+        # The first batch of `embedlog` has no records: it pins where the query began.
         batches.append([places for _, places in sorted(sink.batches.items()) if places])
     assert batches[0] == batches[1]
     assert len(batches[0]) > 5
@@ -539,7 +538,7 @@ def test_counts_of_a_moved_checkpoint_go_on(spark: Any, tmp_path: Path) -> None:
 
 
 def _advanced(spark: Any, served: Served, tmp_path: Path, change: Callable[[Any], None]) -> None:
-    """Each format reads ten records of t-0 into a checkpoint of its own; then there is `change`."""
+    """Each format reads ten records of t-0 into its own checkpoint; then `change` happens."""
     for name in FORMATS:
         frame = served.stream(spark, name, subscribe="t", startingOffsets="earliest")
         _run(frame, tmp_path / name, Sink().take)
@@ -602,7 +601,7 @@ def test_both_write_the_same_records_into_the_same_partitions(spark: Any, served
         options = {**served.options, "topic": topic, "includeHeaders": "true"}
         rows.coalesce(1).write.format(name).mode("append").options(**options).save()
         frame = served.batch(spark, "kafka", subscribe=topic, includeHeaders="true")
-        # In one partition they come in the order in which they were written.
+        # Records of one partition come in the order of their offsets.
         written.append(
             [tuple(row) for row in frame.orderBy("partition", "offset").select(*columns).collect()]
         )

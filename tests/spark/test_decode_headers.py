@@ -1,4 +1,4 @@
-"""Headers read in step give what they give record by record."""
+"""Headers that are read in step equal headers that are read record by record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedlog.spark.decode import ArrowChunks
+from embedlog.spark.access.arrow_chunks import ArrowChunks
 from wire.records import RecordBatch, build_batch
 from wire.records.decode.lockstep import columns_of_batches
 
@@ -79,6 +79,6 @@ def test_a_name_that_is_no_utf_8_is_shown_as_java_shows_it() -> None:
 def test_a_header_that_is_cut_is_left_to_the_general_reader() -> None:
     batches = _batches([[[("name", b"v")]]] * 20)
     payloads = [bytearray(batch.payload()) for batch in batches]
-    payloads[7][-2] = 0x7E  # the value is said to have 63 bytes
+    payloads[7][-2] = 0x7E  # the value now claims to have 63 bytes
     assert columns_of_batches(batches, payloads, with_headers=True) is None
     assert columns_of_batches(batches, payloads) is None

@@ -1,4 +1,4 @@
-"""What a read of a directory plans, without Spark."""
+"""Plans of reads of a directory, without Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import embedlog
 from embedlog.common import TopicPartition
-from embedlog.spark.directory_access import DirectoryAccess
+from embedlog.spark.access.directory import DirectoryAccess
 from tests.spark.logs import add
 
 KEY = TopicPartition("t", 0)
@@ -26,7 +26,7 @@ def test_what_is_planned_outlives_retention(tmp_path: Path) -> None:
         assert access.bounds([KEY]) == {KEY: (0, 10)}
         access.pin({KEY: 3})
         cluster.maintain()
-        assert _count(cluster) == 10, "one segment holds them all"
+        assert _count(cluster) == 10, "one segment holds all records"
         planned = access.slice(KEY, 3, 10)
         assert [r.offset for b in planned.range.batches() for r in b.records()][-7:] == [
             *range(3, 10)
@@ -56,7 +56,7 @@ def test_bounds_are_asked_again_of_what_was_read_before(tmp_path: Path) -> None:
         known = access.part(KEY)
         add(cluster, "t", 0, range(10, 15))
         assert access.bounds([KEY]) == {KEY: (0, 15)}
-        assert access.part(KEY) is known, "it goes on where it was, and reads no segment anew"
+        assert access.part(KEY) is known, "it continues, and reads no segment again"
         with cluster.admin() as admin:
             admin.delete_topics(["t"]).check()
         assert access.bounds([KEY]) == {}

@@ -1,4 +1,4 @@
-"""Spark finds the source by itself, and `import embedlog` loads nothing of it."""
+"""Spark finds the source by itself, and `import embedlog` does not load it."""
 
 from __future__ import annotations
 

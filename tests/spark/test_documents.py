@@ -1,4 +1,4 @@
-"""The documents' lines for Spark run, and run again with one line changed."""
+"""The documents' code for Spark runs, and runs again with one line changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def _lines(number: int = 0) -> str:
-    """A block of Python of the reading."""
+    """Return a block of Python of the chapter."""
     chapter = CHAPTER.read_text().split("## Read by Spark\n")[1].split("\n## ")[0]
     return chapter.split("```python\n")[1 + number].split("```")[0]
 
@@ -38,7 +38,7 @@ def test_the_same_lines_read_a_directory_and_a_cluster(
             for number in range(30):
                 producer.send("events", b"event %d" % (number % 3))
         address = cluster.listen("127.0.0.1", 0).address
-        # A directory is looked for where Spark was started, so that the test names it whole.
+        # Spark looks for a directory where it was started, so the test gives the whole path.
         paths = {"path": str(tmp_path / "data")}
         expected = {(f"event {number}", 10) for number in range(3)}
         for fmt, place in (

@@ -1,4 +1,4 @@
-"""What PySpark does to logging ends with the test that it does it in."""
+"""PySpark's changes to logging end with the test that caused them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets as JSON, and the sharing out of a batch: what is cut covers exactly what was whole."""
+"""Offsets as JSON, and the division of a batch: the parts cover exactly the whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ranges_of(sizes: dict[TopicPartition, tuple[int, int]]) -> list[OffsetRange]
 
 
 def assert_covers(parts: list[OffsetRange], whole: list[OffsetRange]) -> None:
-    """`parts` are the ranges that hold anything, without gap or overlap, in their order."""
+    """Check that `parts` cover the ranges that are not empty, without gap or overlap, in order."""
     assert all(part.size > 0 for part in parts)
     joined: list[OffsetRange] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""The options of a read: the connector's rules and words, and our own."""
+"""The options of a read: the connector's rules and words, and embedlog's own."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ REFUSED_IN_A_BATCH: list[tuple[dict[str, str], str]] = [
 def test_bounds_that_a_batch_refuses(options: dict[str, str], text: str) -> None:
     given = {**BASE, **options}
     assert refusal(given).startswith(text)
-    # It may yet become a stream.
+    # The read may still become a stream.
     SourceOptions.parse(given, streaming=False, check=False)
 
 

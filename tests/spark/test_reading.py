@@ -1,4 +1,4 @@
-"""What a task reads when records go while it is at it, without Spark's JVM."""
+"""A task's read while its records are removed, without Spark's JVM."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from pyspark.sql.types import (
 )
 
 from embedlog.common import TopicPartition
-from embedlog.spark.broker_access import BrokerAccess
-from embedlog.spark.decode import ArrowChunks
-from embedlog.spark.directory_access import DirectoryAccess, DirectorySlice
+from embedlog.spark.access.arrow_chunks import ArrowChunks
+from embedlog.spark.access.brokers import BrokerAccess
+from embedlog.spark.access.directory import DirectoryAccess, DirectorySlice
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.options import SourceOptions
-from embedlog.spark.reading import read_slice
+from embedlog.spark.reading.slices import read_slice
 from tests.spark.logs import filled
 
 COUNT = 400
 
 
 class Interrupted:
-    """A slice that something happens to when a batch of it has been read."""
+    """A slice with a callback after its first batch."""
 
     def __init__(self, whole: DirectorySlice, happen: Callable[[], None]) -> None:
         self._whole = whole
         self._happen = happen
-        self.topic, self.partition = whole.topic, whole.partition
-        self.start, self.end = whole.start, whole.end
+        self.range = whole.range
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
         return chunks.of_batches(self._batches())
@@ -68,7 +67,9 @@ def _read(part: Any, options: SourceOptions) -> list[int]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[tuple[Path, DirectorySlice, Callable[[], int]]]:
-    """A partition of several segments, a plan for all of it, and a way to lose the first half."""
+    """A partition of several segments, a plan for all of it, and a function that loses the first
+    half.
+    """
     with filled(tmp_path, {"t": [0]}) as cluster:
         partition = cluster.broker().core.replica_manager.partition("t", 0)
         with cluster.producer() as producer:

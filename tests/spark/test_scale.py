@@ -17,9 +17,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 COUNT, SIZE = 200_000, 1_000
 PER_TRIGGER = 20_000
 SCRUB_MAX, STREAM_MAX = 100_000_000, 200_000_000
-"""Of one worker: 66 MB, and 117 to 173, were seen. 66 are Python and Arrow; in a stream there are
-up to three Arrow batches besides, each with the bytes and columns it is made of. All that one of
-two workers reads are 100 MB, so that one which kept it would be larger."""
+"""Limit for one worker. 66 MB, and 117 to 173 MB, were seen. Python and Arrow take 66; a stream has
+up to three Arrow batches more, each with the bytes and columns that it is made of. One of two
+workers reads 100 MB in all, so a worker that kept its records would exceed the limit.
+"""
 
 
 @pytest.fixture(scope="module")

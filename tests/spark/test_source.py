@@ -196,7 +196,7 @@ def test_filters_are_handed_down(spark: Any, tmp_path: Path) -> None:
         assert _places(by_time) == [
             ("t", 0, 8), ("t", 0, 9), ("t", 1, 8), ("t", 1, 9), ("u", 0, 8), ("u", 0, 9),
         ]  # fmt: skip
-        # Some other offset may be in between, and some condition not be one of these.
+        # Another offset may lie in between, and a condition may not be one of these.
         assert _places(frame.where("offset in (1, 5) and topic like '%u%'")) == [
             ("u", 0, 1),
             ("u", 0, 5),
@@ -240,7 +240,7 @@ def test_a_scrub_finds_what_is_damaged_wherever_it_lies(spark: Any, tmp_path: Pa
         return sorted((row.topic or "", row.partition, Path(row.file).name) for row in rows)
 
     with filled(tmp_path / "log", {"t": [20, 20], "u": [5]}):
-        assert findings() == [], "while the owner has it open"
+        assert findings() == [], "while the owner has the directory open"
     assert findings() == []
     segment = tmp_path / "log" / "t-1" / f"{0:020}.log"
     content = bytearray(segment.read_bytes())

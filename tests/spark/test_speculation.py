@@ -1,7 +1,7 @@
-"""Spark starts a slow task a second time elsewhere: one attempt wins, the other leaves nothing.
+"""Spark starts a slow task again elsewhere: one attempt wins, the other leaves nothing.
 
-Spark never does so on one host, nor in `local[*]`: a cluster of two workers, each with a loopback
-address of its own, is started for this.
+Spark never does so on one host, nor in `local[*]`. So the test starts a cluster of two workers,
+each with its own loopback address.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ HOSTS = ("127.0.0.1", "127.0.0.2")
 
 @contextmanager
 def cluster(directory: Path) -> Iterator[str]:
-    """A master and a worker on each of `HOSTS`; the master's URL. All end with it."""
+    """Start a master, and a worker on each of `HOSTS`; return the master's URL. All end with the
+    test.
+    """
     import pyspark
 
     port = free_port()
@@ -88,7 +90,7 @@ def test_a_speculative_attempt_wins_and_the_slow_one_leaves_nothing(tmp_path: Pa
 
 
 def _expect_each_row_once(keys: list[str]) -> None:
-    """Those of the slow task are of an attempt that was not the first."""
+    """The files of the slow task belong to an attempt that was not the first."""
     made = dict(map(int, key.split("-")) for key in keys)
     assert sorted(made) == list(range(2 * ROWS))
     assert len(keys) == 2 * ROWS

@@ -1,4 +1,4 @@
-"""A streaming read: batches that follow each other, without a gap, whatever comes between."""
+"""A streaming read: batches follow each other without a gap, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _stream(spark: Any, path: Path, **options: str) -> Any:
 
 
 def _run(frame: Any, tmp_path: Path, found: list[int]) -> list[dict[str, Any]]:
-    """Read what is available into `found`; the progress of each batch."""
+    """Read all available records into `found`; return the progress of each batch."""
 
     def take(batch: Any, _number: int) -> None:
         found.extend(row.offset for row in batch.select("offset").collect())
@@ -99,7 +99,7 @@ def test_a_groups_offsets_follow_a_query(spark: Any, tmp_path: Path) -> None:
         _run(_stream(spark, tmp_path / "log", **options), tmp_path, [])
         with cluster.admin() as admin:
             stored = admin.list_group_offsets(["pipeline"])["pipeline"]
-        # Spark tells of a batch when it plans the next: of the last one never.
+        # Spark commits a batch when it plans the next one: the last one is never committed.
         assert stored[embedlog.TopicPartition("t", 0)].offset >= 4
 
 

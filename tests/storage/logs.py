@@ -1,4 +1,4 @@
-"""Making logs for tests, and checking what must hold of every log at any time."""
+"""Makes logs for tests, and checks the invariants of every log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def batch(
     transactional: bool = False,
     **fields: int,
 ) -> bytes:
-    """A batch as a client sends it; `producer` is (id, epoch, first sequence)."""
+    """Return a batch as a client sends it; `producer` is (id, epoch, first sequence)."""
     producer_id, producer_epoch, base_sequence = producer
     return build_batch(
         list(values),
@@ -63,7 +63,7 @@ def append_marker(log: Log, producer_id: int, *, committed: bool, epoch: int = 0
 
 
 def batches(log: Log, start: int | None = None) -> list[RecordBatch]:
-    """Every batch from `start` on, read span by span."""
+    """Return every batch from `start` on, read span by span."""
     found: list[RecordBatch] = []
     offset = log.offsets.log_start_offset if start is None else start
     while offset < log.log_end_offset:
@@ -78,7 +78,7 @@ def batches(log: Log, start: int | None = None) -> list[RecordBatch]:
 
 
 def values(log: Log, start: int | None = None) -> list[bytes | None]:
-    """Every record's value from `start` on."""
+    """Return every record's value from `start` on."""
     first = log.offsets.log_start_offset if start is None else start
     return [
         record.value
@@ -91,14 +91,14 @@ def values(log: Log, start: int | None = None) -> list[bytes | None]:
 def manager(
     disk: SimFiles | None = None, *, config: LogConfig | None = None, runtime: Runtime | None = None
 ) -> LogManager:
-    """A manager of simulated data, on `disk` if one is left over from an earlier run."""
+    """Return a manager of simulated data, on an earlier run's `disk` if there is one."""
     if runtime is None:
         runtime = sim_runtime(files=disk)
     return LogManager(runtime, DATA, config or LogConfig())
 
 
 def new_log(*, disk: SimFiles | None = None, runtime: SimRuntime | None = None, **settings) -> Log:
-    """An empty log (or the one on `disk`) with these settings."""
+    """Return an empty log (or the one on `disk`) with these settings."""
     config = LogConfig(**settings)
     log = manager(disk, config=config, runtime=runtime).get_or_create(PARTITION, config=config)
     check(log)
@@ -106,15 +106,15 @@ def new_log(*, disk: SimFiles | None = None, runtime: SimRuntime | None = None, 
 
 
 def uncleanable(owner: LogManager) -> dict[TopicPartition, str]:
-    """Logs that compaction has failed on and leaves alone, and why."""
+    """Return the logs that compaction has failed on, and why."""
     cleaner = owner.tasks.cleaner
     if cleaner is None:
         return {}
-    return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
+    return {log.topic_partition: why for log, (_, why) in cleaner.uncleanable.items()}
 
 
 def check(log: Log) -> None:
-    """Raise unless everything holds that must hold of a log between two operations."""
+    """Raise unless all invariants of a log between two operations hold."""
     end = log.log_end_offset
     assert (
         0

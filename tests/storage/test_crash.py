@@ -1,7 +1,7 @@
-"""A crash at every file operation in turn loses nothing that was acknowledged, and invents nothing.
+"""A crash at every file operation loses no acknowledged record, and invents none.
 
-Killed processes keep what they wrote; a loss of power keeps what was synced and any mixture of the
-rest. Recovery itself is crashed in the same way.
+Killed processes keep every write; a loss of power keeps synced data and any mixture of the rest.
+Recovery itself is crashed in the same way.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ SETTINGS = {"segment_bytes": 700, "index_interval_bytes": 100}
 
 
 class Workload:
-    """Appends, rolls, a transaction, a new epoch, a restart; notes what is promised."""
+    """Appends, rolls, a transaction, a new epoch, a restart; notes the promised records."""
 
     def __init__(self, durability: str) -> None:
         self.config = LogConfig(durability=durability, **SETTINGS)
         self.sent: list[bytes] = []
-        """Every value in write order, the one in flight included."""
+        """Return every value in write order, the one in flight included."""
         self.acknowledged = 0
-        """How many of them must outlive a crash of the level's kind."""
+        """Return how many of them must outlive a crash of the level's kind."""
         self.closed = False
 
     def run(self, disk: SimFiles) -> None:
-        """Everything, until the disk kills it."""
+        """Do everything, until the disk kills it."""
         manager = self.open(disk)
         for number in range(APPENDS):
             self._append(manager, number)
@@ -73,7 +73,7 @@ class Workload:
             log.durability.sync(log.log_end_offset)
 
     def check(self, disk: SimFiles, *, keeps_acknowledged: bool) -> list[bytes | None]:
-        """Open what the crash left; return the values, which must be a prefix of what was sent."""
+        """Open the directory; return the values, which must be a prefix of the sent ones."""
         manager = LogManager(sim_runtime(files=disk), DATA, self.config)
         log = manager.get_or_create(PARTITION)
         assert log.failure is None, log.failure
@@ -97,7 +97,9 @@ def _count_calls(durability: str) -> int:
 
 
 def _crashes(durability: str) -> list[tuple[int, bool, int | None]]:
-    """(call, after, size) of every place to die: before, in the middle of and after each call."""
+    """Yield (call, after, size) of every place to die: before, in the middle of and after each
+    call.
+    """
     kinds: list[tuple[bool, int | None]] = [(False, None), (True, None), (True, 80)]
     print(_count_calls(durability), "calls")
     return [
@@ -214,7 +216,7 @@ def test_every_failing_call_leaves_a_log_that_opens_with_what_was_acknowledged()
                 except EmbedlogError:
                     pass
                 except OSError:
-                    # Opening and closing the directory itself may say what the system said.
+                    # Opening and closing the directory itself may raise the system's error.
                     pass
                 survivor = disk.survivor()
                 if survivor.stat(DATA) is not None:

@@ -1,4 +1,4 @@
-"""`storage.data_directories`: logs of several directories, one of which may go offline."""
+"""`storage.data_directories`: logs of several directories, where one may go offline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ A, B, C, D = (TopicPartition("t", index) for index in range(4))
 
 
 class Place:
-    """Three directories of one disk, the last two of which are watched."""
+    """Three directories of one disk; the last two are watched."""
 
     def __init__(self) -> None:
         self.runtime: SimRuntime = sim_runtime()
@@ -114,7 +114,7 @@ def test_what_lay_in_a_directory_that_failed_is_neither_found_nor_made_anew(plac
         place.directories.get_or_create(B)
     assert place.directories.partitions() == [A, C]
     append(place.directories.get_or_create(C), b"y")
-    # One that was made before, and is in no directory that works, can be in the other only.
+    # A log that was made before and is in no working directory can only be in the other one.
     with pytest.raises(errors.KafkaStorageError):
         place.directories.get_or_create(D, is_new=False)
     place.directories.get_or_create(D)
@@ -170,7 +170,7 @@ def test_work_of_all_directories_is_seen_as_one(place: Place) -> None:
     assert tasks.is_resting
     place.directories.get_or_create(B, directory_id=bytes([1]) * 16)
     place.directories.managers[0].tasks.stir()
-    assert tasks.is_resting  # that of the third does
+    assert tasks.is_resting  # the third directory's log does
     tasks.stir()
     assert not tasks.is_resting
     assert sum(tasks.finish_now()) >= 0

@@ -1,4 +1,4 @@
-"""The value that says what is degraded."""
+"""The value of a degradation."""
 
 from embedlog.storage.degradation import READ_ONLY, Degradation
 

@@ -23,7 +23,7 @@ GROWING = frozenset(("open", "write", "reserve", "make_directory", "rename", "tr
 
 
 class Disk(SimFiles):
-    """Calls fail as long as they are refused, and `watch` sees each of them before."""
+    """Calls fail while they are refused, and `watch` sees each of them before."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Disk(SimFiles):
 
 
 def _again(disk: SimFiles) -> Disk:
-    """The disk as the next process finds it when this one was killed."""
+    """Return the disk of the next process after this one was killed."""
     survivor = disk.survivor()
     survivor.__class__ = Disk
     assert isinstance(survivor, Disk)
@@ -61,7 +61,7 @@ def _log(disk: SimFiles, **settings: object) -> tuple[LogManager, Log, SimRuntim
 
 
 def _kept(log: Log) -> object:
-    """What must not change: all records, or of a compacted log the last offset of each key."""
+    """Return the constant part: all records, or of a compacted log the last offset of each key."""
     records = [record for batch in batches(log) for record in batch.records()]
     if log.config.compact:
         return {record.key: record.offset for record in records}
@@ -71,7 +71,7 @@ def _kept(log: Log) -> object:
 def _work(
     manager: LogManager, log: Log, runtime: SimRuntime, *, is_tolerant: bool
 ) -> list[tuple[str, type[Exception]]]:
-    """Appends, rolls, deletion, background work; the errors that came out of each."""
+    """Appends, rolls, deletion, background work; collects the errors."""
     told: list[tuple[str, type[Exception]]] = []
 
     def attempt(name: str, work: Callable[[], object]) -> None:
@@ -243,7 +243,7 @@ def test_a_file_that_cannot_be_opened_for_a_sync_is_synced_later(number: int) ->
 
 
 def test_a_sync_that_lacks_memory_is_final() -> None:
-    """The kernel was asked: it may have dropped pages."""
+    """The kernel was called: it may have dropped pages."""
     disk = Disk()
     log = new_log(disk=disk, durability="fsync")
     append(log, b"a")
@@ -265,7 +265,7 @@ def test_a_roll_does_not_sync_what_another_sync_has_failed_on() -> None:
             if len(syncs) == 1:
                 raise OSError(errno.EIO, "simulated", path)
         if call == "rename" and path.endswith(".index.tmp") and not syncs:
-            # A group commit comes while the roll is on its way to its own sync.
+            # A group commit comes while the roll is about to sync.
             with pytest.raises(KafkaStorageError):
                 log.durability.sync(1)
 
@@ -281,7 +281,7 @@ def test_a_roll_does_not_sync_what_another_sync_has_failed_on() -> None:
 
 
 def _full(**settings: object) -> tuple[Disk, LogManager, Log, SimRuntime]:
-    """Six segments of which two may stay, and a disk that takes nothing more."""
+    """Six segments, where two may stay, and a full disk."""
     disk = Disk()
     limits = {"segment_bytes": 300, "retention_bytes": 500, **settings}
     manager, log, runtime = _log(disk, **limits)

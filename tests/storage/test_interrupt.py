@@ -21,13 +21,13 @@ class Interrupted(BaseException):
 
 
 def _interrupted_at(opcode: int, work: Callable[[], object]) -> bool:
-    """Run `work`, interrupt it at its n-th opcode in our code; whether it lived that long."""
+    """Run `work`, interrupt it at its n-th opcode in our code; return whether it got that far."""
     left = opcode
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal left
         name = frame.f_code.co_filename
-        # A lock that checks its order stands for one that is taken in a single step.
+        # A checking lock has the semantics of a lock that is taken in a single step.
         if not any(root in name for root in ROOTS) or name.endswith("/lock_order.py"):
             return None
         frame.f_trace_opcodes = True
@@ -42,8 +42,8 @@ def _interrupted_at(opcode: int, work: Callable[[], object]) -> bool:
     try:
         work()
     except Interrupted:
-        # One that comes between the opcodes of a `with` leaves its lock to this thread, which may
-        # take it again; that is no lock it means to hold.
+        # An interrupt between the opcodes of a `with` leaves its lock to this thread, which may
+        # take it again; the thread does not mean to hold it.
         held_here().clear()
         return True
     finally:

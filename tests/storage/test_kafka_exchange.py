@@ -1,8 +1,7 @@
-"""A Kafka broker gets a directory back into which jobs have committed.
+"""A Kafka broker gets back a directory with commits of jobs.
 
-It minds no file of ours and deletes none. A directory of ours among its partitions it refuses, as
-any other: what jobs staged and never committed has to go first, and our owner removes that when it
-is a week old.
+It ignores our files and deletes none. It refuses our directory among its partitions, as any other:
+leftovers of jobs have to go first, and our owner removes them when they are a week old.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.staging.adopter import Adopter, Target
-from embedlog.storage.staging.staging import StagedWriter, tidy
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
+from embedlog.storage.staging.exchange import tidy
+from embedlog.storage.staging.manifest import Manifest, StagedFile
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 from tests.storage.logs import batch
 from tests.support.kafka import real_kafka
 
@@ -39,7 +39,7 @@ def settings(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def data(tmp_path: Path, settings: dict[str, str]) -> Path:
-    """A directory that Kafka wrote a record to, a job committed one, and an archive spoke in."""
+    """A directory with a record of Kafka's, a commit of a job, and the file of an archive."""
     with (
         real_kafka(tmp_path, settings=settings) as address,
         embedlog.Producer(address) as producer,
@@ -51,7 +51,7 @@ def data(tmp_path: Path, settings: dict[str, str]) -> Path:
     log = owner.get(PARTITION)
     assert log is not None
     log.offsets.update_high_watermark(log.log_end_offset)
-    target = Target(log, log.epochs.latest)
+    target = CommitTarget(log, log.epochs.latest)
     adopter = Adopter(real_runtime(), str(data), lambda each: target, renamed_size_min=0)
     adopter.resume()
     done = adopter.adopt(Manifest("job", staged, application="query", version=1))
@@ -72,7 +72,7 @@ def stage(data: Path, job: str, *values: bytes) -> list[StagedFile]:
 
 
 def ours(data: Path) -> dict[str, bytes]:
-    """What Kafka does not know, and its content."""
+    """Return the files that Kafka does not know, and their content."""
     found = [*data.glob("embedlog-*"), *data.glob(f"{staged_layout.EXCHANGE}/**/*")]
     return {str(each.relative_to(data)): each.read_bytes() for each in found if each.is_file()}
 

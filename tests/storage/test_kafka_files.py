@@ -13,7 +13,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from tests.storage.logs import NOW, append, append_marker, check, values
 from tests.support.kafka import real_kafka
 from tests.support.tools import need_jars
@@ -78,7 +78,7 @@ def test_a_log_directory_that_kafka_wrote_opens_with_all_its_records(
     data = tmp_path / "data"
     if not clean:
         (data / ".kafka_cleanshutdown").unlink()
-    assert list(Verification(real_runtime().files, str(data), lambda size: None).findings()) == []
+    assert list(DirectoryCheck(real_runtime().files, str(data), lambda size: None).findings()) == []
     assert main(["verify", str(data)]) == 0
     with embedlog.open_reader(data) as reader:
         part = reader.partition("events", 0)

@@ -1,4 +1,4 @@
-"""A writer that is killed for real leaves what it acknowledged, on a real disk."""
+"""A writer that is killed for real leaves its acknowledged records, on a real disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _open(directory: str, durability: str) -> LogManager:
 
 
 def _write_for_ever(directory: str, durability: str, pipe: int) -> None:
-    """The child: append numbered values, and say each number once it is acknowledged."""
+    """The child: append numbered values, and print each number once it is acknowledged."""
     log = _open(directory, durability).get_or_create(PARTITION)
     number = log.log_end_offset
     while True:
@@ -36,7 +36,7 @@ def _write_for_ever(directory: str, durability: str, pipe: int) -> None:
 
 
 def _run_and_kill(directory: str, durability: str, acknowledged_min: int) -> int:
-    """Let a writer run until it has acknowledged so many, kill it, return how many it had."""
+    """Let a writer run until it has acknowledged that many, kill it, return how many it had."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

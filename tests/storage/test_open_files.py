@@ -1,4 +1,4 @@
-"""A reader that opens a segment's file at the very moment when its name is given to another."""
+"""A reader that opens a segment's file at the moment when its name is given to another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIDES = ["before it is opened", "after it is opened"]
 def view_during(
     change: Callable[[], object], side: str, files: Files, segment: Segment
 ) -> memoryview:
-    """All of `segment`, whose file is opened for it; `change` happens on one `side` of that."""
+    """Return the bytes of `segment`, whose file is opened; `change` happens on one `side` of it."""
     really_open = files.open
     reached = []
 

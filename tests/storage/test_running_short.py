@@ -28,7 +28,7 @@ SETTINGS = {
     "min_cleanable_dirty_ratio": 0.01,
 }
 FINAL = ("sync", "sync_directory")
-"""Calls that tell of lost pages, whatever they say."""
+"""Calls whose failure means lost pages, whatever the error."""
 
 
 class Workload:
@@ -55,7 +55,7 @@ class Workload:
         self.log.offsets.commit(self.config.durability == "fsync")
 
     def run(self) -> None:
-        """All of it. What is refused is refused with a typed error."""
+        """Do all of it. A refusal is a typed error."""
         for number in range(24):
             self.attempt(self.append)
             if number == 12:
@@ -94,7 +94,7 @@ def test_one_call_that_runs_short_is_forgotten(code: int, durability: str, polic
         workload.run()
         name = workload.disk.trace[workload.first + number]
         if code == errno.ENOSPC and name[0] in FINAL and workload.log.failure is not None:
-            continue  # the pages that it was to bring to the disk may be gone
+            continue  # the pages to be synced may be gone
         assert workload.log.failure is None, name
         assert not uncleanable(workload.manager), name
         assert workload.manager.health() == [], name
@@ -180,7 +180,7 @@ def test_a_failed_sync_is_final_whatever_it_says(code: int) -> None:
 
 
 def test_a_roll_beside_a_failed_group_commit_does_not_pass_for_a_sync() -> None:
-    # The kernel tells one of two that the pages are lost, and the other that all is well.
+    # The kernel reports the lost pages to one of two calls, and success to the other.
     log = new_log(durability="fsync", segment_bytes=500)
     append(log, b"a" * 100)
     log.durability.flush()

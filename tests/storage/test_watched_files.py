@@ -1,4 +1,4 @@
-"""`storage.watched_files`: which errors of a disk end the use of a directory."""
+"""`storage.watched_files`: the errors of a disk that end the use of a directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embedlog.testing import SimFiles
 
 
 class Watched:
-    """A directory with one file, and what was told of it."""
+    """A directory with one file, and the reported failures."""
 
     def __init__(self) -> None:
         self.disk = SimFiles()

@@ -1,1 +1,1 @@
-"""What several tests share: foreign clients and tools, found by package name."""
+"""Helpers that several tests share: foreign clients and tools, found by package name."""

@@ -1,9 +1,10 @@
-"""Archives of the classes that a JVM of each kind loads: a start with one takes half the CPU time.
+"""Archives of the classes of a JVM (CDS): a start with an archive takes half the CPU time.
 
     python -m tests.support.class_archives
 
-makes those that are missing. With one a broker of Kafka starts in 1.9 s of CPU time, not in 2.9, a
-session of Spark in 5, not in 8.5. Java makes an archive as it ends, of what it has loaded by then.
+makes the missing archives. With one, a Kafka broker starts in 1.9 s of CPU time instead of 2.9 s,
+and a Spark session in 5 s instead of 8.5 s. Java writes the archive at its end, of the classes that
+it has loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.support.tools import ROOT, has_jars, need_jars
 
 
 def make_archives() -> None:
-    """Make those that are missing, or that this Java cannot use; says what it does."""
+    """Make the archives that are missing or that this Java cannot use, and print their kinds."""
     for kind, load in _LOADERS.items():
         if not _is_usable(kind):
             print(f"+ archive of the classes of {kind}", flush=True)
@@ -32,7 +33,7 @@ def make_archives() -> None:
 
 def _is_usable(kind: str) -> bool:
     if kind != "spark" and not has_jars(kind):
-        return True  # nobody will ask for it
+        return True  # no test can use it
     path = _spark_class_path() if kind == "spark" else need_jars(kind)
     command = ["java", "-Xshare:on", f"-XX:SharedArchiveFile={archive(kind)}", "-cp", path]
     return not subprocess.run([*command, "-version"], capture_output=True, check=False).returncode
@@ -41,7 +42,7 @@ def _is_usable(kind: str) -> bool:
 def _spark_class_path() -> str:
     import pyspark
 
-    # As Spark puts it together.
+    # Spark's own class path.
     home = Path(pyspark.__file__).parent
     (first,) = (home / "jars").glob("slf4j-api-*.jar")
     return f"{home}/conf:{first}:{home}/jars/*"
@@ -70,7 +71,7 @@ def _load_tools(java: list[str]) -> None:
 
 
 def _use(address: str) -> None:
-    """Let a broker do what most tests ask for."""
+    """Send a broker the requests of most tests."""
     import embedlog
 
     with embedlog.Admin(address) as admin:
@@ -88,7 +89,7 @@ def _use(address: str) -> None:
 
 
 def _load_spark(java: list[str]) -> None:
-    # Its JVM ends after Python, and closes what is read here.
+    # Spark's JVM ends after Python, when its standard input closes.
     subprocess.run(
         [sys.executable, "-m", "tests.support.class_archives", "spark"],
         env={**os.environ, "SPARK_SUBMIT_OPTS": " ".join(java), "PYTHONPATH": str(ROOT)},

@@ -1,4 +1,4 @@
-"""For tests that hand commits to a cluster which is open."""
+"""Helpers for tests that hand commits to an open cluster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from embedlog.storage.state_files import staged_layout
 
 
 def expect_commits(path: str | Path) -> None:
-    """Let the owner who opens a data directory next look for commits ten times a second.
+    """Let the next owner of a data directory look for commits ten times a second.
 
-    It does so where processes exchange files, and elsewhere once a second: that is a wait.
+    Owners look at this rate only if other processes use the directory; the usual rate of once a
+    second would slow the tests.
     """
     Path(staged_layout.exchange(str(path))).mkdir()

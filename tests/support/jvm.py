@@ -1,8 +1,7 @@
-"""The JVMs that tests start: there are many, and none of them lives long.
+"""Options for the many short-lived JVMs that tests start.
 
-They load classes and compile, more than anything else. So they compile with the first of the two
-compilers only, and map the classes that a JVM of their kind loads from an archive, where there is
-one: `tests.support.class_archives`.
+Such a JVM mainly loads classes and compiles. It therefore compiles with the first of Java's two
+compilers only, and maps its classes from an archive if `tests.support.class_archives` has made one.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 def archive(kind: str) -> Path:
-    """Where the archive of a kind is: "broker" and "tools" of Kafka, "spark"."""
+    """Return the path of the archive of a kind: "broker" or "tools" of Kafka, or "spark"."""
     return TOOLS / f"{kind}.jsa"
 
 
 def options(kind: str) -> list[str]:
-    """What a JVM of that kind is started with."""
+    """Return the command-line options for a JVM of that kind."""
     found = archive(kind)
-    # One that another Java or other jars have made is left alone, and said to be: not here.
+    # Java ignores an archive of another Java or other jars, with a warning that -Xlog turns off.
     shared = [f"-XX:SharedArchiveFile={found}", "-Xlog:disable"] if found.exists() else []
     return [*OPTIONS, *shared]

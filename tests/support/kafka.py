@@ -31,7 +31,7 @@ START_SECONDS_MAX = 60
 
 
 def free_port() -> int:
-    """A port nobody listened on a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -48,9 +48,9 @@ def real_kafka(
     features: Mapping[str, int] | None = None,
     java: Sequence[str] | None = None,
 ) -> Iterator[str]:
-    """Format `directory` unless it is, run a broker in it, give its address; stop it at the end.
+    """Format `directory` if needed, run a broker in it, yield its address, and stop it at the end.
 
-    `settings` are the broker's own, over those it needs. `listeners` are more of them on
+    `settings` override the default settings of the broker. `listeners` are additional ones on
     localhost, (security protocol, port) by name; `scram_users` passwords by user, for both SCRAMs;
     `features` the levels of features, by name, that are not the newest; `java` the options of the
     broker's JVM.
@@ -67,7 +67,7 @@ def real_kafka(
         listeners="".join(f",{name}://localhost:{at}" for name, (_, at) in more),
         protocols="".join(f",{name}:{protocol}" for name, (protocol, _) in more),
     )
-    # Of a setting that is there twice Java takes the last.
+    # Java takes the last value of a setting that occurs twice.
     text += "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
     properties.write_text(text)
     storage = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]

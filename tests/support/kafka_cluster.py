@@ -1,12 +1,12 @@
-"""Real Apache Kafka with three brokers: KRaft nodes on loopback, each to be stopped and started.
+"""A real Apache Kafka cluster of three KRaft brokers on loopback; each can be stopped and started.
 
     with kafka_cluster(directory) as cluster:
         cluster.kill(2)
         cluster.start(2)
 
-The nodes of `controllers` are the voters of the quorum: brokers that are controllers too, or, with
-other ids than 1, 2 and 3, nodes that are nothing else. Two of three brokers can be down at once
-only when those that are left hold the majority of the voters.
+The nodes of `controllers` are the voters of the quorum: combined nodes, or dedicated controllers if
+their ids are not 1, 2 or 3. Two of three brokers can be down at once only if the remaining nodes
+hold the majority of the voters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ group.initial.rebalance.delay.ms=0
 
 
 class KafkaCluster:
-    """The nodes of one cluster, by id. Close it."""
+    """The nodes of one cluster, by id. Close it after use."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class KafkaCluster:
         controllers: Sequence[int] = BROKERS,
         heap: str = "384m",
     ) -> None:
-        """Format a folder for each node; none is started. `settings` are for all: "{folder}" in one
-        is the node's.
+        """Format a folder for each node, and start none. `settings` are for all nodes; "{folder}"
+        in one stands for the folder of the node.
         """
         self._java = ["java", *options("broker"), f"-Xmx{heap}"]
         self._java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", need_jars("broker")]
@@ -63,7 +63,7 @@ class KafkaCluster:
         self._settings = dict(settings or {})
         self._controllers = tuple(controllers)
         self.nodes = tuple(dict.fromkeys((*self._controllers, *BROKERS)))
-        """Controllers that are no brokers come first."""
+        """Node ids, dedicated controllers first."""
         self._ports = {node: free_port() for node in BROKERS}
         self._controller_ports = {node: free_port() for node in self._controllers}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -71,17 +71,17 @@ class KafkaCluster:
             self._format(node)
 
     def address(self, node: int) -> str:
-        """Where a broker listens, in each of its lives."""
+        """Return the address of a broker, which stays the same over restarts."""
         return f"127.0.0.1:{self._ports[node]}"
 
     @property
     def addresses(self) -> list[str]:
-        """Those of all brokers."""
+        """Return the addresses of all brokers."""
         return [self.address(node) for node in BROKERS]
 
     @property
     def bootstrap(self) -> str:
-        """The same, for a client."""
+        """All addresses as a client's bootstrap servers."""
         return ",".join(self.addresses)
 
     def start_all(self) -> None:
@@ -92,14 +92,14 @@ class KafkaCluster:
             self._wait_until_it_listens(node)
 
     def start(self, node: int) -> None:
-        """Start a node that does not run, and return when it listens."""
+        """Start a stopped node, and return when it listens."""
         self._launch(node)
         self._wait_until_it_listens(node)
 
     restart = start
 
     def stop(self, node: int) -> None:
-        """Shut a node down in an orderly way: it hands its partitions over before."""
+        """Shut a node down in an orderly way: it hands its partitions over first."""
         process = self._processes.pop(node)
         process.terminate()
         process.wait(STOP_SECONDS_MAX)
@@ -111,11 +111,11 @@ class KafkaCluster:
         process.wait()
 
     def pause(self, node: int) -> None:
-        """Stop a node's clock, as it were: nothing of it runs until `resume`."""
+        """Suspend the process of a node until `resume`."""
         self._processes[node].send_signal(signal.SIGSTOP)
 
     def resume(self, node: int) -> None:
-        """Let a paused node go on."""
+        """Resume a paused node."""
         self._processes[node].send_signal(signal.SIGCONT)
 
     def close(self) -> None:
@@ -127,11 +127,11 @@ class KafkaCluster:
         self._processes.clear()
 
     def log_of(self, node: int) -> Path:
-        """What a node printed, in all its lives."""
+        """Return the output of a node over all its starts."""
         return self.folder(node) / "out.log"
 
     def folder(self, node: int) -> Path:
-        """Where a node has what is its own."""
+        """Return the folder of a node's files."""
         return self._directory / f"node-{node}"
 
     def _format(self, node: int) -> None:
@@ -153,7 +153,7 @@ class KafkaCluster:
             listeners=",".join(listeners),
             directory=folder,
         )
-        # Of a setting that is there twice Java takes the last.
+        # Java takes the last value of a setting that occurs twice.
         settings = {name: value.format(folder=folder) for name, value in self._settings.items()}
         text += more + "".join(f"{name}={value}\n" for name, value in settings.items())
         (folder / "server.properties").write_text(text)
@@ -190,7 +190,7 @@ def kafka_cluster(
     controllers: Sequence[int] = BROKERS,
     heap: str = "384m",
 ) -> Iterator[KafkaCluster]:
-    """A cluster whose nodes all run; they are ended at the end."""
+    """Run a cluster, and end its nodes after the block."""
     cluster = KafkaCluster(directory, settings=settings, controllers=controllers, heap=heap)
     try:
         cluster.start_all()

@@ -1,6 +1,6 @@
-"""What this process has, to be compared: nothing new may be left.
+"""The threads and descriptors of this process, compared by tests that must leave nothing.
 
-A number would not do: what garbage of an earlier test held goes at any moment.
+Comparing numbers is not enough: garbage of earlier tests may close at any moment.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from contextlib import suppress
 
 
 def threads() -> set[threading.Thread]:
-    """The threads that run."""
+    """Return the running threads."""
     return set(threading.enumerate())
 
 
 def descriptors() -> set[tuple[str, str]]:
-    """What is open, by number: a socket's or a file's name is no other one's."""
+    """Return the open descriptors by number; no two sockets or files have the same name."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
-        with suppress(FileNotFoundError):  # of the listing itself
+        with suppress(FileNotFoundError):  # the descriptor of the listing itself
             found.add((number, os.readlink(f"/proc/self/fd/{number}")))
     return found

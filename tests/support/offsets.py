@@ -1,4 +1,4 @@
-"""Requests about committed offsets, and what their answers say, in short form.
+"""Requests about committed offsets, and short forms of their answers.
 
 Offsets are dicts: {(topic, partition): offset}; topics are names, or ids from version 10 on.
 """
@@ -43,7 +43,7 @@ def commit(
     leader_epoch: int = -1,
     **fields: Any,
 ) -> OffsetCommitRequest:
-    """A request to store `offsets`, all with the same metadata and epoch."""
+    """Return a request that commits `offsets`, all with the same metadata and epoch."""
     by_topic: dict[Topic, list[OffsetCommitRequestPartition]] = {}
     for (topic, number), offset in offsets.items():
         by_topic.setdefault(topic, []).append(
@@ -67,7 +67,7 @@ def commit(
 
 
 def commit_codes(response: OffsetCommitResponse) -> dict[Place, int]:
-    """The error code of each partition."""
+    """Return the error code of each partition."""
     return {
         (_name(topic), partition.partition_index): partition.error_code
         for topic in response.topics
@@ -82,7 +82,7 @@ def fetch(
     require_stable: bool = False,
     **fields: Any,
 ) -> OffsetFetchRequest:
-    """A request of version 8 or newer for one group; None asks for all it has."""
+    """Return a request of version 8 or newer for one group; None fetches all its offsets."""
     return OffsetFetchRequest(
         groups=[question(group_id, places, **fields)], require_stable=require_stable
     )
@@ -91,7 +91,7 @@ def fetch(
 def question(
     group_id: str, places: Sequence[Place] | None = None, **fields: Any
 ) -> OffsetFetchRequestGroup:
-    """The part of one group in such a request."""
+    """Return the part for one group of such a request."""
     return OffsetFetchRequestGroup(
         group_id=group_id,
         topics=None
@@ -105,7 +105,7 @@ def question(
 
 
 def older_fetch(group_id: str, places: Sequence[tuple[str, int]] | None) -> OffsetFetchRequest:
-    """A request of a version before 8."""
+    """Return a request of a version before 8."""
     return OffsetFetchRequest(
         group_id=group_id,
         topics=None
@@ -120,7 +120,7 @@ def older_fetch(group_id: str, places: Sequence[tuple[str, int]] | None) -> Offs
 def fetched(
     answer: OffsetFetchResponse | OffsetFetchResponseGroup,
 ) -> dict[Place, int]:
-    """The offset of each partition, of the only group. An error is a failure."""
+    """Return the offset of each partition of the only group; fail for an error."""
     if isinstance(answer, OffsetFetchResponse) and answer.groups:
         (group,) = answer.groups
         return fetched(group)
@@ -134,7 +134,7 @@ def fetched(
 
 
 def delete(group_id: str, places: Sequence[tuple[str, int]]) -> OffsetDeleteRequest:
-    """A request to delete offsets."""
+    """Return a request that deletes offsets."""
     return OffsetDeleteRequest(
         group_id=group_id,
         topics=[
@@ -148,7 +148,7 @@ def delete(group_id: str, places: Sequence[tuple[str, int]]) -> OffsetDeleteRequ
 
 
 def delete_codes(response: OffsetDeleteResponse) -> dict[Place, int]:
-    """The error code of each partition. An error of the whole answer is a failure."""
+    """Return the error code of each partition; fail for an error of the whole answer."""
     assert response.error_code == 0, response
     return {
         (topic.name, partition.partition_index): partition.error_code

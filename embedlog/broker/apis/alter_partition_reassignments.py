@@ -1,7 +1,8 @@
 """AlterPartitionReassignments (api key 45), versions 0-1: move partitions to other brokers.
 
-Null replicas cancel a move in progress. v1 can forbid another number of replicas (KIP-860). A
-timeout of zero or less moves nothing and answers REQUEST_TIMED_OUT, unless the request is empty.
+Null replicas cancel a move in progress. v1 can forbid a move that changes the number of replicas
+(KIP-860). With a timeout of zero or less nothing moves, and the answer is REQUEST_TIMED_OUT, unless
+the request is empty.
 """
 
 from __future__ import annotations

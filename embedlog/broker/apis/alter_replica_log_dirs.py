@@ -1,9 +1,10 @@
 """AlterReplicaLogDirs (api key 34), versions 0-2: move replicas between a broker's directories.
 
-The answer to a move that has begun has no error. Naming the present directory of a replica cancels
-its move. The last directory counts for a repeated partition. A replica that is not hosted yet gets
-an error, but its directory is remembered. No replica moves while a directory is offline. A topic is
-refused if its name leaves no room for Kafka's suffix of a moving replica. v2 flexible.
+The answer comes when the moves have begun. A request that names the present directory of a replica
+cancels its move. For a repeated partition the last directory counts. If a replica does not exist
+yet, the answer has an error, but the directory is remembered for it. No replica moves while a
+directory is offline. A topic is refused if its name leaves no room for the suffix that Kafka adds
+for a moving replica. v2 flexible.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from wire.schemas.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 _NAME_SIZE_MAX = 255 - len(".-future") - 32
-"""Limit of a directory's name, less Kafka's suffix: a dot, 32 digits and "-future"."""
+"""Limit of "topic-partition". The name of a directory has at most 255 bytes, and Kafka appends 40
+while a replica moves: a dot, 32 digits and "-future"."""
 
 
 def handle(
@@ -100,7 +102,7 @@ def _error_of(broker: Broker, place: TopicPartition) -> int:
     try:
         broker.replica_manager.partition(*place)
     except errors.NotLeaderOrFollower:
-        return ErrorCode.REPLICA_NOT_AVAILABLE  # the replica was lost, and another one leads
+        return ErrorCode.REPLICA_NOT_AVAILABLE  # this replica was lost, and another replica leads
     except errors.KafkaStorageError:
         pass
     return ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,8 +1,9 @@
 """ApiVersions (api key 18), versions 0-5: the served versions, read from the dispatch table.
 
-v1 throttle time. v3 flexible, client software, features. v4 features whose lowest version is 0. v5
-cluster and node checks (KIP-1242). The listener itself answers an unsupported version, in the
-format of v0.
+v1 throttle time. v3 flexible; names of the client's software; features. v4 also lists features
+whose lowest version is 0. v5 a client can check that it reached the right cluster and node
+(KIP-1242). `server/service.py` itself answers requests of an unsupported version, in the format of
+v0.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _check_software(request: ApiVersionsRequest) -> None:
 
 
 def _check_identity(broker: Broker, request: ApiVersionsRequest) -> None:
-    """A client that names its cluster or broker must not talk to another one."""
+    """Refuse a client that names another cluster or another broker."""
     if request.cluster_id is None and request.node_id == -1:
         return
     if request.cluster_id is None or request.node_id == -1:

@@ -1,8 +1,8 @@
 """ConsumerGroupDescribe (api key 69), versions 0-1: state, epochs and members of consumer groups.
 
-The coordinator assigns in these groups (KIP-848). v1 member type: 0 for the classic protocol, 1 for
-the consumer protocol. A missing group, or one of another type, is GROUP_ID_NOT_FOUND; the empty id
-is INVALID_GROUP_ID.
+In these groups the coordinator assigns the partitions (KIP-848). v1 member type: 0 for the classic
+protocol, 1 for the consumer protocol. A group that does not exist or has another type is
+GROUP_ID_NOT_FOUND. The empty id is INVALID_GROUP_ID.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def handle(
     if not broker.serves_consumer_protocol:
         raise errors.UnsupportedVersion()
     named = [group_id for group_id in request.group_ids if group_id]
-    # As in Kafka, groups without an id come first.
+    # As in Kafka, the answers for empty ids come first.
     nameless = [DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)]
     nameless *= len(request.group_ids) - len(named)
     answers = [_describe(broker, group_id) for group_id in few_of_each(named)]

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat (api key 68), versions 0-1: join, stay in and leave a consumer group.
 
-The coordinator assigns in these groups (KIP-848). v1 subscription by pattern; the client makes the
-member id. The answer has an assignment when the member joins, when it sends its full state, and
-when the assignment has changed. Errors of the request come first, in the order of the coordinator's
-`request_checks`, then the group's.
+In these groups the coordinator assigns the partitions (KIP-848). v1 subscription by pattern; the
+client makes the member id. The answer has an assignment when the member joins, when it sends its
+full state, and when the assignment has changed. The request itself is checked first, in the order
+of `coordinator.group.consumer.request_checks`, and then against the state of the group.
 """
 
 from __future__ import annotations

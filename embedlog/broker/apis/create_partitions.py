@@ -1,7 +1,7 @@
-"""CreatePartitions (api key 37), versions 0-3: more partitions for existing topics.
+"""CreatePartitions (api key 37), versions 0-3: add partitions to existing topics.
 
-`count` is the new total. v2 flexible. A timeout of zero or less adds nothing and answers
-REQUEST_TIMED_OUT.
+`count` is the new total. v2 flexible. With a timeout of zero or less nothing is added, and the
+answer is REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""CreateTopics (api key 19), versions 0-7: several topics, each with its own success or error.
+"""CreateTopics (api key 19), versions 0-7: create topics, each with its own success or error.
 
-v1 validate only, error messages. v4 counts of -1 mean the broker's defaults; Kafka takes them in v2
-and v3 as well. v5 flexible; the answer has counts and settings. v7 topic ids.
+v1 validate only, error messages. v4 counts of -1 mean the broker's defaults; Kafka and embedlog
+accept them in v2 and v3 as well. v5 flexible; the answer has counts and settings. v7 topic ids.
 
-A timeout of zero or less creates nothing and answers REQUEST_TIMED_OUT.
+With a timeout of zero or less nothing is created, and the answer is REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def refused(request: CreateTopicsRequest, _version: int, error: KafkaError) -> C
 
 
 def _refused_by_name(request: CreateTopicsRequest) -> dict[str, KafkaError]:
-    """Refuse names that never reach the controller: repeated ones, and the metadata log's."""
+    """Return an error for each repeated name and for the name of the metadata log.
+
+    These topics are not sent to the controller.
+    """
     refusals: dict[str, KafkaError] = {}
     seen: set[str] = set()
     for topic in request.topics:

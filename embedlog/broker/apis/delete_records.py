@@ -1,8 +1,8 @@
 """DeleteRecords (api key 21), versions 0-2: delete the records below an offset.
 
-Offset -1 is the high watermark. v2 flexible. The answer waits until no live replica holds the
-records, at most `timeout_ms`, and returns the new first offset. The next retention pass removes the
-segments.
+Offset -1 means the high watermark. v2 flexible. The answer waits until no live replica has the
+records any more, at most `timeout_ms`. It has the new first offset. The files of whole segments are
+removed later, by the next pass of retention.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def refused(
 def _delete(
     broker: Broker, topic: str, asked: DeleteRecordsPartition, deleted: list[DeletedPartition]
 ) -> DeleteRecordsPartitionResult:
-    """Delete on the leader; add the partition to `deleted` if other replicas still hold records."""
+    """Delete on the leader. Add the partition to `deleted` if other replicas still have records."""
     index = asked.partition_index
     try:
         partition = broker.replica_manager.partition(topic, index)

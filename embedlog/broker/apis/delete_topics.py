@@ -1,8 +1,8 @@
-"""DeleteTopics (api key 20), versions 0-6: topics by name, from v6 also by id.
+"""DeleteTopics (api key 20), versions 0-6: delete topics by name, from v6 on also by id.
 
-v3 TOPIC_DELETION_DISABLED (before: INVALID_REQUEST). v4 flexible. v5 error messages. v6 ids.
+v3 TOPIC_DELETION_DISABLED; before v3 it is INVALID_REQUEST. v4 flexible. v5 error messages. v6 ids.
 
-A timeout of zero or less deletes nothing and answers REQUEST_TIMED_OUT.
+With a timeout of zero or less nothing is deleted, and the answer is REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ class _Plan:
             self._ids[topic.topic_id] = self._ids.get(topic.topic_id, 0) + 1
 
     def drop_duplicates(self) -> None:
-        """Answer repeated topics. Requires: every entry was added."""
+        """Split the entries into `refused` and `wanted`; a repeated topic is refused.
+
+        Requires: every entry was added.
+        """
         for topic_id, count in self._ids.items():
             if count > 1:
                 self._refuse(DeleteTopicState(topic_id=topic_id), "Duplicate topic id.")
@@ -110,7 +113,7 @@ class _Plan:
 
 
 def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
-    """Return one list for all versions: before v6 the request has only names."""
+    """Return the topics in the form of v6; before it a request has only a list of names."""
     return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
 
 

@@ -1,8 +1,8 @@
 """DescribeConfigs (api key 32), versions 0-4: settings of topics, brokers, loggers and groups.
 
-Also of client metrics subscriptions. v0 marks defaults, v1 names sources and synonyms. v3 types and
-documentation. v4 flexible. No keys, or a null list, means all. Groups and subscriptions are
-described even if they do not exist.
+It also describes client metrics subscriptions. v0 marks defaults, v1 names sources and synonyms. v3
+types and documentation. v4 flexible. An empty or null list of keys means all settings. Groups and
+subscriptions are described even if they do not exist.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeGroups (api key 15), versions 0-6: state and members of classic groups.
 
 v3 authorized operations. v4 static members. v5 flexible. v6 GROUP_ID_NOT_FOUND for a group that
-does not exist or is not a classic one; before that it is Dead without an error.
+does not exist or is not a classic group; before v6 such a group has the state Dead and no error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""DescribeLogDirs (api key 35), versions 0-5: the directories of replicas, and their sizes.
+"""DescribeLogDirs (api key 35), versions 0-5: the log directories, their replicas and sizes.
 
-An offline directory is KAFKA_STORAGE_ERROR. Null topics ask for all; unknown ones are left out. A
-moving replica appears twice: its copy has is_future_key, and the number of offsets that it lacks.
-v2 flexible. v3 a top-level error. v4 room on the volume (-1 for a log in memory). v5 cordoned.
+An offline directory has KAFKA_STORAGE_ERROR. Null topics mean all; unknown topics are left out. A
+moving replica appears twice: its copy has is_future_key, and as offset_lag the number of offsets
+that it lacks. v2 flexible. v3 a top-level error. v4 size and free space of the volume, -1 for a log
+in memory. v5 whether the directory is cordoned.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def handle(
             if path is None:
                 if broker.image.is_lost(partition, broker.node_id):
                     continue
-                # A coordinator's partition has no log before it is used, and takes no room.
+                # A coordinator's partition has no log before it is used: list it with size 0.
                 path = first
             described = _describe(partition.partition, sizes[path].get(place, 0))
             found[path].setdefault(topic.name, []).append(described)
@@ -72,13 +73,13 @@ def handle(
     results += [
         DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=gone.path)
         for gone in broker.log_manager.offline
-        if gone.path in named and gone.path not in sizes  # where another replica leads meanwhile
+        if gone.path in named and gone.path not in sizes  # a new directory may have its path now
     ]
     return DescribeLogDirsResponse(results=results)
 
 
 def _sizes(broker: Broker, paths: Sequence[str]) -> dict[str, dict[tuple[str, int], int]]:
-    """Return the sizes of the logs in each online directory, by its path."""
+    """Return for each path of an online directory the sizes of its logs."""
     found: dict[str, dict[tuple[str, int], int]] = {path: {} for path in paths}
     for partition in broker.all_partitions():
         here = found.get(partition.log.directory.rpartition("/")[0])
@@ -90,7 +91,7 @@ def _sizes(broker: Broker, paths: Sequence[str]) -> dict[str, dict[tuple[str, in
 def _result(broker: Broker, path: str, files: Files, topics: _Topics) -> DescribeLogDirsResult:
     try:
         volume = files.volume(path)
-    except OSError:  # its disk has just failed
+    except OSError:  # the disk of the directory has just failed
         return DescribeLogDirsResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, log_dir=path)
     return DescribeLogDirsResult(
         log_dir=path,

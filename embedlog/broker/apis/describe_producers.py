@@ -1,4 +1,4 @@
-"""DescribeProducers (api key 61), version 0: the producer states of partitions."""
+"""DescribeProducers (api key 61), version 0: the state of each producer of a partition."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """DescribeQuorum (api key 55), versions 0-2: the quorum of the metadata log.
 
-There is one controller. But every broker claims that role (`process.roles`), so all of them appear
-as voters, as tools expect. v1 times of the last fetch and of catching up. v2 messages, and the
-voters' listeners.
+embedlog has one controller. But every broker names that role in `process.roles`, so all brokers
+appear as voters, as tools expect. v1 times of the last fetch and of the last time caught up. v2
+error messages, and the voters' listeners.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wire.schemas.describe_quorum import DescribeQuorumRequest
 
 _EPOCH = 1
-"""There was only one election."""
+"""The leader epoch of the metadata log: there was only one election."""
 _NEVER = -1
 _FIRST_WITH_NODES = 2
 
@@ -68,12 +68,12 @@ def _asks_for_the_metadata(request: DescribeQuorumRequest) -> bool:
 
 
 def _replica(broker: Broker, node_id: int, now_ms: int) -> ReplicaState:
-    """Describe a broker: a live one knows every change at once, a fenced one was never seen."""
+    """Describe a broker as a voter. A live one counts as caught up, a fenced one as never seen."""
     known = broker.image.brokers[node_id]
     seen_ms = _NEVER if known.is_fenced else now_ms
     return ReplicaState(
         replica_id=node_id,
-        replica_directory_id=ZERO_UUID,  # voters according to the settings have none
+        replica_directory_id=ZERO_UUID,  # voters in a setting have no directory id
         log_end_offset=broker.image.end_offset,
         last_fetch_timestamp=seen_ms,
         last_caught_up_timestamp=seen_ms,

@@ -1,8 +1,8 @@
-"""DescribeTopicPartitions (api key 75), version 0: partitions in pages.
+"""DescribeTopicPartitions (api key 75), version 0: the partitions of topics, in pages.
 
-Topics come in the order of their names. A page holds as many partitions as both the client and the
-broker allow, but at least one; the cursor in the answer is the begin of the next page. No topics in
-the request means all.
+Topics are in the order of their names. A page has as many partitions as both the client and the
+broker allow, but at least one; the cursor in the answer is the start of the next page. A request
+without topics means all topics.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""ElectLeaders (api key 43), versions 0-2: preferred leaders (0), or any live replica (1).
+"""ElectLeaders (api key 43), versions 0-2: elect the preferred leaders (0) or any live replica (1).
 
-v1 unclean elections, and a top-level error. v2 flexible. Null topics mean all; their answer leaves
-out partitions that needed no election. A timeout of zero or less elects nobody and answers
-REQUEST_TIMED_OUT.
+v1 the election type 1, which is unclean, and a top-level error. v2 flexible. Null topics mean all
+topics; the answer then leaves out partitions that needed no election. With a timeout of zero or
+less there is no election, and the answer is REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations

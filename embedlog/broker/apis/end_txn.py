@@ -1,8 +1,8 @@
 """EndTxn (api key 26), versions 0-5: commit or abort a transaction.
 
-v2 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v3 flexible. v5 each end gives the producer a
-new epoch, in the answer (KIP-890). The answer comes when the coordinator has decided; partitions
-may get their markers later.
+v2 PRODUCER_FENCED; before v2 it is INVALID_PRODUCER_EPOCH. v3 flexible. v5 the producer gets a new
+epoch at the end of each transaction, in the answer (KIP-890). The answer comes when the coordinator
+has stored its decision; partitions may get their markers later.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _response(producer: tuple[int, int]) -> EndTxnResponse:
 
 
 def refused(request: EndTxnRequest, version: int, error: errors.KafkaError) -> EndTxnResponse:
-    """Return the error, without a producer."""
+    """Return the error, without a producer id and epoch."""
     code = error.code
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

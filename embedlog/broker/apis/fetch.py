@@ -1,14 +1,15 @@
 """Fetch (api key 1), versions 0-18: whole record batches from an offset on, waiting for more.
 
-v0-v3 give message sets, converted from batches (magic 0 before v2). v3 limits the whole answer. v4
-isolation level. v5 log start offset. v7 sessions (KIP-227). v9 leader epochs (KIP-320). v11 a
-replica near the consumer (KIP-392). v12 diverging epochs (KIP-595). v13 topic ids. v16 names the
-leader (KIP-951). The answer waits until `min_bytes` can be read, at most `max_wait_ms`; the first
-batch is whole whatever the limits. A follower reads to the end of the log, and its fetch offset
-acknowledges the records before. Not served: tiered storage.
+In v0-v3 batches are converted to message sets (of magic 0 before v2). v3 limits the whole answer.
+v4 isolation level. v5 log start offset. v7 sessions (KIP-227). v9 leader epochs (KIP-320). v11 a
+replica in the consumer's rack (KIP-392). v12 diverging epochs (KIP-595). v13 topic ids. v16 the
+answer names the leader after an error (KIP-951). The answer waits until `min_bytes` can be read, at
+most `max_wait_ms`. The first batch is returned whole, even if it exceeds the limits. A follower
+reads to the end of the log, and its fetch offset acknowledges all records before it. Not served:
+tiered storage.
 
-Over a connection, no partition is read after `TARGET_SIZE`, even if the client and the broker would
-allow more: clients look into an answer only when it is complete.
+Over a connection, no further partition is read after `TARGET_SIZE`, even if the client and the
+broker would allow more: clients read an answer only when it is complete.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from wire.schemas.fetch import FetchRequest
 
 TARGET_SIZE = 4 * 1024 * 1024
-"""Size of records that is worth an answer. librdkafka read 100-byte records 1.3 to 1.5 times faster
-than from answers of 50 MiB, and records of 1 KiB as fast."""
+"""An answer takes no further partition once it has this many bytes of records. librdkafka read
+100-byte records 1.3 to 1.5 times faster than with answers of 50 MiB, and records of 1 KiB as
+fast."""
 
 _FIRST_WITH_TIMESTAMPS = 2
 _FIRST_WITH_ANSWER_LIMIT = 3
@@ -90,7 +92,7 @@ def handle(
 
 
 def refused(request: FetchRequest, version: int, error: errors.KafkaError) -> FetchResponse:
-    """Return the error at the top; before topic ids also in every partition."""
+    """Return the error at the top; before v13 also in every partition."""
     response = FetchResponse(error_code=error.code, session_id=request.session_id)
     if version < FIRST_WITH_IDS:
         response.responses = [
@@ -104,7 +106,7 @@ def refused(request: FetchRequest, version: int, error: errors.KafkaError) -> Fe
 
 
 def _make_older(read: FetchRead, version: int) -> None:
-    """Convert the records in place for a client of that version."""
+    """Convert the records and errors in `read` to the form that clients of `version` know."""
     data = read.data
     for index, (found, asked) in enumerate(zip(data, read.asked, strict=True)):
         if found.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
@@ -126,7 +128,8 @@ def _make_older(read: FetchRead, version: int) -> None:
             data[index] = refusal(asked.partition, errors.CorruptMessage(str(error)))
             continue
         if version < _FIRST_WITH_ANSWER_LIMIT:
-            # These clients take half a message as a sign that their limit is too small.
+            # Cut the last message at the client's limit. Half a message tells these clients that
+            # their limit is too small.
             records = records[: asked.max_bytes]
         found.records = records
 
@@ -134,7 +137,10 @@ def _make_older(read: FetchRead, version: int) -> None:
 def _tell_leaders(
     broker: Broker, context: RequestContext, response: FetchResponse, *, with_nodes: bool
 ) -> None:
-    """Name the leader after a wrong broker or epoch, to save a metadata request (KIP-951)."""
+    """Add the leader of each partition whose answer says that the client has the wrong leader.
+
+    This saves the client a Metadata request (KIP-951).
+    """
     leaders: set[int] = set()
     for topic in response.responses:
         for found in topic.partitions:

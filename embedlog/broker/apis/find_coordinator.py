@@ -1,10 +1,10 @@
 """FindCoordinator (api key 10), versions 0-6: the coordinator of a group or a transactional id.
 
-v1 key type: 0 group, 1 transactional id. v3 flexible. v4 several keys. v6 key type 2, a share
-partition, whose key is group:topic id:partition.
+v1 key type: 0 for a group, 1 for a transactional id. v3 flexible. v4 several keys. v6 key type 2
+for a share partition; the key is group:topic id:partition.
 
-The first request creates the coordinators' topic. The answer waits for it; Kafka answers
-COORDINATOR_NOT_AVAILABLE while it creates one.
+The first request for a key type creates the internal topic of its coordinators, and the answer
+waits for the topic. Kafka answers COORDINATOR_NOT_AVAILABLE until the topic exists.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def handle(
     if found.error_code:
         raise error_for(found.error_code)
     return FindCoordinatorResponse(
-        # Kafka puts the error's name here, even without an error.
+        # Kafka puts the name of the error code here, and "NONE" is the name of code 0.
         error_message="NONE" if version >= _FIRST_WITH_MESSAGE else "",
         node_id=found.node_id,
         host=found.host,
@@ -111,7 +111,7 @@ def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> Br
 
 
 def _is_share_key(key: str) -> bool:
-    """Is the key group:topic id:partition? The group may contain colons."""
+    """Return whether the key has the form group:topic id:partition. The group may have colons."""
     parts = key.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
         return False

@@ -1,7 +1,7 @@
 """Heartbeat (api key 12), versions 0-4: keep a member of a classic group alive.
 
-v3 static members. v4 flexible. An empty group id is INVALID_GROUP_ID; the group's own errors come
-after that, see the coordinator's `heartbeat`.
+v3 static members. v4 flexible. An empty group id is INVALID_GROUP_ID. For the errors that depend on
+the group's state see `coordinator.group.classic.heartbeat`.
 """
 
 from __future__ import annotations

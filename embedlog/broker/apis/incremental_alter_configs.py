@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (api key 44), versions 0-1: set, delete, append and subtract settings.
 
-v1 flexible. Each resource has its own success or error; a repeated one is refused.
+v1 flexible. Each resource has its own success or error; a repeated resource is refused.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """InitProducerId (api key 22), versions 0-5: a producer id for an idempotent producer.
 
-Without a transactional id: a fresh id at epoch 0, never given out twice, even over restarts. With
-one: see the coordinator's `initialize`. v2 flexible. v3 producer id and epoch of a producer that
-continues. v4 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v6, served with unstable versions,
-two-phase commit (KIP-939): transactions of the id never time out, if
-`transaction.two.phase.commit.enable` allows that. As in Kafka 4.4, nobody can take over a prepared
-one.
+Without a transactional id, the producer gets a new producer id and epoch 0. No producer id is given
+out twice, even after restarts. With a transactional id, `coordinator.transaction.initialize`
+decides. v2 flexible. v3 a producer that continues names its producer id and epoch. v4
+PRODUCER_FENCED; before v4 it is INVALID_PRODUCER_EPOCH.
+
+v6 two-phase commit (KIP-939), served if unstable.api.versions.enable is true: transactions of the
+id never time out, if transaction.two.phase.commit.enable allows it. As in Kafka 4.4, a new producer
+cannot take over a prepared transaction.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def _response(producer: tuple[int, int]) -> InitProducerIdResponse:
 def refused(
     request: InitProducerIdRequest, version: int, error: errors.KafkaError
 ) -> InitProducerIdResponse:
-    """Return the error, with an invalid id and epoch."""
+    """Return the error, with -1 as producer id and epoch."""
     code = error.code
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

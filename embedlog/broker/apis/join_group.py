@@ -1,10 +1,11 @@
 """JoinGroup (api key 11), versions 0-9: become a member of a classic group.
 
-v1 rebalance timeout. v4 the answer to a first join without a member id gives one (KIP-394). v5
-static members (KIP-345). v6 flexible. v7 null for no protocol. v8 reason, not used. v9 a restarted
-leader skips the assignment. Requests are parked until the generation is complete.
+v1 rebalance timeout. v4 a first join without a member id gets only an id, with which the client
+joins again (KIP-394). v5 static members (KIP-345). v6 flexible. v7 null for no protocol. v8 reason,
+not used. v9 a restarted leader skips the assignment. Requests are parked until the generation is
+complete.
 
-Errors of the request itself; the group's own come after them, see the coordinator's `join`:
+First the request itself is checked, then the group's state, in `coordinator.group.classic.join`:
     empty group id                                              INVALID_GROUP_ID
     session timeout outside group.{min,max}.session.timeout.ms  INVALID_SESSION_TIMEOUT
 """
@@ -44,7 +45,7 @@ def handle(
 
 
 def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> JoinGroupResponse:
-    """Return the error without a generation, and the member id of the request."""
+    """Return the error with the member id of the request, and without a generation."""
     return JoinGroupResponse(
         error_code=error.code,
         protocol_name=None if version >= _FIRST_WITH_NULL_PROTOCOL else "",

@@ -1,7 +1,7 @@
 """LeaveGroup (api key 13), versions 0-5: leave a classic group, or remove other members.
 
 v3 several members, each with its own error. v4 flexible. v5 reason, not used. An empty group id is
-INVALID_GROUP_ID; the members' own errors come after that, see the coordinator's `leave`.
+INVALID_GROUP_ID. For the errors of single members see `coordinator.group.classic.leave`.
 """
 
 from __future__ import annotations

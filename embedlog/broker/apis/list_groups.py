@@ -28,5 +28,5 @@ def handle(
     def response(parts: list[list[ListedGroup]]) -> ListGroupsResponse:
         return ListGroupsResponse(groups=[group for part in parts for group in part])
 
-    # Leave out groups whose log cannot be read, like the groups of other brokers.
+    # If the log of a shard cannot be read, leave its groups out, like the groups of other brokers.
     return combined([answered(part, lambda _error: []) for part in found], response)

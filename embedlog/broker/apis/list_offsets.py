@@ -1,12 +1,14 @@
 """ListOffsets (api key 2), versions 0-11: the start, the end, or the offset of a timestamp.
 
-    -1 latest, by isolation    -2 earliest    v7 -3 largest timestamp    v8 -4 earliest local
-    v9 -5 latest tiered        v11 -6 earliest that waits for its upload
+Negative timestamps are special: -1 is the latest offset of the isolation level, -2 the earliest. v7
+-3 the record with the largest timestamp. v8 -4 the earliest local offset. v9 -5 the latest tiered
+offset. v11 -6 the earliest offset that waits for its upload. Without tiered storage -5 and -6 have
+no offset.
 
 v0 lists offsets of segments. v2 isolation level. v4 leader epochs. v5 OFFSET_NOT_AVAILABLE while a
-new leader does not know yet which records are committed. v10 timeout, not used. Without tiered
-storage -5 and -6 have no offset. The latest offset for a replica (id >= 0) is the end of the log. A
-debugging client (replica id -2) may ask a follower.
+new leader does not know yet which records are committed. v10 timeout, not used. For a replica
+(id >= 0) the latest offset is the end of the log. A debugging client (replica id -2) may also send
+the request to a follower.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ def refused(
 
 
 def _is_too_new(timestamp: int, version: int) -> bool:
-    """Is it a special timestamp of a later version?"""
+    """Return whether only later versions know the special timestamp."""
     return timestamp < 0 and version < _FIRST_VERSION.get(timestamp, 1 << 15)
 
 
@@ -136,22 +138,25 @@ def _lookup(partition: Partition, timestamp: int, end_offset: int) -> tuple[int,
 
 
 def _awaits_commit(partition: Partition) -> bool:
-    """Is the high watermark still below the begin of the leader's term?"""
+    """Return whether the high watermark has not yet reached the start of the leader's term."""
     others = partition.remote_replicas
     return others is not None and partition.log.offsets.high_watermark < others.epoch_start_offset
 
 
 def _may_be_behind(timestamp: int, offset: int) -> bool:
-    """Might the answer go back, because earlier records are not known to be committed yet?"""
+    """Return whether the answer could be behind an answer of the previous leader.
+
+    A new leader does not know yet that the records before its term are committed.
+    """
     return timestamp == LATEST or (offset == -1 and (timestamp >= 0 or timestamp == MAX_TIMESTAMP))
 
 
 def _segment_offsets(
     broker: Broker, partition: Partition, asked: ListOffsetsPartition, replica_id: int
 ) -> list[int]:
-    """Return the base offsets of segments, and the end, newest first: the answer of v0.
+    """Return the answer of v0: the base offsets of segments and the log's end, in falling order.
 
-    Consumers get the high watermark in place of higher offsets.
+    For consumers the high watermark replaces all offsets above it.
     """
     log = partition.log
     now_ms = broker.runtime.clock.wall_ms()

@@ -1,7 +1,7 @@
 """ListPartitionReassignments (api key 46), version 0: partitions that are moving.
 
-Null topics ask for all. Partitions that do not move, or do not exist, are left out. The timeout is
-not used.
+Null topics mean all topics. Partitions that do not move, or do not exist, are left out. The timeout
+is not used.
 """
 
 from __future__ import annotations

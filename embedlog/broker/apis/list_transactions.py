@@ -1,7 +1,7 @@
 """ListTransactions (api key 66), versions 0-2: the transactional ids that this broker coordinates.
 
-v1 only transactions older than a duration. v2 only ids that match an RE2 pattern as a whole
-(KIP-1152). The answer lists unknown states of the filter apart.
+v1 a filter for transactions older than a duration. v2 a filter for ids that match an RE2 pattern as
+a whole (KIP-1152). Unknown states in the state filter are ignored; the answer lists them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def handle(
             transaction_states=[each for part in parts for each in part],
         )
 
-    # Leave out ids whose log cannot be read, like the ids of other brokers.
+    # If the log of a shard cannot be read, leave its ids out, like the ids of other brokers.
     return combined([answered(part, lambda _error: []) for part in found], response)
 
 

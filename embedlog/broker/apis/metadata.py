@@ -1,12 +1,13 @@
-"""Metadata (api key 3), versions 0-13: the nodes, and topics by name or by id.
+"""Metadata (api key 3), versions 0-13: the live brokers, and topics by name or by id.
 
-v0 an empty list means all topics. v1 null means all, controller id, internal topics. v2 cluster id.
-v4 the client may forbid creating topics. v5 offline replicas. v7 leader epochs. v8-v10 authorized
-operations of the cluster, v8 of topics. v9 flexible. v10 topic ids in the answer. v12 topic ids in
-the request. v13 a top-level error.
+v0 an empty list means all topics. v1 null means all topics; controller id; internal topics. v2
+cluster id. v4 the client may forbid that topics are created. v5 offline replicas. v7 leader epochs.
+v8-v10 authorized operations of the cluster, v8 also of topics. v9 flexible. v10 topic ids in the
+answer. v12 topic ids in the request. v13 a top-level error.
 
-A topic that this request creates is UNKNOWN_TOPIC_OR_PARTITION once, as in Kafka; the client asks
-again and finds it. With embedlog.auto.create.topics.await the first answer has it.
+A missing topic is created, but in this answer it is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka; the
+client repeats the request and finds it. If embedlog.auto.create.topics.await is true, this answer
+already has the topic.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
 
 
 def refused(request: MetadataRequest, version: int, error: KafkaError) -> MetadataResponse | None:
-    """Return the error in every topic; before v13 there is no room for it elsewhere.
+    """Return the error in every topic, because before v13 the answer has no other place for it.
 
-    None for a request that names no topic: an answer without topics would mean that none exist.
+    Return None if the request names no topic: an answer without topics would mean that none exist.
     """
     if not request.topics and version < _FIRST_WITH_ERROR:
         return None
@@ -88,7 +89,7 @@ def refused(request: MetadataRequest, version: int, error: KafkaError) -> Metada
 
 
 def _refusal(version: int, asked: Sequence[MetadataRequestTopic] | None) -> int | None:
-    """Return the error code for a request whose answer has nothing but errors."""
+    """Return the error code for a request that is refused as a whole, or None."""
     if asked is None:
         return None
     if version < _FIRST_BY_ID:
@@ -112,7 +113,8 @@ def _refuse(asked: Sequence[MetadataRequestTopic], code: int) -> MetadataRespons
 class _TopicDescriber:
     """Describes topics to clients that can reach the `live` brokers.
 
-    A leader that they cannot reach is no leader: it is down, or has no address for them.
+    If clients cannot reach the leader of a partition, the answer names no leader: the leader is
+    down, or has no address for them.
     """
 
     __slots__ = ("_gone", "_live", "_names_offline", "_unheard", "operations")
@@ -143,7 +145,7 @@ class _TopicDescriber:
             leader = -1
         replicas = list(partition.replicas)
         if not self._names_offline and any(each not in self._live for each in replicas):
-            # Clients of v0 take every named replica for a live one.
+            # Clients of v0 assume that every named replica is live.
             replicas = [each for each in replicas if each in self._live]
             code = code or int(ErrorCode.REPLICA_NOT_AVAILABLE)
         return MetadataResponsePartition(
@@ -160,7 +162,7 @@ class _TopicDescriber:
 def _by_id(
     broker: Broker, asked: Sequence[MetadataRequestTopic], describer: _TopicDescriber
 ) -> list[MetadataResponseTopic]:
-    """Describe topics by id. Topics that the request names without an id are not answered."""
+    """Describe topics by id. The answer leaves out topics that the request names without an id."""
     image = broker.image
     by_id = image.topics_by_id
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)

@@ -1,7 +1,7 @@
 """OffsetDelete (api key 47), version 0: delete committed offsets of a group.
 
-An unknown group is a top-level error. Topics that members read keep their offsets:
-GROUP_SUBSCRIBED_TO_TOPIC. Never flexible.
+An unknown group is a top-level error. Offsets of topics that a member subscribes to are not
+deleted: GROUP_SUBSCRIBED_TO_TOPIC. The API has no flexible version.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """OffsetFetch (api key 9), versions 0-10: the committed offsets of groups.
 
-v0 read from ZooKeeper, and answers UNKNOWN_TOPIC_OR_PARTITION for missing offsets; later versions
-answer -1 without an error. v2 null asks for all topics; a top-level error. v5 leader epochs. v6
-flexible. v7 can require offsets that no open transaction may change. v8 several groups. v9 member
-id and epoch. v10 topic ids.
+v0 read from ZooKeeper in old brokers. It answers UNKNOWN_TOPIC_OR_PARTITION for missing offsets;
+later versions answer offset -1 without an error. v2 null means all topics; a top-level error. v5
+leader epochs. v6 flexible. v7 the client can require offsets that no open transaction may change.
+v8 several groups. v9 member id and epoch. v10 topic ids.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def handle(
 
 
 def _question(asked: OffsetFetchRequestGroup) -> Hashable:
-    # A group with topics is as long as its answer: it does not count as a repetition.
+    # `few_of_each` limits repeated groups, because a short entry may have a long answer. An entry
+    # with topics is as long as its answer, so it never counts as repeated.
     return asked.group_id if asked.topics is None else id(asked)
 
 
@@ -66,7 +67,7 @@ def _fetch(
 
 
 def refused(request: OffsetFetchRequest, version: int, error: KafkaError) -> OffsetFetchResponse:
-    """Return the error wherever that version has room for it."""
+    """Return the error in every place that the answer of this version has for it."""
     if version >= older_versions.FIRST_WITH_GROUPS:
         return OffsetFetchResponse(
             groups=[

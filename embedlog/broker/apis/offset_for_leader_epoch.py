@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch (api key 23), versions 0-4: the end of a leader epoch (KIP-101, KIP-320).
 
-v1 the answer names its epoch. v2 fences by the client's leader epoch. v3 replica id. v4 flexible.
-The answer is the largest epoch not above the requested one and the begin of the next one, or -1 and
--1 if the log does not know it.
+v1 the answer names the epoch. v2 the client's leader epoch is checked. v3 replica id. v4 flexible.
+The answer has the largest known epoch up to the requested one, and the offset at which the next
+epoch starts. Both are -1 if the log does not know the epoch.
 """
 
 from __future__ import annotations

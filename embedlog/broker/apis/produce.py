@@ -1,11 +1,12 @@
 """Produce (api key 0), versions 0-13: append record sets to partitions.
 
-v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition,
-and may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the refused records. v10 names the
-leader (KIP-951). v11 TRANSACTION_ABORTABLE. v12 the broker adds partitions to the transaction
-(KIP-890). v13 topic ids. acks=0 has no answer; an error closes the connection instead.
+v0-v2 accept message sets, which are converted to batches. v3 accepts one batch of magic 2 for each
+partition, and may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the refused records. v10
+names the leader after an error (KIP-951). v11 TRANSACTION_ABORTABLE. v12 the broker adds partitions
+to the transaction (KIP-890). v13 topic ids. A request with acks=0 has no answer; an error closes
+the connection instead.
 
-Errors are found in this order; the first two refuse the whole request:
+Checks come in this order; a failure of the first two refuses the whole request:
     impossible length or magic                        CORRUPT_MESSAGE
     transactional batch without a transactional id    TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     unknown topic, id or partition                    UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
@@ -62,10 +63,10 @@ _FIRST_WITH_IDS = 13
 _ADMIN_CLIENT_ID = "__admin_client"
 
 _NO_LEADER = PartitionProduceResponse().current_leader
-"""All answers that name no leader share this one."""
+"""The field `current_leader` of all answers that name no leader."""
 
 _HEAD = Struct(">8xi4xb5xB").unpack_from
-"""The length and magic of the first entry, and the low byte of a batch's attributes."""
+"""Reads the length and magic of the first entry, and the low byte of a batch's attributes."""
 _HEAD_SIZE = 23
 _LENGTH_END = 12
 _LENGTH_MIN = 14
@@ -77,7 +78,7 @@ _TRANSACTIONAL_BIT = 0x10
 
 
 class _Produce:
-    """One request on its way through its partitions."""
+    """The state of one request while its partitions are appended to."""
 
     __slots__ = (
         "acks",
@@ -99,7 +100,7 @@ class _Produce:
         self.appended: list[AppendedPartition] = []
         self.failed = False
         self.verification: TransactionVerification | None = None
-        """The verification of transactional batches; None without any."""
+        """The verification of transactional batches; None if there are none."""
 
 
 def handle(
@@ -134,7 +135,7 @@ def _handle_transactional(
     if found.done():
         produce.verification = found.result()
         return _handle(produce)
-    # An answer that nobody waits for is treated like any other from here on.
+    # From here on acks=0 needs no special case: nobody waits for the answer.
     return answered(then(found, append), lambda error: refused(request, version, error))
 
 
@@ -145,7 +146,7 @@ def _handle(produce: _Produce) -> ProduceResponse | Pending[ProduceResponse] | N
         if produce.failed and produce.context.connection is not None:
             produce.context.connection.close()
         return None
-    # Field by field, here and below: a constructor with keywords takes twice as long.
+    # Set field by field, here and below: a constructor with keywords takes twice as long.
     response = bare(ProduceResponse)
     response.responses = [answer for answer in answers if answer.partition_responses]
     response.throttle_time_ms = 0
@@ -177,14 +178,14 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
     timeout_ms: int,
     is_awaited: bool,
 ) -> LogAppendInfo | Pending[LogAppendInfo] | None:
-    """Append one batch of a producer in this process, like a request for it would.
+    """Append one batch of a producer in this process, without a Produce request.
 
-    `is_awaited`: the calling thread waits for the answer anyway, so the append may wait here. The
-    pending fails with the errors that this function raises. It returns None without doing anything
-    while somebody intercepts requests: then the batch must come as a request.
+    With `is_awaited` the calling thread waits for the answer anyway, so this call may wait for the
+    disk. The pending fails with the errors that this function raises. If an interceptor is set,
+    nothing is appended and the result is None: the caller must send a Produce request.
 
     Raises:
-        KafkaError: the error that a response would have.
+        KafkaError: the error that the response would have.
     """
     if broker.interceptor is not None:
         return None
@@ -209,7 +210,7 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
 def refused(
     request: ProduceRequest, version: int, error: errors.KafkaError
 ) -> ProduceResponse | None:
-    """Return the error in every partition; no response for acks=0."""
+    """Return the error in every partition, or None for acks=0."""
     if request.acks == 0:
         return None
     return ProduceResponse(
@@ -261,7 +262,7 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
 
 
 def _last_of_each(partition_data: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:
-    """Return the partitions; as in Kafka, the last records of a repeated partition count."""
+    """Return the partitions. Of a repeated partition only the last records count, as in Kafka."""
     if len(partition_data) == 1:
         return partition_data
     return {data.index: data for data in partition_data}.values()
@@ -295,10 +296,11 @@ def _append(
 
 
 def _acceptable(produce: _Produce, topic: str, data: PartitionProduceData) -> Payload:
-    """Return the records for a partition if they keep the rules of the request.
+    """Return the records for a partition, after the checks that need neither leader nor log.
 
     Raises:
-        InvalidRecord, UnsupportedCompressionType, InvalidRequiredAcks, InvalidTopic: they do not.
+        InvalidRecord, UnsupportedCompressionType, InvalidRequiredAcks, InvalidTopic: see the table
+            of the module.
     """
     records = data.records
     if records is None:
@@ -315,7 +317,7 @@ def _acceptable(produce: _Produce, topic: str, data: PartitionProduceData) -> Pa
 def _found_before(
     produce: _Produce, topic: str, data: PartitionProduceData
 ) -> errors.KafkaError | None:
-    """Return the error that Kafka finds in the records before it sees that another broker leads."""
+    """Return an error in the records that Kafka reports in place of NOT_LEADER_OR_FOLLOWER."""
     try:
         records = _acceptable(produce, topic, data)
         if produce.version >= _FIRST_WITH_BATCHES_ONLY:
@@ -343,10 +345,10 @@ def _written(
 
 
 def _has_transactional_records(request: ProduceRequest) -> bool:
-    """Does the first batch of any partition belong to a transaction? Checks every partition.
+    """Return whether any partition's first batch is transactional. It checks every partition.
 
     Raises:
-        CorruptMessage: see `_attributes`.
+        CorruptMessage: the length or the magic of a batch is impossible.
     """
     found = False
     for topic in request.topic_data:
@@ -361,7 +363,7 @@ def _is_transactional(records: Payload) -> bool:
 
 
 def _attributes(records: Payload) -> int:
-    """Return the low byte of the first batch's attributes; 0 without a batch of magic 2.
+    """Return the low byte of the first batch's attributes; 0 for records without such a batch.
 
     Raises:
         CorruptMessage: the length or the magic is impossible.
@@ -383,7 +385,7 @@ def _attributes(records: Payload) -> int:
 
 
 def _storage_error(version: int) -> int:
-    """Return the storage error for a version; clients before v3 may not know it."""
+    """Return the code of a storage error; NOT_LEADER_OR_FOLLOWER for clients before v3."""
     if version < _FIRST_WITH_STORAGE_ERROR:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.KAFKA_STORAGE_ERROR
@@ -410,7 +412,10 @@ def _refusal(index: int, error: errors.KafkaError, version: int) -> PartitionPro
 
 
 def _tell_leaders(produce: _Produce, response: ProduceResponse) -> None:
-    """Name the leader after a wrong broker, to save a metadata request (KIP-951)."""
+    """Add the leader of each partition with NOT_LEADER_OR_FOLLOWER.
+
+    This saves the client a Metadata request (KIP-951).
+    """
     broker = produce.broker
     leaders: set[int] = set()
     for topic in response.responses:

@@ -1,9 +1,9 @@
 """SyncGroup (api key 14), versions 0-5: receive the assignment of a classic group's generation.
 
-v3 static members. v4 flexible. v5 protocol type and name, both ways. The leader's request brings
-the assignment; the other members are parked until it is stored.
+v3 static members. v4 flexible. v5 protocol type and name, in request and answer. The leader's
+request has the assignment; the requests of the other members are parked until it is stored.
 
-Errors of the request itself; the group's own come after them, see the coordinator's `sync`:
+First the request itself is checked, then the group's state, in `coordinator.group.classic.sync`:
     v5 without protocol type or name    INCONSISTENT_GROUP_PROTOCOL
     empty group id                      INVALID_GROUP_ID
 """

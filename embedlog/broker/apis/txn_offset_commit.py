@@ -1,8 +1,8 @@
 """TxnOffsetCommit (api key 28), versions 0-6: store offsets of a group if the transaction commits.
 
-It is checked like an OffsetCommit. v2 leader epochs. v3 flexible; member and generation (KIP-447):
-without them the membership is not checked. v4 TRANSACTION_ABORTABLE. v5 the broker adds the offsets
-to the transaction (KIP-890). v6 topic ids.
+v2 leader epochs. v3 flexible; member and generation (KIP-447), without which the membership is not
+checked. v4 TRANSACTION_ABORTABLE. v5 the broker adds the offsets to the transaction (KIP-890). v6
+topic ids. The checks include the checks of an OffsetCommit, in this order:
 
     no group id                               INVALID_GROUP_ID
     no existing topic                         UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
@@ -43,7 +43,7 @@ _FIRST_WITH_LOADING = 2
 _FIRST_WITH_IDS = 6
 _COMMIT_BY_NAMES = 8
 _COMMIT_BY_IDS = 10
-"""The version of OffsetCommit that names topics the same way."""
+"""The versions of OffsetCommit that name topics by name and by id, as this request does."""
 
 
 def handle(
@@ -98,7 +98,7 @@ def refused(
 
 
 def _told(error: errors.KafkaError, version: int) -> errors.KafkaError:
-    """Clients of transactions know fewer codes than clients of groups."""
+    """Return the error to send: transactional clients know fewer codes than members of groups."""
     if error.code == ErrorCode.STALE_MEMBER_EPOCH:
         return errors.IllegalGeneration()
     if error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _FIRST_WITH_LOADING:

@@ -1,7 +1,6 @@
-"""UnregisterBroker (api key 64), version 0: forget a broker for good.
+"""UnregisterBroker (api key 64), version 0: remove a broker from the metadata for good.
 
-The only broker of a cluster cannot be forgotten. Kafka would continue without brokers, and serve
-nobody.
+The only broker of a cluster cannot be removed. In Kafka it can, and then no broker is left.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """UpdateFeatures (api key 57), versions 0-2: change the levels of the cluster's features, all or
 none.
 
-v0 allows downgrades by a flag that Kafka no longer reads: it only upgrades. v1 has the type of each
-update, and can validate only. v2 has no result for each feature. One error code covers all updates.
+v0 only upgrades: Kafka no longer reads its flag that allows downgrades. v1 has the type of each
+update, and can validate only. v2 no longer has a result for each feature. One error code covers all
+updates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _FIRST_WITH_KINDS = 1
 _LAST_WITH_RESULTS = 1
 _DONE = "NONE"
-"""Kafka's text for no error message."""
+"""Kafka's error message for a feature without an error."""
 
 
 def handle(

@@ -1,9 +1,10 @@
 """WriteTxnMarkers (api key 27), versions 0-2: write the end of a transaction to its partitions.
 
-Coordinators send it, and administrators who end a hanging transaction. The marker is one control
-batch in each partition, appended with acks=all. In `__consumer_offsets` it makes the committed
-offsets of the transaction valid, or drops them. v1 flexible. v2 the transaction version: from 2 on
-an equal epoch is a retry, and the producer must not have an open transaction (KIP-890).
+Transaction coordinators send it, and administrators who end a hanging transaction. The marker is
+one control batch in each partition, appended with acks=all. In `__consumer_offsets` a commit marker
+makes the offsets of the transaction valid, and an abort marker drops them. v1 flexible. v2 has the
+transaction version: from 2 on a marker with the producer's present epoch is a retry, which the
+broker refuses if the producer has an open transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from embedlog.coordinator.result import Marker, Result
 from embedlog.runtime.pending import Pending
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import STALE_COORDINATOR, ErrorCode
-from wire.records.control import ControlType, build_end_transaction_marker
+from wire.records.control import BuiltMarker, ControlType, EndTransactionMarker
 from wire.schemas.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -43,7 +44,7 @@ def handle(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
     return combined(
-        # As in Kafka, a marker for no partition has an empty answer.
+        # As in Kafka, the answer leaves out a marker without partitions.
         [_write_marker(broker, marker) for marker in request.markers if marker.topics],
         lambda results: WriteTxnMarkersResponse(markers=results),
     )
@@ -59,11 +60,11 @@ def refused(
 def _write_marker(
     broker: Broker, marker: WritableTxnMarker
 ) -> WritableTxnMarkerResult | Pending[WritableTxnMarkerResult]:
-    batch = build_end_transaction_marker(
-        ControlType.COMMIT if marker.transaction_result else ControlType.ABORT,
+    control_type = ControlType.COMMIT if marker.transaction_result else ControlType.ABORT
+    batch = BuiltMarker(
+        EndTransactionMarker(control_type, marker.coordinator_epoch),
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
-        coordinator_epoch=marker.coordinator_epoch,
         timestamp=broker.runtime.clock.wall_ms(),
     )
     return combined(
@@ -73,7 +74,7 @@ def _write_marker(
 
 
 def _write_to_topic(
-    broker: Broker, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic, batch: bytes
+    broker: Broker, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic, batch: BuiltMarker
 ) -> WritableTxnMarkerTopicResult | Pending[WritableTxnMarkerTopicResult]:
     return combined(
         [_write(broker, marker, topic.name, index, batch) for index in topic.partition_indexes],
@@ -82,12 +83,12 @@ def _write_to_topic(
 
 
 def _write(
-    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: bytes
+    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: BuiltMarker
 ) -> WritableTxnMarkerPartitionResult | Pending[WritableTxnMarkerPartitionResult]:
     try:
         written = _append(broker, marker, topic, index, batch)
     except errors.NotLeaderOrFollower:
-        # As in Kafka, a broker without a replica has another error than a follower.
+        # As in Kafka, a follower has another error than a broker without a replica.
         known = broker.image.partition(topic, index)
         is_follower = known is not None and broker.node_id in known.replicas
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -112,9 +113,9 @@ def _write(
 
 
 def _append(
-    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: bytes
+    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: BuiltMarker
 ) -> Pending[Any] | None:
-    """Append the marker: return None if it is committed, otherwise a pending."""
+    """Append the marker. Return None if it is committed already, otherwise a pending."""
     version = marker.transaction_version
     if topic == OFFSETS_TOPIC:
         ended = Marker(
@@ -134,7 +135,9 @@ def _append(
 
 
 def _code(error: errors.EmbedlogError) -> int:
-    """Return a group coordinator's error as the error code of a partition."""
+    """Return the error code for a partition. NOT_LEADER_OR_FOLLOWER replaces the codes that say
+    that the group's coordinator is another broker.
+    """
     code = as_kafka_error(error).code
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in STALE_COORDINATOR else code
 

@@ -1,1 +1,1 @@
-"""Commits of staged files, by the owner of a data directory."""
+"""Commits of files that another process has staged; the owner of the data directory makes them."""

@@ -1,13 +1,13 @@
-"""The inbox of a data directory: the owner looks for commits of staged files.
+"""The inbox of a data directory, where other processes ask its owner to commit staged files.
 
 No other process can wake this duty, so it looks regularly:
 
-    no exchange directory      once a second: one `stat`
-    there is one               ten times a second
-    a commit within 5 s        every 20 ms
+    there is no exchange directory      once a second: one `stat`
+    there is an exchange directory      ten times a second
+    a commit came within 5 s            every 20 ms
 
-A `CommitWorker` makes the commits, in a thread that exists only then: a commit of many gigabytes
-must not hold up a listener or the thread that drives the duties.
+A `CommitWorker` makes the commits, in a thread that exists only while there are any: a commit of
+many gigabytes must not hold up a listener or the thread that drives the duties.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class CommitInbox:
     """The duty that looks for manifests from committers."""
 
     def __init__(self, broker: Broker) -> None:
-        """Finish a commit that a crash cut short. Requires: nobody uses the logs yet.
+        """Finish a commit that a crash has interrupted. Requires: nobody uses the logs yet.
 
         Raises:
-            CorruptRecord: the record of commits is damaged.
-            KafkaStorageError: the disk refuses to finish a commit.
+            CorruptRecord: the file that records the last commit is damaged.
+            KafkaStorageError: the disk refuses to finish the commit.
         """
         self._broker = broker
         self._runtime = runtime = broker.runtime
@@ -62,12 +62,12 @@ class CommitInbox:
     def run_once(self, now_ms: int) -> int | None:
         """Look into the inbox; return the milliseconds until the next look."""
         if not self._broker.log_manager.first.directory.is_held:
-            return None  # closed, or a forked child whose parent owns the directory
+            return None  # closed, or this is a forked child: its parent owns the directory
         try:
             is_present = self._files.stat(staged_layout.exchange(self._data)) is not None
             has_work = is_present and staged_layout.has_manifests(self._files, self._data)
         except OSError:
-            return ABSENT_MS  # perhaps out of descriptors; the committer waits
+            return ABSENT_MS  # perhaps the process has no free descriptor; the committer waits
         if has_work:
             self._busy_until_ms = now_ms + _BUSY_FOR_MS
             self._notify()
@@ -79,7 +79,7 @@ class CommitInbox:
         return PRESENT_MS if is_present else ABSENT_MS
 
     def close(self) -> None:
-        """Stop looking; return after the present commit."""
+        """Stop looking; return when the commit at work is done."""
         self._runtime.scheduler.remove(self)
         self._is_closed = True
         if self._worker is not None:

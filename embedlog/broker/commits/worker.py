@@ -1,4 +1,7 @@
-"""The worker that adopts the manifests of an inbox one by one and answers their committers."""
+"""The worker that commits the manifests in an inbox one by one, and answers their committers.
+
+A manifest lists the staged files of one commit. To adopt it is to append its files to the logs.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.logger import Logger
 from embedlog.runtime.files import remove_tree
-from embedlog.storage.staging import exchange, staging
-from embedlog.storage.staging.adopter import Adopter, Target
+from embedlog.storage.staging import exchange
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
 from embedlog.storage.staging.exchange import Answer
-from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.storage.staging.manifest import Replacement
 from embedlog.storage.staging.replacer import Replacer
 from embedlog.storage.state_files.commit_file import DONE
 
@@ -17,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.common import TopicPartition
-    from embedlog.storage.state_files.staged_manifest import Manifest
+    from embedlog.storage.staging.manifest import Manifest
 
 _log = Logger("broker")
 
@@ -28,10 +31,10 @@ class CommitWorker:
     """Makes commits for the owner of a data directory: a duty for a thread of its own."""
 
     def __init__(self, broker: Broker) -> None:
-        """Read the record of commits.
+        """Read the file that records the last commit.
 
         Raises:
-            CorruptRecord: the record is damaged.
+            CorruptRecord: the file is damaged.
         """
         self._broker = broker
         self._clock = broker.runtime.clock
@@ -43,7 +46,7 @@ class CommitWorker:
         self.is_closed = False
 
     def resume(self) -> None:
-        """Finish a commit that a crash cut short: see `Adopter.resume`."""
+        """Finish a commit that a crash has interrupted: see `Adopter.resume`."""
         self._adopter.resume()
 
     def run_once(self, _now_ms: int) -> int | None:
@@ -58,10 +61,10 @@ class CommitWorker:
         return None
 
     def commit_one(self) -> bool:
-        """Adopt one manifest and answer it; return False if there is none. Thread-safe.
+        """Commit one manifest and answer it; return False if there is none. Thread-safe.
 
         Raises:
-            OSError: the disk refuses the answer; the next call repeats it.
+            OSError: the disk refuses the answer. The next call writes it again.
         """
         with self._adopter.lock:
             ids = exchange.take(self._files, self._data)
@@ -69,15 +72,15 @@ class CommitWorker:
                 return False
             last = self._adopter.last
             if last is not None and last.id in ids and last.state == DONE:
-                # The owner died between the commit and the answer. Answer first, because the next
-                # commit overwrites the record.
+                # An earlier owner died between the commit and the answer. Answer now, because the
+                # next commit overwrites the record.
                 exchange.answer(self._files, self._data, last.id, Answer.of(last))
             else:
                 exchange.answer(self._files, self._data, ids[0], self._adopt(ids[0]))
             return True
 
     def sweep(self) -> None:
-        """Remove unclaimed answers and empty directories."""
+        """Remove answers that no committer has read, and empty directories."""
         for path in exchange.sweep(self._files, self._data, self._clock.wall_ms()):
             try:
                 stat = self._files.stat(path)
@@ -91,7 +94,7 @@ class CommitWorker:
 
     def tidy(self) -> None:
         if self._broker.log_manager.first.directory.is_held:
-            staging.tidy(self._files, self._data)
+            exchange.tidy(self._files, self._data)
 
     # Steps
 
@@ -132,14 +135,14 @@ class CommitWorker:
                 replica_manager.appended(partition, is_awaited=True)
         self._broker.log_manager.tasks.stir()
 
-    def _target(self, topic_partition: TopicPartition) -> Target:
-        """Return the log of a partition as a target for the adopter.
+    def _target(self, topic_partition: TopicPartition) -> CommitTarget:
+        """Return the log of a partition, to which files may be committed.
 
         Raises:
             UnknownTopicOrPartition: this broker has no such partition.
             InvalidTopic: only a coordinator writes to the topic.
-            InvalidRequest: other brokers have replicas. They would lack the committed files
-                and keep the replaced ones.
+            InvalidRequest: other brokers have replicas. They would not get the committed files and
+                would keep the replaced ones.
             KafkaStorageError: the log cannot be opened.
         """
         image = self._broker.image
@@ -159,4 +162,4 @@ class CommitWorker:
                 "committed to logs of one replica; write to the brokers instead"
             )
         partition.check_leader()
-        return Target(partition.log, partition.leader_epoch)
+        return CommitTarget(partition.log, partition.leader_epoch)

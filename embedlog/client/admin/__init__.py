@@ -1,1 +1,1 @@
-"""The admin client: one part for each kind of thing that it manages."""
+"""The admin client. Each part manages one kind of thing: topics, settings, groups and so on."""

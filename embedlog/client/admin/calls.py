@@ -1,4 +1,4 @@
-"""`AdminCalls`: sends the admin client's requests to the right nodes and retries them."""
+"""`AdminCalls`: sends the admin client's requests to the right brokers and retries them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AdminCalls:
         self.arrived = self._waiter.arrived
 
     def timeout(self, timeout_ms: int | None) -> int:
-        """Return the time limit of a call in ms."""
+        """Return the time limit of a call in ms: `timeout_ms`, or the default if that is None."""
         return self._timeout_ms if timeout_ms is None else timeout_ms
 
     def deadline(self, timeout_ms: int | None) -> int:
@@ -56,11 +56,11 @@ class AdminCalls:
         return self._clock.monotonic_ms() + self.timeout(timeout_ms)
 
     def left_ms(self, deadline: int) -> int:
-        """Milliseconds until `deadline`; 0 when it has passed."""
+        """Return the milliseconds until `deadline`; 0 if it has passed."""
         return max(deadline - self._clock.monotonic_ms(), 0)
 
     def call(self, node_id: int, request: Request[R], timeout_ms: int | None = None) -> R:
-        """Return a node's response; send the request again after retriable errors.
+        """Return a broker's response; send the request again after retriable errors.
 
         Raises:
             TimedOut: there was no response in time.
@@ -103,9 +103,9 @@ class AdminCalls:
     def to_nodes(
         self, requests: Mapping[int, Request[R]], timeout_ms: int | None
     ) -> dict[int, R | KafkaError]:
-        """Send requests to nodes in parallel, with retries; return each one's response or error.
+        """Send requests to brokers in parallel, with retries; return each response or error.
 
-        A node without an answer in time has the error RequestTimedOut.
+        The keys are node ids. A broker that does not answer in time has the error RequestTimedOut.
         """
         deadline = self.deadline(timeout_ms)
         outcomes: dict[int, R | KafkaError] = {}
@@ -156,10 +156,10 @@ class AdminCalls:
     def newest_version(
         self, kind: type[Request[Any]], timeout_ms: int | None = None, *, node_id: int = ANY_NODE
     ) -> int:
-        """Return the newest version of a request that both sides know.
+        """Return the newest version of a request that this client and the broker know.
 
         Raises:
-            UnsupportedVersion: the sides have no version in common.
+            UnsupportedVersion: the client and the broker have no version in common.
         """
         served = self._transport.versions(node_id) or self._transport.versions(ANY_NODE)
         if served is None:
@@ -222,7 +222,7 @@ class AdminCalls:
                     continue
                 for key in keys:
                     answer = answers.get(key)
-                    # The response lacks the partition: an error that nothing explains.
+                    # If the response lacks the partition, no error code says why.
                     code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else answer[0]
                     if answer is None or code:
                         outcomes[key] = error_for(code, str(key))
@@ -246,7 +246,7 @@ class AdminCalls:
         """Advance metadata and the state machines `steps` until `is_done()`.
 
         Raises:
-            TimedOut: that took too long.
+            TimedOut: it took longer than `timeout_ms`.
         """
         limit = self.timeout(timeout_ms)
         if not self._waiter.until(is_done, limit, *steps):
@@ -273,7 +273,12 @@ class AdminCalls:
             self._transport.wait(pending, left)
 
     def _find(self, node_id: int, deadline: int) -> None:
-        """Raise BrokerNotAvailable if the cluster has no such node; TimedOut if it is not known."""
+        """Look up the broker's address.
+
+        Raises:
+            BrokerNotAvailable: the cluster has no such broker.
+            TimedOut: no broker returned the metadata in time.
+        """
         if node_id == ANY_NODE or node_id in self.metadata.cluster.by_id:
             return
         self.describe_all(self.left_ms(deadline))
@@ -281,7 +286,7 @@ class AdminCalls:
             raise errors.BrokerNotAvailable(f"there is no broker {node_id}")
 
     def describe_all(self, timeout_ms: int | None) -> None:
-        """Request metadata of all topics and nodes, and wait for it."""
+        """Request metadata of all topics and brokers, and wait for it."""
         before = self.metadata.full_version
         self.metadata.want_now()
         self.metadata.want_all()

@@ -52,7 +52,7 @@ class ClusterAdmin(AdminPart):
 
     @in_turn
     def describe_quorum(self, *, timeout_ms: int | None = None) -> QuorumInfo:
-        """Return the controllers: their leader, and how far each has read the metadata log."""
+        """Return the controllers, their leader, and how far each has read the metadata log."""
         from embedlog.client.admin.quorum import quorum_info
         from wire.schemas.describe_quorum import (
             DescribeQuorumRequest,
@@ -90,7 +90,7 @@ class ClusterAdmin(AdminPart):
     def describe_log_dirs(
         self, node_ids: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> ItemResults[int, dict[str, LogDirectory]]:
-        """Return the data directories of brokers, by default of all, by node id and path."""
+        """Return the data directories of brokers (by default of all), by node id and path."""
         from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
 
         if node_ids is None:

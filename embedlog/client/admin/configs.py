@@ -51,7 +51,7 @@ class ConfigAdmin(AdminPart):
         include_documentation: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[ConfigResource, dict[str, ConfigEntry]]:
-        """Return the settings of resources; with `names`, only those."""
+        """Return the settings of resources; with `names`, only the settings of these names."""
         from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
         resources = _resources(resources, "describe_configs", "resources")
@@ -86,10 +86,10 @@ class ConfigAdmin(AdminPart):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[ConfigResource, None]:
-        """Change single settings: {resource: {name: (AlterOperation, value)}}. Others stay.
+        """Change single settings: {resource: {name: (AlterOperation, value)}}.
 
-        A value that is no str is converted to Kafka's text for it. An unknown operation fails its
-        resource with InvalidConfig.
+        Other settings stay. A value that is no str is converted to Kafka's text for it. A resource
+        with an unknown operation gets the error InvalidConfig.
         """
         from wire.schemas.incremental_alter_configs import (
             AlterableConfig,
@@ -167,7 +167,10 @@ class ConfigAdmin(AdminPart):
         results: ItemResults[ConfigResource, V],
         timeout_ms: int | None,
     ) -> R | None:
-        """Return a broker's response; after an error, give it to all `wanted` and return None."""
+        """Return a broker's response.
+
+        If the call fails, store the error for all resources in `wanted` and return None.
+        """
         try:
             return self._calls.call(node_id, request, timeout_ms)
         except KafkaError as error:
@@ -210,9 +213,9 @@ def _check_changes(given: Any) -> None:
 
 
 def _operation_error(settings: Mapping[str, Any]) -> KafkaError | None:
-    """Return an error if an operation on the resource is unknown.
+    """Return an error if an operation on the resource is unknown, else None.
 
-    Kafka's brokers would answer UnknownServerError, without an explanation.
+    Without this check Kafka's brokers would answer UnknownServerError, with no explanation.
     """
     for name, (operation, _) in settings.items():
         if type(operation) is not int or operation not in _OPERATIONS:
@@ -223,7 +226,10 @@ def _operation_error(settings: Mapping[str, Any]) -> KafkaError | None:
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResource]]:
-    """Group resources by node: a broker's settings go to that broker, all others to any node."""
+    """Group resources by the broker that gets the request.
+
+    A broker gets requests about its own settings; any broker gets requests about other resources.
+    """
     by_node: dict[int, list[ConfigResource]] = {}
     for each in resources:
         # If the name is no number, any broker refuses it.

@@ -44,7 +44,7 @@ def ask_all_coordinators(
     failures: dict[Any, KafkaError],
     timeout_ms: int | None,
 ) -> Iterator[Any]:
-    """Yield the answer of each broker about all groups or ids that it coordinates.
+    """Ask each broker about all groups or transactional ids that it coordinates; yield the answers.
 
     Asks a broker again while its coordinator loads. Puts errors into `failures` by node id.
     """
@@ -64,7 +64,7 @@ def ask_all_coordinators(
 
 
 class CoordinatorCalls:
-    """Sends requests about groups until each has an answer or the time is over.
+    """Sends requests about groups until each group has an answer or `timeout_ms` is over.
 
     With `key_type` TRANSACTION_KEY the groups are transactional ids. `coordinators` holds the last
     known coordinator of each group. Create one object for each call of the user.
@@ -90,10 +90,10 @@ class CoordinatorCalls:
     ) -> dict[str, V | KafkaError]:
         """Return the value or the `KafkaError` of each group.
 
-        `request_for(groups, version)` builds a request of class `kind`, for one group if the
-        version is below `several_since`. `take(response, groups)` reads the answer. If a group's
-        coordinator is unavailable, has moved or is loading, the request is repeated until the time
-        is over; then the group has that error.
+        `request_for(groups, version)` builds a request of class `kind`; if the version is below
+        `several_since`, `groups` has only one group. `take(response, groups)` reads the answer. If
+        a group's coordinator is unavailable, has moved or is loading, the request is repeated until
+        the time is over. After that the group has the coordinator's error.
 
         Raises:
             TimedOut: a coordinator, or the broker that looks it up, does not answer.
@@ -134,7 +134,8 @@ class CoordinatorCalls:
         """Return the value of one group, with the retries of `ask`.
 
         Raises:
-            KafkaError: the group has an error; TimedOut: as `ask`.
+            KafkaError: the group has an error.
+            TimedOut: a coordinator, or the broker that looks it up, does not answer.
         """
         outcome = self.ask(
             [group_id],

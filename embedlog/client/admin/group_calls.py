@@ -1,4 +1,4 @@
-"""The work of `groups`: ListGroups, both describing APIs, DeleteGroups and LeaveGroup."""
+"""The implementation of `groups.py`, except offsets: the requests about groups and members."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _DEAD = "Dead"
 class GroupListing(AdminValue):
     """A group in a listing.
 
-    `state` is empty from brokers before 2.6, `group_type` ("classic", "consumer", ...) from brokers
-    before 3.8.
+    Brokers before 2.6 leave `state` empty; brokers before 3.8 leave `group_type` ("classic",
+    "consumer", ...) empty.
     """
 
     group_id: str
@@ -58,8 +58,9 @@ class GroupListing(AdminValue):
 class MemberDescription(AdminValue):
     """A member of a group.
 
-    `assignment` has the present partitions, `target_assignment` the intended ones (None in a
-    classic group, where both are equal). `member_epoch` is -1 in a classic group.
+    `assignment` has the member's present partitions, `target_assignment` the partitions that it
+    shall have (None in a classic group, because there both are equal). `member_epoch` is -1 in a
+    classic group.
     `uses_consumer_protocol` is None if the broker does not report it. `metadata` and
     `assignment_data` are the bytes that members of a classic group exchange; `assignment` is
     decoded from them if the group's protocol type is "consumer".
@@ -84,7 +85,7 @@ class GroupDescription(AdminValue):
     """A group and its members.
 
     `group_type` is "classic" or "consumer". The epochs are -1 in a classic group.
-    `authorized_operations` are numbers of Kafka's AclOperation, None unless asked for.
+    `authorized_operations` are numbers of Kafka's AclOperation; None unless the call requested it.
     """
 
     group_id: str
@@ -116,7 +117,7 @@ def list_groups(
 def describe_groups(
     calls: AdminCalls, group_ids: list[str], with_operations: bool, timeout_ms: int | None
 ) -> ItemResults[str, GroupDescription]:
-    """Describe all groups as consumer groups, then the groups that are none as classic ones."""
+    """Describe the groups: first request all as consumer groups, then the others as classic."""
     coordinators = CoordinatorCalls(calls, timeout_ms)
     outcomes = coordinators.ask(
         group_ids,
@@ -182,7 +183,7 @@ def remove_members(
     reason: str | None,
     timeout_ms: int | None,
 ) -> ItemResults[str, None]:
-    """Remove members from a group; all members if neither list is given."""
+    """Remove members from a group; all members if both lists are None."""
     deadline = calls.deadline(timeout_ms)
     if member_ids is None and instance_ids is None:
         described = describe_groups(calls, [group_id], False, timeout_ms)[group_id]

@@ -1,6 +1,7 @@
 """The offsets of groups: OffsetFetch, OffsetCommit and OffsetDelete by a client outside the group.
 
-Topics are named (versions up to 9), because a group may hold offsets of deleted topics.
+The requests have topic names (versions up to 9) and not topic ids, because a group may have offsets
+of deleted topics.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _OF_THE_GROUP = frozenset(
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     )
 )
-"""Errors of the whole group that OffsetCommit repeats for every partition."""
+"""Errors that concern the whole group, although OffsetCommit reports them for every partition."""
 
 
 def list_group_offsets(
@@ -65,7 +66,7 @@ def list_group_offsets(
     require_stable: bool,
     timeout_ms: int | None,
 ) -> ItemResults[str, StoredOffsets]:
-    """List the offsets of groups, for some partitions of each or (None) for all."""
+    """Return the committed offsets of groups; `wanted` has each group's partitions (None: all)."""
 
     def request_for(asked: list[str], version: int) -> OffsetFetchRequest:
         if version >= _GROUPS_SINCE:
@@ -139,7 +140,7 @@ def alter_group_offsets(
 def delete_group_offsets(
     calls: AdminCalls, group_id: str, partitions: Keys, timeout_ms: int | None
 ) -> ItemResults[TopicPartition, None]:
-    """Delete a group's offsets of partitions."""
+    """Delete a group's committed offsets of partitions."""
     topics: dict[str, OffsetDeleteRequestTopic] = {}
     for name, number in partitions:
         topic = topics.setdefault(name, OffsetDeleteRequestTopic(name=name))

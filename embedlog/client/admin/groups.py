@@ -1,6 +1,6 @@
 """Admin calls about groups and their offsets.
 
-This file has the public interface; the first call imports the work.
+This file has the public interface. The first call imports the implementation.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class GroupAdmin(AdminPart):
         types: Iterable[str] = (),
         timeout_ms: int | None = None,
     ) -> ItemResults[str | int, GroupListing]:
-        """Return the groups of all brokers by id; a broker's error is under its node id.
+        """Return the groups of all brokers by group id; errors of brokers by node id.
 
         `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...) are filters that
-        ignore case. A broker too old for a filter answers UnsupportedVersion.
+        ignore case. A broker that is too old for a filter answers UnsupportedVersion.
         """
         from embedlog.client.admin.group_calls import list_groups
 
@@ -79,9 +79,10 @@ class GroupAdmin(AdminPart):
     ) -> ItemResults[str, None]:
         """Remove members from a group, by member id or, if static, by instance id.
 
-        Without ids, all members are removed. The results have the given ids as keys; when all
-        members are removed, the instance id if there is one. A running member learns of its removal
-        with the next heartbeat: it loses its partitions and joins again.
+        Without ids, all members are removed. The keys of the results are the given ids; if all
+        members are removed, each member's instance id, or its member id if it is not static. A
+        running member learns of its removal with the next heartbeat: it loses its partitions and
+        joins again.
 
         Raises:
             KafkaError: the group or its coordinator has an error; no member was removed.
@@ -111,10 +112,11 @@ class GroupAdmin(AdminPart):
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, StoredOffsets]:
-        """Return the offsets of groups, for some partitions of each or (None) for all.
+        """Return the committed offsets of groups.
 
-        A named partition without an offset gives None. With `require_stable`, an offset in an open
-        transaction gives the error UnstableOffsetCommit (KIP-447).
+        `groups` are group ids, or a dict with the partitions of each group (None for all). A named
+        partition without an offset has the value None. With `require_stable`, an offset in an open
+        transaction has the error UnstableOffsetCommit (KIP-447).
         """
         from embedlog.client.admin.group_offsets import list_group_offsets
 
@@ -135,7 +137,7 @@ class GroupAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, None]:
-        """Store offsets for a group without members (with members: UnknownMemberId).
+        """Store offsets for a group without members. A group with members: UnknownMemberId.
 
         Raises:
             KafkaError: the group or its coordinator has an error; nothing was stored.

@@ -1,6 +1,7 @@
 """`NewTopic` and `CreatedTopic`, with their requests and answers.
 
-They lie apart from the other values because most programs create a topic first: that loads little.
+They have a file of their own, so that creating a topic, the first call of most programs, imports
+little.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 
 class NewTopic(AdminValue):
-    """A topic to create. The broker replaces counts of -1; `assignments` name brokers instead."""
+    """A topic to create. For a count or factor of -1 the broker uses its default.
+
+    `assignments` are the node ids of each partition's replicas; they replace the count and the
+    factor.
+    """
 
     name: str
     partition_count: int

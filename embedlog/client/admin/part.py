@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class AdminPart:
-    """Some of the calls of `Admin`, which inherits all parts and sets these attributes."""
+    """Base of the parts. Each part has some of the calls; `Admin` inherits all parts.
+
+    `Admin` also sets these attributes.
+    """
 
     _settings: Settings
     _transport: Transport
@@ -35,11 +38,11 @@ class AdminPart:
 
 
 def in_turn(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
-    """Decorate a call of the client, so that threads that share it make one call at a time.
+    """Decorate a call, so that threads that share the client make one call at a time.
 
     Raises:
         ClosedError: the client is closed.
-        TypeError, ValueError: `timeout_ms` is no time.
+        TypeError, ValueError: `timeout_ms` is not a number of milliseconds.
     """
 
     def call(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,7 +54,7 @@ def in_turn(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P
                 given["timeout_ms"] = arguments.timeout_ms(given["timeout_ms"], method.__name__)
             return handed_out(method(self, *args, **kwargs), method.__name__)
 
-    # Like functools.wraps, which takes longer to import than all of this.
+    # Does the same as functools.wraps, whose import would take longer than this whole module.
     call.__name__, call.__qualname__ = method.__name__, method.__qualname__
     call.__doc__ = method.__doc__
     call.__wrapped__ = method  # type: ignore[attr-defined]

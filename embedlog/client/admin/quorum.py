@@ -15,8 +15,8 @@ class QuorumReplica(AdminValue):
     """A replica of the metadata log: a voting controller or an observer.
 
     The times (ms since 1970) are of its last fetch and of its last fetch that reached the end of
-    the log; -1 if the leader does not know them. `directory_id` is 16 zero bytes from brokers
-    before 3.9.
+    the log; -1 if the leader does not know them. Brokers before 3.9 set `directory_id` to 16 zero
+    bytes.
     """
 
     replica_id: int
@@ -29,8 +29,8 @@ class QuorumReplica(AdminValue):
 class QuorumInfo(AdminValue):
     """The controllers (voters) and the observers of the metadata log.
 
-    `nodes` has the addresses of controllers, (host, port) by node id and listener name; empty from
-    brokers before 3.9.
+    `nodes` has the addresses of controllers, (host, port) by node id and listener name. Brokers
+    before 3.9 leave it empty.
     """
 
     leader_id: int
@@ -45,7 +45,7 @@ def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
     """Return the quorum from a response about the one partition of the metadata log.
 
     Raises:
-        KafkaError: the request was refused.
+        KafkaError: the controller refused the request.
     """
     if response.error_code:
         raise error_for(response.error_code, response.error_message)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _LOWEST_SPEC = -128
-"""Lower bound for specs: the broker checks negative numbers, whose meaning Kafka may extend."""
+"""Lowest number that `list_offsets` accepts. Newer brokers may know more negative specs than
+`OffsetSpec`, so the broker checks them."""
 
 
 class RecordAdmin(AdminPart):
@@ -76,7 +77,7 @@ class RecordAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, list[ProducerState]]:
-        """Return the active producers of partitions from the leaders' state."""
+        """Return the active producers of partitions, as the partitions' leaders know them."""
         from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
 
         def request_for(keys: list[TopicPartition]) -> DescribeProducersRequest:
@@ -110,7 +111,11 @@ class RecordAdmin(AdminPart):
         isolation_level: str = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, OffsetAndTimestamp | None]:
-        """Return offsets by `OffsetSpec` or timestamp (ms); None if no record is that recent."""
+        """Return the offset of each partition for an `OffsetSpec` or a timestamp (ms).
+
+        For a timestamp it is the offset of the first record whose timestamp is at least as large;
+        None if there is no such record.
+        """
         given = arguments.by_partition(specs, "list_offsets", "specs", "OffsetSpec or timestamp")
         wanted = {
             key: arguments.timestamp_ms(stamp, "list_offsets", f"specs: {key}", lowest=_LOWEST_SPEC)

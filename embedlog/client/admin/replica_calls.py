@@ -1,4 +1,4 @@
-"""The work of `replicas`: ElectLeaders, reassignments and log directories of replicas."""
+"""The implementation of `replicas.py`: elections, reassignments and log directories of replicas."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class ElectionType:
     """The kind of leader election."""
 
     PREFERRED = 0
-    """Elect the first replica, if it is in sync."""
+    """Elect the first of the partition's replicas, if it is in sync."""
     UNCLEAN = 1
-    """Elect any running replica of a partition without a leader; records it lacks are lost."""
+    """If a partition has no leader, elect any running replica. Records that it lacks are lost."""
 
 
 class TopicPartitionReplica(tuple[str, int, int]):
@@ -88,7 +88,10 @@ class TopicPartitionReplica(tuple[str, int, int]):
 
 
 class PartitionReassignment(AdminValue):
-    """A running move. `replicas` includes the replicas that are being added or removed."""
+    """A partition that is being moved to other brokers; the fields have node ids.
+
+    `replicas` includes the replicas that are being added or removed.
+    """
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
@@ -96,10 +99,11 @@ class PartitionReassignment(AdminValue):
 
 
 class ReplicaLogDirectories(AdminValue):
-    """The directory of a replica, and the directory it is being moved to, if any.
+    """The directory of a replica, and the directory that it is being moved to, if any.
 
     `path` is None if the broker has no such replica. `offset_lag` is the replica's lag behind the
-    high watermark, `future_offset_lag` the lag of its copy behind the replica; -1 if there is none.
+    high watermark. `future_offset_lag` is the lag of the new copy behind the replica; -1 without a
+    move.
     """
 
     path: str | None = None
@@ -114,7 +118,7 @@ def elect_leaders(
     partitions: list[TopicPartition] | None,
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
-    """Raise KafkaError if the whole request is refused."""
+    """Elect leaders. Raises KafkaError if the controller refuses the whole request."""
     request = ElectLeadersRequest(
         election_type=election_type, timeout_ms=calls.timeout(timeout_ms), topic_partitions=None
     )
@@ -141,7 +145,7 @@ def alter_partition_reassignments(
     allow_replication_factor_change: bool,
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
-    """Raise KafkaError if the whole request is refused."""
+    """Begin or cancel moves. Raises KafkaError if the controller refuses the whole request."""
     topics: dict[str, ReassignableTopic] = {}
     for key, replicas in wanted.items():
         topic = topics.setdefault(key.topic, ReassignableTopic(name=key.topic))
@@ -168,7 +172,7 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     calls: AdminCalls, partitions: list[TopicPartition] | None, timeout_ms: int | None
 ) -> dict[TopicPartition, PartitionReassignment]:
-    """Raise KafkaError if the request is refused."""
+    """Return the running moves. Raises KafkaError if the controller refuses the request."""
     request = ListPartitionReassignmentsRequest(timeout_ms=calls.timeout(timeout_ms), topics=None)
     if partitions is not None:
         request.topics = [
@@ -190,7 +194,7 @@ def list_partition_reassignments(
 def alter_replica_log_dirs(
     calls: AdminCalls, paths: Mapping[TopicPartitionReplica, str], timeout_ms: int | None
 ) -> ItemResults[TopicPartitionReplica, None]:
-    """Send each broker the request for its own replicas."""
+    """Send each broker one request, for the replicas on that broker."""
     requests: dict[int, AlterReplicaLogDirsRequest] = {}
     for (topic, partition, node_id), path in paths.items():
         request = requests.setdefault(node_id, AlterReplicaLogDirsRequest())
@@ -219,7 +223,7 @@ def alter_replica_log_dirs(
 def describe_replica_log_dirs(
     calls: AdminCalls, replicas: list[TopicPartitionReplica], timeout_ms: int | None
 ) -> ItemResults[TopicPartitionReplica, ReplicaLogDirectories]:
-    """Ask each broker about its own replicas. A failed directory has no replicas."""
+    """Ask each broker about its own replicas. A failed directory reports no replicas."""
     by_node: dict[int, list[TopicPartition]] = {}
     for topic, partition, node_id in dict.fromkeys(replicas):
         by_node.setdefault(node_id, []).append(TopicPartition(topic, partition))
@@ -280,7 +284,7 @@ def _fail(
 
 
 def _fail_silent(results: ItemResults[K, None], asked: Iterable[K]) -> None:
-    """Give an error to items that no response mentions."""
+    """Store UnknownServerError for each of `asked` that the response does not mention."""
     for each in asked:
         if each not in results.values and each not in results.failures:
             results.failures[each] = errors.UnknownServerError(_SILENCE)

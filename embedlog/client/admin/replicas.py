@@ -1,6 +1,6 @@
-"""Admin calls about the places of replicas and their leaders.
+"""Admin calls about leaders of partitions, and about the brokers and directories of replicas.
 
-This file has the public interface; the first call imports the work.
+This file has the public interface. The first call imports the implementation.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class ReplicaAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, None]:
-        """Elect leaders of partitions, by default of all.
+        """Elect leaders of partitions, by default of all partitions.
 
-        `election_type` is an `ElectionType`. A named partition whose leader is right already has
-        the error ElectionNotNeeded; without names, such partitions are left out of the results.
+        `election_type` is an `ElectionType`. If a partition already has the right leader, its error
+        is ElectionNotNeeded. If `partitions` is None, the results leave out such partitions.
         """
         from embedlog.client.admin.replica_calls import elect_leaders
 
@@ -58,7 +58,7 @@ class ReplicaAdmin(AdminPart):
     ) -> ItemResults[TopicPartition, None]:
         """Begin to move partitions to brokers, {partition: node ids}, the preferred leader first.
 
-        None cancels a running move. The call returns when the moves have begun;
+        None instead of node ids cancels a running move. The call returns when the moves have begun;
         `list_partition_reassignments` lists the moves that have not ended. Without
         `allow_replication_factor_change`, the number of replicas must not change (KIP-860).
         """
@@ -82,7 +82,7 @@ class ReplicaAdmin(AdminPart):
     def list_partition_reassignments(
         self, partitions: Partitions | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Return the running moves of partitions, by default of all."""
+        """Return the running moves of partitions, by default of all partitions."""
         from embedlog.client.admin.replica_calls import list_partition_reassignments
 
         call = "list_partition_reassignments"
@@ -95,8 +95,8 @@ class ReplicaAdmin(AdminPart):
     ) -> ItemResults[TopicPartitionReplica, None]:
         """Begin to move replicas to other directories of their brokers, {replica: path}.
 
-        If a broker does not have a replica yet, it will create it at the path; the replica has the
-        error ReplicaNotAvailable nevertheless.
+        If a broker does not have the replica yet, the result is the error ReplicaNotAvailable. The
+        broker nevertheless remembers the path and will create the replica there.
         """
         from embedlog.client.admin.replica_calls import alter_replica_log_dirs
 
@@ -114,7 +114,7 @@ class ReplicaAdmin(AdminPart):
     def describe_replica_log_dirs(
         self, replicas: Iterable[Replica], *, timeout_ms: int | None = None
     ) -> ItemResults[TopicPartitionReplica, ReplicaLogDirectories]:
-        """Return the directory of each replica, and the directory it is being moved to."""
+        """Return the directory of each replica, and the directory that it is being moved to."""
         from embedlog.client.admin.replica_calls import describe_replica_log_dirs
 
         call = "describe_replica_log_dirs"

@@ -58,7 +58,7 @@ class ItemResults(Generic[K, V]):
         return self.failures
 
     def __getitem__(self, item: K) -> V:
-        """Return the item's value or raise its error. KeyError: the call had no such item."""
+        """Return the item's value or raise its error; KeyError if the call had no such item."""
         error = self.errors.get(item)
         if error is not None:
             raise error
@@ -79,11 +79,11 @@ class ItemResults(Generic[K, V]):
         return [*self.values.items(), *self.errors.items()]
 
     def keys(self) -> list[K]:
-        """Return all items, failed ones last."""
+        """Return the items that the call was about, failed items last."""
         return [*self.values, *self.errors]
 
     def put(self, item: K, value: V, error_code: int, error_message: str | None = None) -> None:
-        """Take a broker's answer about one item."""
+        """Store a broker's answer about one item: the value, or the error of `error_code`."""
         if error_code:
             self.failures[item] = error_for(error_code, error_message)
         else:
@@ -137,10 +137,11 @@ def results_of(outcomes: Mapping[K, V | KafkaError]) -> ItemResults[K, V]:
 
 
 def handed_out(found: T, call: str) -> T:
-    """Return a call's result for the user; `ItemResults` warn from now on if nobody looks.
+    """Return a call's result for the user. From now on `ItemResults` warn if nobody looks at them.
 
-    `ItemResults` are copied, so that only the user refers to them. The frames of the call may live
-    until the next garbage collection, because an error of a broker in this process refers to them.
+    The warning comes when the last reference to the results goes. Therefore the user gets a copy:
+    the call's frames may refer to the original until the next garbage collection, because an error
+    of a broker in this process refers to the frames.
     """
     if not isinstance(found, ItemResults):
         return found
@@ -215,12 +216,12 @@ class ConfigEntry(AdminValue):
 
     @property
     def is_default(self) -> bool:
-        """Whether the value is the default."""
+        """Whether nobody has set a value, so that Kafka's default applies."""
         return self.source == ConfigSource.DEFAULT
 
 
 class AlterOperation:
-    """Operations on one setting."""
+    """The operations of `incremental_alter_configs` on one setting."""
 
     SET = 0
     DELETE = 1
@@ -237,7 +238,10 @@ class ClusterDescription(AdminValue):
 
 
 class ReplicaInLogDirectory(AdminValue):
-    """One partition's size in bytes in a log directory, and its lag."""
+    """A replica in a log directory: its size in bytes and its lag.
+
+    `is_future` is True for the new copy of a replica that is being moved to this directory.
+    """
 
     size: int
     offset_lag: int
@@ -245,7 +249,7 @@ class ReplicaInLogDirectory(AdminValue):
 
 
 class LogDirectory(AdminValue):
-    """A broker's data directory. Sizes are -1 if the broker does not report them.
+    """A broker's data directory. Sizes are in bytes, -1 if the broker does not report them.
 
     A broker creates no partition in a cordoned directory (KIP-1066).
     """
@@ -273,7 +277,7 @@ class ProducerState(AdminValue):
 
 
 class OffsetSpec:
-    """Special arguments of `list_offsets`; any other number is a timestamp in ms."""
+    """Numbers with a special meaning for `list_offsets`. Other numbers are timestamps in ms."""
 
     LATEST = -1
     EARLIEST = -2

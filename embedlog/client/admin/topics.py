@@ -33,7 +33,7 @@ class TopicAdmin(AdminPart):
     ) -> ItemResults[str, CreatedTopic]:
         """Create topics: a list of `NewTopic` or names, or a dict of names and partition counts.
 
-        For a plain name the broker makes all choices.
+        A topic that is given only by name gets the broker's defaults.
         """
         from wire.schemas.create_topics import CreateTopicsRequest
 
@@ -79,7 +79,7 @@ class TopicAdmin(AdminPart):
     def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicInfo]:
-        """Return all topics of the cluster by name."""
+        """Return the cluster's topics by name; internal topics only with `include_internal`."""
         self._calls.describe_all(timeout_ms)
         topics = self._metadata.topics
         return {
@@ -110,7 +110,7 @@ class TopicAdmin(AdminPart):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, None]:
-        """Raise the partition counts of topics to the given totals."""
+        """Add partitions to topics, up to the new total in `counts` for each topic."""
         from wire.schemas.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
         arguments.mapping(counts, "create_partitions", "counts", "topic's name: partition count")

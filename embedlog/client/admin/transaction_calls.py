@@ -1,4 +1,4 @@
-"""The work of `transactions`: listing, describing, fencing producers, aborting."""
+"""The implementation of `transactions.py`: listing, describing, fencing producers, aborting."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
 
 _SEVERAL = 0
-"""All versions of DescribeTransactions take several ids, no version of InitProducerId does."""
+"""Value of `several_since` for DescribeTransactions: all its versions take several ids."""
 _ONE_BY_ONE = 32_767
+"""Value of `several_since` for InitProducerId: none of its versions takes several ids."""
 
 
 class TransactionListing(AdminValue):
@@ -45,7 +46,7 @@ class TransactionListing(AdminValue):
 
 
 class TransactionDescription(AdminValue):
-    """A transactional id.
+    """The state of one transactional id.
 
     `start_ms` is the start of its last transaction in ms since 1970; None before the first.
     `partitions` has the partitions of the transaction that is open or ending.
@@ -99,7 +100,7 @@ def list_transactions(
     pattern: str | None,
     timeout_ms: int | None,
 ) -> ItemResults[str | int, TransactionListing]:
-    """List the ids of all brokers; each broker lists the ids that it coordinates."""
+    """List the transactional ids of all brokers. Each broker lists the ids that it coordinates."""
     results: ItemResults[str | int, TransactionListing] = ItemResults()
     request = ListTransactionsRequest(
         state_filters=states,
@@ -118,7 +119,7 @@ def list_transactions(
 def fence_producers(
     calls: AdminCalls, ids: list[str], timeout_ms: int | None
 ) -> ItemResults[str, FencedProducer]:
-    """Take over each id like a new producer with that id."""
+    """Send InitProducerId for each id, as a new producer with that id would."""
 
     def request_for(some: list[str], _version: int) -> InitProducerIdRequest:
         return InitProducerIdRequest(

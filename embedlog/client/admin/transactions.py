@@ -1,6 +1,6 @@
 """Admin calls about transactions.
 
-This file has the public interface; the first call imports the work.
+This file has the public interface. The first call imports the implementation.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class TransactionAdmin(AdminPart):
         pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> ItemResults[str | int, TransactionListing]:
-        """Return the transactional ids of all brokers; a broker's error is under its node id.
+        """Return the transactional ids of all brokers; errors of brokers by node id.
 
         The filters are `states` ("Ongoing", "CompleteCommit", ...), `producer_ids`, the time since
-        the transaction began, and an RE2 `pattern` that the whole id matches. A broker too old for
-        a filter answers UnsupportedVersion.
+        the transaction began, and an RE2 `pattern` that the whole id matches. A broker that is too
+        old for a filter answers UnsupportedVersion.
         """
         from embedlog.client.admin.transaction_calls import list_transactions
 
@@ -71,7 +71,7 @@ class TransactionAdmin(AdminPart):
     def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, FencedProducer]:
-        """Fence all producers of the ids, and abort their open transactions."""
+        """Fence all producers of the transactional ids, and abort their open transactions."""
         from embedlog.client.admin.transaction_calls import fence_producers
 
         wanted = arguments.names(
@@ -91,9 +91,9 @@ class TransactionAdmin(AdminPart):
     ) -> None:
         """Abort a hanging transaction in one partition, without its coordinator.
 
-        Take the numbers from `describe_producers`; use 0 for a negative coordinator epoch. Abort
-        hanging transactions only: if the coordinator knows a transaction, its time-out ends it, and
-        aborting it here could leave a half of it in other partitions.
+        Take the numbers from `describe_producers`; a negative coordinator epoch counts as 0. Use
+        this only for hanging transactions, which the coordinator does not know. Other transactions
+        end by their time-out, and aborting one here could leave half of it in other partitions.
 
         Raises:
             KafkaError: the partition's leader refused.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 
 class AdminValue(Value):

@@ -1,4 +1,4 @@
-"""Assignors: how the members of a classic group share partitions. `resolve` finds them."""
+"""Assignors decide how the members of a classic group share partitions. `resolve` finds them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _JAVA_PREFIX = "org.apache.kafka.clients.consumer."
 
 
 def resolve(given: Iterable[Any]) -> list[Assignor]:
-    """Return the assignors for names, Kafka's class names, classes and objects, in order.
+    """Return the assignors in the order given. Items are names, Kafka's class names or objects.
+
+    An item may also be a class, which is called without arguments.
 
     Raises:
         ConfigError: the list is empty, a name is unknown, or two assignors have one name.
@@ -36,7 +38,7 @@ def resolve(given: Iterable[Any]) -> list[Assignor]:
 
 
 def rebalance_protocol(assignors: Iterable[Assignor]) -> int:
-    """Return the highest protocol that all assignors know: EAGER or COOPERATIVE.
+    """Return the highest protocol that all assignors support: EAGER or COOPERATIVE.
 
     Raises:
         ConfigError: the assignors have no protocol in common.

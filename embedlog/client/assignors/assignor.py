@@ -23,7 +23,7 @@ COOPERATIVE = 1
 
 
 class MemberSubscription:
-    """The subscribed topics and owned partitions of one member. Read only."""
+    """The subscribed topics and owned partitions of one member. An assignor must not change it."""
 
     __slots__ = (
         "generation_id",
@@ -72,7 +72,7 @@ class Assignment:
 
 
 class GroupTopics:
-    """The existing topics among the subscriptions of the group."""
+    """The topics that the group subscribes to and that exist."""
 
     __slots__ = ("partition_counts", "racks")
 
@@ -82,7 +82,7 @@ class GroupTopics:
         """The racks of each partition's replicas; empty if the brokers have no racks."""
 
     def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Return all partitions of the existing topics, by topic and number."""
+        """Return all partitions of `topics` that exist, sorted by topic and number."""
         counts = self.partition_counts
         return [
             TopicPartition(topic, number)
@@ -97,10 +97,12 @@ class Assignor:
     name = ""
     """The name in JoinGroup; all members must have one name in common."""
     protocols: tuple[int, ...] = (EAGER,)
-    """The supported protocols. A consumer uses the highest protocol common to its assignors."""
+    """The rebalance protocols that the assignor supports.
+
+    A consumer uses the highest protocol that all its assignors support."""
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
-        """Return user data for the leader's assignor."""
+        """Return bytes for the leader's assignor, which gets them in this member's subscription."""
         return None
 
     def assign(
@@ -110,7 +112,7 @@ class Assignor:
         raise AssertionError(f"{type(self).__name__} has no assign()")
 
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-        """Take note of this member's new `assignment`."""
+        """Called when this member has got its new `assignment`; may remember it."""
 
 
 def members_by_topic(members: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
@@ -127,7 +129,7 @@ def members_by_topic(members: Mapping[str, MemberSubscription]) -> dict[str, lis
 
 
 def in_order(members: Mapping[str, MemberSubscription]) -> list[str]:
-    """Return the member ids, static members first."""
+    """Return the member ids: static members by instance id, then the others by member id."""
 
     def rank(member_id: str) -> tuple[bool, str]:
         instance_id = members[member_id].group_instance_id

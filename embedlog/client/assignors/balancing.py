@@ -1,4 +1,7 @@
-"""Sticky balance for members with different subscriptions: keep, deal, then even out."""
+"""Sticky balance for members with different subscriptions.
+
+Members keep partitions, then get the free partitions, then the shares are made more even.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ def balance(
 ) -> Shares:
     """Assign `partitions` so that no single move makes the shares more even.
 
-    A partition in `held` stays with its member, unless the member is far away or a move makes the
-    shares more even; partitions that a member just got move first. Members near a partition come
-    before the other subscribed members.
+    `asked` has the subscribed topics, and `held` the present partitions, of each member. A member
+    keeps its present partitions, unless it is not near them (no replica is in its rack) or a move
+    makes the shares more even. Partitions that a member has just got move first. A free partition
+    goes to a subscribed member near it, or else to another subscribed member.
     """
     shares = {
         member_id: [each for each in mine if near.may_keep(member_id, each)]
@@ -49,7 +53,10 @@ def _deal(
     readers: Mapping[str, list[str]],
     may_have: Callable[[str, TopicPartition], bool],
 ) -> list[TopicPartition]:
-    """Give each partition to the smallest share that may have it; return the others."""
+    """Give each partition to a member that may have it: the one with the smallest share.
+
+    Returns the partitions that no member may have.
+    """
     left: list[TopicPartition] = []
     for partition in free:
         suited = [each for each in readers[partition.topic] if may_have(each, partition)]
@@ -61,7 +68,7 @@ def _deal(
 
 
 def _even_out(shares: Shares, readers: Mapping[str, list[str]], kept: set[TopicPartition]) -> None:
-    """Move partitions to members with at least two fewer, until no such move is left.
+    """Move partitions to members that have at least two fewer, until no such move is left.
 
     Every move lowers the sum of the squares of the shares' sizes, so the loop ends.
     """

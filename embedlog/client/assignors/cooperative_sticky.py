@@ -1,4 +1,4 @@
-"""cooperative-sticky: the sticky assignment by cooperative rebalances (KIP-429).
+"""cooperative-sticky: assigns like sticky, but with cooperative rebalances (KIP-429).
 
 Subscriptions list the owned partitions, so the user data has only the generation:
 
@@ -53,9 +53,10 @@ class CooperativeStickyAssignor(Assignor):
 def without_transfers(
     target: Mapping[str, Sequence[TopicPartition]], claims: Mapping[str, Claim]
 ) -> dict[str, list[TopicPartition]]:
-    """Return `target` without partitions that a member other than the new one still holds.
+    """Return `target` without the partitions that still belong to another member.
 
-    That member gives them up and joins again; then no member holds them.
+    The other member gives them up and joins again. Then they belong to no member, and the next
+    rebalance can assign them.
     """
     held: dict[TopicPartition, set[str]] = {}
     for member_id, claim in claims.items():
@@ -72,7 +73,7 @@ def without_transfers(
 
 
 def _generation_of(member: MemberSubscription) -> int:
-    """Return the generation of the owned partitions: a field, in older clients the user data."""
+    """Return the generation of the owned partitions. Older clients send it as user data."""
     if member.generation_id >= 0 or member.user_data is None:
         return member.generation_id
     try:

@@ -1,7 +1,8 @@
 """Sticky balance for members with equal subscriptions: keep partitions that fit, deal the rest.
 
-Each member gets `quota` partitions, some get one more. Members near a partition come first. The
-steps are Kafka's, so that the result does not depend on which client is the leader.
+The quota is the number of partitions by the number of members, rounded down. Each member gets the
+quota, and some members get one more. A partition goes to a member near it if possible. The steps
+are Kafka's, so that the result does not depend on which client is the leader.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def share_equally(
     held: Mapping[str, Iterable[TopicPartition]],
     near: Nearness,
 ) -> Shares:
-    """Return the new partitions of each member; `held` has its present ones."""
+    """Return the new partitions of each member. `held` has each member's present partitions."""
     free = list(partitions)
     dealing = _Dealing(len(free), sorted(held))
     for member_id in sorted(held):
@@ -39,7 +40,7 @@ def share_equally(
 
 
 class _Dealing:
-    """The shares so far, and the members that get more partitions."""
+    """Deals partitions to members. Has the shares so far, and the members that can get more."""
 
     def __init__(self, partition_count: int, member_ids: list[str]) -> None:
         self.shares: Shares = {member_id: [] for member_id in member_ids}
@@ -47,10 +48,10 @@ class _Dealing:
         self._hungry: list[str] = []
         """Members below the quota."""
         self._full: deque[str] = deque()
-        """Members with exactly the quota; some get one more."""
+        """Members with exactly the quota, while some of them can still get one more."""
 
     def keep(self, member_id: str, mine: list[TopicPartition]) -> None:
-        """Let a member keep the partitions that fit. Requires: calls in the order of member ids."""
+        """Let a member keep as many of `mine` as fit. Requires: called in order of member ids."""
         mine.sort(key=lambda each: (each.partition, each.topic))
         size = self._quota
         if len(mine) < size:
@@ -63,7 +64,7 @@ class _Dealing:
         self.shares[member_id] = mine[:size]
 
     def deal_near(self, free: Iterable[TopicPartition], near: Nearness) -> list[TopicPartition]:
-        """Give partitions to members near them, in turn; return the others."""
+        """Give partitions to members near them, in turn; return the partitions that are left."""
         left: list[TopicPartition] = []
         turn = 0
         for partition in free:
@@ -79,7 +80,10 @@ class _Dealing:
         return left
 
     def deal(self, free: Iterable[TopicPartition]) -> None:
-        """Give every partition to a member, in turn to the members below the quota."""
+        """Give every partition to a member: in turn to members below the quota, then to full ones.
+
+        A full member gets only one partition more.
+        """
         turn = 0
         for partition in free:
             if self._hungry:
@@ -88,7 +92,7 @@ class _Dealing:
                 self.shares[self._full.popleft()].append(partition)
 
     def _feed(self, index: int, partition: TopicPartition) -> int:
-        """Give a partition to a hungry member; return the index of the next member in turn."""
+        """Give a partition to member `index` of `_hungry`; return the index of the next in turn."""
         member_id = self._hungry[index]
         self.shares[member_id].append(partition)
         if len(self.shares[member_id]) < self._quota:

@@ -1,4 +1,4 @@
-"""Racks: the members of a group near each partition (KIP-881)."""
+"""`Nearness`: which members of a group have a replica of a partition in their rack (KIP-881)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 def racks_matter(
     member_racks: Collection[str], partition_racks: Collection[Collection[str]]
 ) -> bool:
-    """Whether a member shares a rack with a replica and some partition is not in all racks."""
+    """Whether racks can influence the assignment.
+
+    They can if some member shares a rack with a replica, and some partition is not in all racks.
+    """
     everywhere = {rack for racks in partition_racks for rack in racks}
     if everywhere.isdisjoint(member_racks):
         return False
@@ -26,7 +29,7 @@ def member_racks(members: Mapping[str, MemberSubscription]) -> dict[str, str]:
 
 
 class Nearness:
-    """Tells which members are near which partitions."""
+    """Finds the members near a partition: a replica of it is in the member's rack."""
 
     def __init__(
         self,
@@ -37,7 +40,7 @@ class Nearness:
         self._of_member = member_racks(members)
         self._of_partition = {each: racks.get(each, frozenset()) for each in partitions}
         self.matters = racks_matter(self._of_member.values(), self._of_partition.values())
-        """False if all members are equally near; then the other methods need not be called."""
+        """False if all members are equally near. Then callers need not call the other methods."""
 
     def is_near(self, member_id: str, partition: TopicPartition) -> bool:
         """Whether a replica is in the member's rack."""
@@ -52,7 +55,7 @@ class Nearness:
         )
 
     def hardest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Sort partitions with few members near them first; keep the order otherwise."""
+        """Sort the partitions by the number of members near them, lowest number first."""
         if not self.matters:
             return list(partitions)
         counts: dict[str, int] = {}

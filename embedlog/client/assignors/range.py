@@ -1,8 +1,8 @@
-"""range: the partitions of each topic are cut into one run for each member.
+"""range: cuts the partitions of each topic into runs of successive numbers, one for each member.
 
-Members with the same topics get the same partition numbers of each topic, as joins of topics need.
-If brokers and members have racks, and not every rack has every partition, partitions go to members
-of their rack first (KIP-881).
+If members subscribe to the same topics, a member gets the same partition numbers of each topic, as
+joins of topics need. If brokers and members have racks, and not every rack has every partition, a
+partition goes to a member in a rack of its replicas if possible (KIP-881).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RangeAssignor(Assignor):
-    """The first assignor in Kafka's default list."""
+    """Gives each member a run of each topic's partitions. First in Kafka's default list."""
 
     name = "range"
 
@@ -33,7 +33,7 @@ class RangeAssignor(Assignor):
 def assign_ranges(
     topics: GroupTopics, members: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
-    """Return the partitions of each member, by topic and number."""
+    """Return the partitions of each member, sorted by topic and number."""
     racks = member_racks(members)
     shares = [
         _TopicShare(topic, topics.partition_counts[topic], asking)
@@ -67,7 +67,7 @@ class _TopicShare:
         return max(quota - len(self.assigned[member_id]), 0)
 
     def give(self, member_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Assign partitions to a member. Requires: they are unassigned, and it has the room."""
+        """Assign unassigned partitions to a member. Requires: the member has room for them."""
         mine = self.assigned[member_id]
         given = set(partitions)
         mine += sorted(given)
@@ -75,7 +75,7 @@ class _TopicShare:
         self._larger_left -= len(mine) > self._quota >= len(mine) - len(given)
 
     def fill(self, may_have: Callable[[str, TopicPartition], bool]) -> None:
-        """Give each member, as far as it has room, the first partitions that it may have."""
+        """Give each member as many partitions as it has room for: the first that it may have."""
         for member_id in self.members:
             suited = [each for each in self.left if may_have(member_id, each)]
             chosen = suited[: self.room(member_id)]
@@ -86,8 +86,9 @@ class _TopicShare:
 def _assign_by_rack(shares: list[_TopicShare], homes: Mapping[str, str], racks: Racks) -> None:
     """Give members partitions with a replica in their rack; a member without a rack may have any.
 
-    Topics with equal members and sizes are assigned together, even if racks matter for only one
-    topic. A topic alone in that respect is assigned here only if racks matter for it.
+    Topics with the same members and the same partition count are assigned together, even if racks
+    matter for only one of them. A topic that shares these with no other topic is assigned here only
+    if racks matter for it.
     """
 
     def matters(share: _TopicShare) -> bool:
@@ -120,7 +121,11 @@ def _assign_rows(
     count: int,
     is_near: Callable[[str, TopicPartition], bool],
 ) -> None:
-    """Assign topics of equal size and members: partition n of all topics goes to one member."""
+    """Assign topics with the same members and partition count, `count`.
+
+    Partition n of all topics goes to one member: the first that has room and is near all of them,
+    if there is one.
+    """
     for number in range(count):
         row = [(share, TopicPartition(share.topic, number)) for share in alike]
         for member_id in members:

@@ -1,4 +1,4 @@
-"""roundrobin: all partitions, dealt to the members one by one."""
+"""roundrobin: deals all partitions to the members one by one, in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RoundRobinAssignor(Assignor):
-    """With equal subscriptions, the members' shares differ by one partition at most."""
+    """Deals in turn. With equal subscriptions, the shares differ by one partition at most."""
 
     name = "roundrobin"
 
@@ -27,7 +27,7 @@ class RoundRobinAssignor(Assignor):
 def assign_round_robin(
     topics: GroupTopics, members: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
-    """Deal the partitions, skipping members without a subscription to the topic."""
+    """Deal the partitions in turn, and skip members that do not subscribe to the topic."""
     dealt: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
     order = in_order(members)
     asked = {member_id: frozenset(members[member_id].topics) for member_id in order}

@@ -1,4 +1,4 @@
-"""sticky: the best balance, with as few moves as possible.
+"""sticky: balances the shares as evenly as possible, with as few moves as possible.
 
 The user data holds the member's last assignment, big-endian; version 0 ends before the generation:
 
@@ -33,7 +33,7 @@ NO_GENERATION = -1
 
 
 class Claim:
-    """The partitions that a member claims to hold since `generation_id`."""
+    """The partitions that a member claims to hold, and the generation in which it got them."""
 
     __slots__ = ("generation_id", "partitions")
 
@@ -43,7 +43,7 @@ class Claim:
 
 
 class StickyAssignor(Assignor):
-    """Sticky within the eager protocol: members remember the partitions that they gave up."""
+    """Sticky in the eager protocol: members remember the partitions that they have to give up."""
 
     name = "sticky"
 
@@ -116,10 +116,11 @@ def assign_sticky(
     members: Mapping[str, MemberSubscription],
     claims: Mapping[str, Claim],
 ) -> Shares:
-    """Return the partitions of each member, by topic and number.
+    """Return the partitions of each member, sorted by topic and number.
 
     With equal subscriptions the shares differ by one at most, and a member keeps each partition
-    that fits into its share. Otherwise no single move makes the shares more even.
+    that fits into its share. With different subscriptions no single move makes the shares more
+    even.
     """
     asked = {member_id: frozenset(member.topics) for member_id, member in members.items()}
     partitions = topics.partitions_of(topic for each in asked.values() for topic in each)
@@ -137,7 +138,7 @@ def _valid_claims(
     asked: Mapping[str, frozenset[str]],
     claims: Mapping[str, Claim],
 ) -> Shares:
-    """Return the partitions that each member holds and may keep.
+    """Return the partitions that each member claims and may keep.
 
     If two members claim a partition, the later generation wins; with equal generations neither
     member keeps it.

@@ -1,1 +1,1 @@
-"""The consumer: subscription, positions and fetches; `group/` has its membership and commits."""
+"""The consumer: subscription, positions, fetches. `group/` handles group membership and commits."""

@@ -23,7 +23,7 @@ _VIEW_SIZE = 16
 
 
 def record_batch(offsets: Any, timestamps: Any, keys: Any, values: Any, *, copy: bool) -> Any:
-    """Return a `pyarrow.RecordBatch` of columns; `keys` and `values` are results of `views`."""
+    """Return the columns as a `pyarrow.RecordBatch`. `keys` and `values` are results of `views`."""
     import pyarrow as pa
 
     if copy:
@@ -50,7 +50,7 @@ def views(buffer: memoryview, positions: Any, sizes: Any) -> Any:
     source = np.frombuffer(buffer, np.uint8)
     if source.size and count:
         steps = np.arange(_INLINE_SIZE_MAX)
-        # The gather may read past a value; the next line clears those bytes.
+        # A head, the first 12 bytes, may reach past the end of its value: clear the bytes there.
         heads = source[np.clip(positions[:, None] + steps, 0, source.size - 1)]
         heads[steps >= sizes[:, None]] = 0
         is_inline = sizes <= _INLINE_SIZE_MAX

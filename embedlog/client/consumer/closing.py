@@ -20,7 +20,7 @@ _CLOSE_TIMEOUT_S = 30.0
 
 
 class Closing:
-    """Closes one consumer once."""
+    """Closes one consumer. Only the first `close` has an effect."""
 
     def __init__(
         self, parts: ConsumerParts, driver: ConsumerDriver, fetcher: Fetcher, hand_out: HandOut

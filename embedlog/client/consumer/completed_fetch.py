@@ -1,7 +1,7 @@
 """The fetched records of one partition, handed out in parts.
 
-Records below the position are cut off. `take` returns rows, `take_columns` whole batches in place.
-`wire.records.decode.choose` picks the reader for the bytes.
+Records before the consumer's position are left out. `take` returns rows, `take_columns` returns
+whole batches without copying them. `wire.records.decode.choose` picks the fastest way to decode.
 """
 
 from __future__ import annotations
@@ -54,32 +54,32 @@ class CompletedFetch:
         self.state = state
         self.generation = state.generation
         self.is_drained = False
-        """True once every record was taken."""
+        """True once the application has taken every record."""
         self.head: tuple[str, int, int, int] = (*state.topic_partition, -1, -1)
         """Topic, partition, leader epoch and timestamp type of the records taken last."""
         self.batches = FetchedBatches(
             state, data, check_crcs=check_crcs, is_committed_only=is_committed_only
         )
         self._taken_position = 0
-        """Start of the first batch that the last `take` read from."""
+        """Byte position of the first batch that the last `take` read."""
         self._batch: RecordBatch | LegacyBatch | None = None
-        """The batch of `_rows`; None at the end."""
+        """The batch that `_rows` belongs to; None after the last batch."""
         self._rows = NO_ROWS
         self._index = 0
         self._end = 0
-        """Number of rows."""
+        """Number of rows in `_rows`; `_index` is the next row to take."""
         self._records: Iterator[ConsumerRecord] = iter(())
         self._records_index = -1
-        """Row index of the next record in `_records`."""
+        """Index in `_rows` of the record that `_records` yields next; -1 if it is outdated."""
 
     def take(self, count_max: int, *, several: bool = False) -> Rows:
         """Return up to `count_max` records of one batch and move the position past them.
 
         With `several`, the records may come from successive batches of the same layout. The result
-        is empty at the end.
+        is empty if no records are left.
 
         Raises:
-            RecordUnreadable: the batch at the position is damaged. Every call raises it again.
+            RecordUnreadable: the batch at the position is damaged. Later calls raise it again.
         """
         batches = self.batches
         while self._index == self._end:
@@ -103,7 +103,7 @@ class CompletedFetch:
         return self._take_part(count_max)
 
     def _take_found(self, found: RunRows, count_max: int) -> Rows:
-        """Take up to `count_max` records of batches that were read without `_next_batch`."""
+        """Take up to `count_max` of the records that `next_rows` decoded."""
         self._move_past(found)
         view = self.batches.view
         if len(found.offsets) <= count_max:
@@ -131,7 +131,10 @@ class CompletedFetch:
         return self._index < self._end
 
     def take_next(self) -> ConsumerRecord | None:
-        """Return the next record of the current batch, or None. It costs a fifth of `take(1)`."""
+        """Return the next record of the current batch, or None if the batch has no more.
+
+        A call takes a fifth of the time of `take(1)`.
+        """
         index = self._index
         if index == self._end:
             return None
@@ -148,10 +151,10 @@ class CompletedFetch:
         return record
 
     def take_columns(self, count_max: int) -> tuple[RecordColumns, int] | None:
-        """Return whole batches and the index of the first record at the position; None at the end.
+        """Return whole batches, and the index of their first record at or after the position.
 
-        Successive batches of the same layout come together, until they hold `count_max` records.
-        The position moves past them.
+        Joins successive batches of the same layout until they hold `count_max` records. The
+        position moves past them. Returns None if no records are left.
 
         Raises:
             RecordUnreadable: as `take`.
@@ -175,9 +178,9 @@ class CompletedFetch:
         return columns(batch), start
 
     def take_batch(self) -> tuple[RecordBatch, int] | None:
-        """Return the next whole batch and the index of its first record at the position.
+        """Return the next whole batch, and the index of its first record at or after the position.
 
-        The batch is read in place, and the position moves past it. None at the end.
+        The batch is not copied, and the position moves past it. Returns None if no batch is left.
 
         Raises:
             RecordUnreadable: as `take`.
@@ -195,7 +198,7 @@ class CompletedFetch:
         state = self.state
         start = 0
         if batch.base_offset < state.offset:
-            # Count the records: compaction may have removed some before the position.
+            # Count the records before the position: compaction may have removed some offsets.
             found = self.batches.rows_of(batch)
             start = len(found) - len(_rows_from(found, state.offset))
         state.offset_epoch = batch.partition_leader_epoch
@@ -203,7 +206,7 @@ class CompletedFetch:
         return batch, start
 
     def _move_past(self, found: RunRows | AlikeColumns) -> None:
-        """Move the position past batches that were read without `_next_batch`."""
+        """Move the position past the batches that `next_rows` or `next_columns` decoded."""
         batches, state = self.batches, self.state
         self._taken_position = batches.position
         batches.go_to(found.end)
@@ -224,7 +227,10 @@ class CompletedFetch:
         return self.take_batch()
 
     def _take_run(self, batch: LegacyBatch) -> RecordBatch:
-        """Build a new-format batch from the next records of an old one with contiguous offsets."""
+        """Build a new-format batch from the next records of an old-format batch.
+
+        The new batch ends before the first gap in the offsets.
+        """
         found = self._rows.part(self._index, self._end)
         offsets = found.offsets
         first = offsets[0]
@@ -242,7 +248,7 @@ class CompletedFetch:
         return RecordBatch(memoryview(data))
 
     def give_back(self, offset: int) -> None:
-        """Return the records of the last `take` from `offset` on; the position goes back there."""
+        """Move the position back to `offset`: the next `take` returns these records again."""
         self.batches.go_to(self._taken_position)
         self._rows, self._index, self._end = NO_ROWS, 0, 0
         self.state.offset = offset
@@ -258,7 +264,7 @@ class CompletedFetch:
         return batch
 
     def _cut(self, batch: RecordBatch | LegacyBatch) -> None:
-        """Decode the records of a batch at or after the position; there may be none."""
+        """Decode a batch and keep its records at or after the position. There may be none."""
         self._taken_position = self.batches.position - batch.size
         self._begin(batch, _rows_from(self.batches.rows_of(batch), self.state.offset))
 

@@ -5,13 +5,13 @@
         for record in consumer.poll(timeout_ms=1000):
             print(record.offset, record.value)
 
-One thread uses a consumer; only `wakeup` and `metrics` may be called by others. There are three
-ways to read, from the dearest to the cheapest record: `poll` returns named tuples, `poll_batches`
-plain tuples, `poll_columns` numpy columns in place.
+One thread at a time may use a consumer; other threads may call only `wakeup` and `metrics`. There
+are three ways to read, each cheaper per record than the one before: `poll` returns named tuples,
+`poll_batches` plain tuples, `poll_columns` numpy columns over the fetched bytes.
 
-A member of a group must poll at least every max.poll.interval.ms. Between its calls a membership
-duty sends the heartbeats. Unless enable.auto.commit is off, poll commits the positions every
-auto.commit.interval.ms.
+A member of a group must poll at least every max.poll.interval.ms. Between the application's calls a
+background duty sends the heartbeats. Unless enable.auto.commit is off, poll commits the positions
+every auto.commit.interval.ms.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from embedlog.client.consumer.parts import ConsumerParts
 from embedlog.client.consumer.positions import Positions
 from embedlog.client.consumer.rebalance_listener import check_listener
 from embedlog.client.consumer.record import ConsumerRecords
-from embedlog.client.consumer.settings import CONSUMER, complete
+from embedlog.client.consumer.settings import complete
 from embedlog.client.consumer.subscription_state import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -41,6 +41,7 @@ from embedlog.client.consumer.subscription_state import (
 from embedlog.client.errors import IllegalState, because
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import parse
+from embedlog.client.settings import CONSUMER
 from embedlog.client.waiting import Waiter
 from embedlog.common import TopicPartition
 
@@ -143,7 +144,8 @@ class Consumer:
                 self.unsubscribe()
                 return
             if self._driver.coordinator is not None:
-                # No rebalance will commit the positions of partitions that are no longer assigned.
+                # Commit now: no rebalance will commit the positions of partitions that this call
+                # takes away.
                 self._driver.coordinator.commit_consumed()
             old = {topic for topic, _ in self._subscription.partitions}
             self._subscription.assign_by_user(keys)
@@ -153,11 +155,11 @@ class Consumer:
             self._metadata.wanted.forget(old - topics)
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Read nothing any more: the same as `unsubscribe`."""
         self.unsubscribe()
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that the user or the group has assigned."""
+        """Return the partitions that the user or the group has assigned."""
         with self._guard:
             return set(self._subscription.partitions)
 
@@ -168,11 +170,12 @@ class Consumer:
         pattern: str | Pattern[str] | None = None,
         listener: ConsumerRebalanceListener | None = None,
     ) -> None:
-        """Read topics together with the other members of the group. The next polls join it.
+        """Read topics together with the other members of the group.
 
-        `topics` are names, a compiled regular expression or a `SubscriptionPattern`. The consumer
-        matches whole topic names with an expression (or `pattern`); the broker matches a
-        `SubscriptionPattern`. A later call replaces this one. No names mean `unsubscribe`.
+        The consumer joins the group in the next polls. `topics` are names, a compiled regular
+        expression or a `SubscriptionPattern`; `pattern` is another way to pass an expression. The
+        consumer matches whole topic names with an expression, the broker with a
+        `SubscriptionPattern`. A later call replaces this one. An empty list means `unsubscribe`.
 
         Raises:
             IllegalState: partitions were assigned, or another kind of subscription is in force.
@@ -220,7 +223,10 @@ class Consumer:
                 coordinator.calls.raise_first()
 
     def subscription(self) -> set[str]:
-        """The subscribed topics; with a pattern, the known topics that match it."""
+        """Return the subscribed topics; with a regular expression, the known topics that match it.
+
+        With a `SubscriptionPattern` these are the topics of the assigned partitions.
+        """
         with self._guard:
             subscription = self._subscription
             if subscription.type == SubscriptionType.SERVER_PATTERN:
@@ -260,7 +266,7 @@ class Consumer:
     ) -> list[PolledBatch]:
         """Like `poll`, but return plain tuples, grouped by record batch.
 
-        Deserializers and interceptors are not used. A record takes about half the time of `poll`.
+        Deserializers and interceptors are not used. A record takes about half as long as in `poll`.
         """
         count_max = self._count_max(max_records)
         return self._driver.poll(timeout_ms, lambda: self._hand_out.batches(count_max)) or []
@@ -270,7 +276,7 @@ class Consumer:
     ) -> list[PolledColumns]:
         """Like `poll`, but return whole record batches as numpy columns over the stored bytes.
 
-        Batches are not cut, so the last one may exceed `max_records`.
+        Batches are not split, so the last batch may exceed `max_records`.
         """
         count_max = self._count_max(max_records)
         return self._driver.poll(timeout_ms, lambda: self._hand_out.columns(count_max)) or []
@@ -278,14 +284,14 @@ class Consumer:
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Yield record after record and wait for more until `wakeup` or `close`.
 
-        The position moves with each record: a commit in the loop covers the records handed out so
-        far. `poll` is at least twice as fast.
+        The position moves with each record, so a commit inside the loop covers exactly the records
+        that the loop has got so far. `poll` is at least twice as fast.
         """
         guard, driver, next_record = self._guard, self._driver, self._hand_out.next_record
         while True:
             yield from self.poll(_ITERATION_WAIT_MS, max_records=1)
             if self._parts.interceptors is not None:
-                continue  # interceptors see the result of a poll
+                continue  # only `poll` passes records through the interceptors
             for _ in range(self._poll_count_max):
                 with guard:
                     record = None if driver.is_woken else next_record()
@@ -296,7 +302,7 @@ class Consumer:
     def wakeup(self) -> None:
         """Make the waiting call, or the next call that would wait, raise WakeupError.
 
-        Any thread may call it, and a signal handler: it takes no lock.
+        Any thread and any signal handler may call it, because it takes no lock.
         """
         self._driver.wakeup()
 
@@ -317,11 +323,14 @@ class Consumer:
             self._state(partition, "seek").seek_unproven(number, leader_epoch)
 
     def seek_to_beginning(self, *partitions: Partition) -> None:
-        """Continue at the first record of the partitions, by default of all assigned ones."""
+        """Continue at the first record of each partition, by default in all assigned partitions."""
         self._seek_to(partitions, EARLIEST_TIMESTAMP, "seek_to_beginning")
 
     def seek_to_end(self, *partitions: Partition) -> None:
-        """Continue at the end; with read_committed, before the first open transaction."""
+        """Continue after the last record; with read_committed, before the first open transaction.
+
+        By default in all assigned partitions.
+        """
         self._seek_to(partitions, LATEST_TIMESTAMP, "seek_to_end")
 
     def _seek_to(self, partitions: tuple[Any, ...], timestamp: int, call: str) -> None:
@@ -334,8 +343,8 @@ class Consumer:
         """Return the offset of the next record to read; look it up if it is not known yet.
 
         Raises:
-            TimedOut: it was not found in time.
-            NoOffsetForPartition: there is none, and auto.offset.reset is none.
+            TimedOut: the position was not found in time.
+            NoOffsetForPartition: no offset is committed, and auto.offset.reset is none.
         """
         timeout_ms = arguments.optional_timeout_ms(timeout_ms, "position")
         with self._guard:
@@ -349,7 +358,7 @@ class Consumer:
     def pause(self, *partitions: Partition) -> None:
         """Stop handing out records of these partitions. Fetched records are kept.
 
-        A rebalance that takes a partition away, if only for a while, ends its pause.
+        A rebalance that takes a partition away ends its pause, even if the partition comes back.
         """
         with self._guard:
             for state in self._states(partitions, "pause"):
@@ -367,9 +376,9 @@ class Consumer:
             return {key for key, state in self._subscription.partitions.items() if state.is_paused}
 
     def current_lag(self, partition: Partition) -> int | None:
-        """Return the number of records between the position and the end as of the last fetch.
+        """Return the number of records between the position and the log's end at the last fetch.
 
-        None if the consumer does not know it yet.
+        Returns None if the consumer does not know the end yet.
         """
         with self._guard:
             return self._buffer.lag(self._state(partition, "current_lag"))
@@ -378,7 +387,10 @@ class Consumer:
         return self._subscription.state(arguments.partition(partition, call))
 
     def _states(self, partitions: tuple[Any, ...], call: str) -> list[PartitionState]:
-        """Return all states, before one changes, or raise for a partition that is not assigned."""
+        """Return the states of the partitions; raise IllegalState if one is not assigned.
+
+        The caller gets all states before it changes the first, so that a failed call has no effect.
+        """
         named = arguments.each_partition(partitions, call)
         return [self._subscription.state(each) for each in named]
 
@@ -411,7 +423,9 @@ class Consumer:
         timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return the first offset at or after a timestamp (ms) in each partition, or None.
+        """Return the offset of the first record whose timestamp is at least the given one (ms).
+
+        The result has an entry for each partition, with None if it has no such record.
 
         Raises:
             ValueError: a timestamp is negative.
@@ -441,9 +455,9 @@ class Consumer:
         return lookup.found
 
     def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[PartitionInfo]:
-        """Return the partitions of a topic; none if there is no such topic.
+        """Return the partitions of a topic; an empty list if there is no such topic.
 
-        Each call asks the cluster again about a topic that does not exist.
+        If the topic does not exist, each call asks the cluster again.
 
         Raises:
             TimedOut: the cluster did not answer in time; KafkaError: it refused.
@@ -483,8 +497,8 @@ class Consumer:
     def commit(self, offsets: GivenOffsets | None = None, timeout_ms: int | None = None) -> None:
         """Store offsets for the group, by default the positions, and wait until they are stored.
 
-        A committed offset is the one of the next record to read. Earlier calls of
-        `commit_async` have their outcome when this returns.
+        A committed offset is the offset of the next record to read. Commits of earlier
+        `commit_async` calls have ended when this returns.
 
         Raises:
             CommitFailed: the group removed this consumer: poll, and read the records again.
@@ -517,10 +531,11 @@ class Consumer:
     def commit_async(
         self, offsets: GivenOffsets | None = None, callback: Callback | None = None
     ) -> None:
-        """Begin a commit and return. It is not retried, because a later commit could overtake it.
+        """Begin a commit and return without waiting for its outcome.
 
-        Later calls of poll, commit or close call `callback(offsets, error)`, in order. An error
-        that another attempt may cure is a `RetriableCommitFailed`.
+        A failed commit is not retried, because the retry could overwrite a later commit. A later
+        call of poll, commit or close calls `callback(offsets, error)`, in the order of the commits.
+        If another attempt may succeed, the error is a `RetriableCommitFailed`.
         """
         arguments.callback(callback, "commit_async", "callback", "a function (offsets, error)")
         with self._guard:
@@ -588,7 +603,7 @@ class Consumer:
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
         """Make the next poll begin a rebalance, unless one is running.
 
-        It has no effect with group.protocol=consumer, where only the broker decides.
+        It has no effect with group.protocol=consumer, because there only the broker decides.
         """
         arguments.name(reason, "enforce_rebalance", "reason", what="a text")
         with self._guard:
@@ -610,7 +625,7 @@ class Consumer:
         return f"<Consumer {self._settings['client.id']!r}{member}, {state}>"
 
     def metrics(self) -> dict[str, float]:
-        """Return totals and present values under Kafka's names of metrics, but no rates.
+        """Return totals and present values by Kafka's metric names. There are no rates.
 
         Any thread may call it, also after `close`.
 
@@ -619,7 +634,7 @@ class Consumer:
         0.0
         """
         found = {name: float(count) for name, count in self._parts.counts.items()}
-        # One copy: the thread that uses the consumer may be changing the assignment.
+        # A copy, because the thread that uses the consumer may change the assignment meanwhile.
         partitions = list(self._subscription.partitions.values())
         lags = [self._buffer.lag(state) for state in partitions]
         found["assigned-partitions"] = float(len(partitions))
@@ -635,9 +650,9 @@ class Consumer:
     def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
         """Commit the positions if enable.auto.commit is on, leave the group and free resources.
 
-        Waits at most `timeout` seconds (30) for brokers. A second call does nothing. `membership`
-        is one of `CloseOptions`: by default static members stay in the group until their session
-        ends.
+        Waits at most `timeout` seconds (by default 30) for brokers. A second call does nothing.
+        `membership` is one of `CloseOptions`: by default static members stay in the group until
+        their session ends.
 
         Raises:
             KafkaError: a broker refused an open commit, unless the consumer's last error was of

@@ -1,4 +1,4 @@
-"""The passes in which a consumer's calls wait: each advances every part of the consumer."""
+"""`ConsumerDriver`: the loop in which a consumer's calls wait. Each pass advances every part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerDriver:
-    """Drives metadata, the group, the positions and the fetches of one consumer."""
+    """Advances the metadata, the group, the positions and the fetches of one consumer."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class ConsumerDriver:
         self.coordinator = coordinator
         """None if the consumer has no group.id."""
         self.guard = Guard()
-        """Entered by every call of the consumer."""
+        """Every call of the consumer runs inside this guard."""
         self.is_woken = False
         """True from `wakeup` until a call raises WakeupError."""
         self.is_closing = False
 
     @property
     def group(self) -> ConsumerCoordinator:
-        """The coordinator.
+        """The object that handles the consumer's group.
 
         Raises:
             InvalidGroupId: the consumer has no group.id.
@@ -65,7 +65,7 @@ class ConsumerDriver:
     # Polling
 
     def poll(self, timeout_ms: int, collect: Callable[[], T | None]) -> T | None:
-        """Make passes until `collect` finds something and return that; None on timeout."""
+        """Make passes until `collect` returns a result, and return it; None on timeout."""
         if type(timeout_ms) is not int or timeout_ms < 0:
             timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
         with self.guard:
@@ -80,7 +80,7 @@ class ConsumerDriver:
             if found is None:
                 found = self._fetch_and_collect(timeout_ms, collect)
             if found is not None and not self._transport.in_process and buffer.is_behind:
-                # The next fetch is under way while the application works on these records.
+                # Send the next fetch now: it is under way while the application uses these records.
                 self._fetcher.advance(self._clock.monotonic_ms())
             return found
 
@@ -92,7 +92,8 @@ class ConsumerDriver:
             found = collect()
             if found is not None:
                 return found
-            # Checked after the pass, which renews the signal: a later wakeup ends the wait.
+            # Check after the pass, because the pass resets the waiter's signal. A wakeup from here
+            # on sets it again and ends the wait.
             if self.is_woken:
                 self._raise_woken()
             self._waiter.wait(delay, deadline, now_ms)
@@ -110,7 +111,7 @@ class ConsumerDriver:
                 return collect()
 
     def _advance(self, now_ms: int) -> int | None:
-        """Advance every part once; milliseconds until the next pass is useful, if known."""
+        """Advance every part once; return milliseconds until the next useful pass, if known."""
         if self.coordinator is None:
             return self._waiter.advance(now_ms, self._positions.advance, self._fetcher.advance)
         return self._waiter.advance(
@@ -118,7 +119,7 @@ class ConsumerDriver:
         )
 
     def _coordinate(self, now_ms: int) -> int | None:
-        """Advance the group. The user's callbacks may run in here."""
+        """Advance the group. May call the user's callbacks."""
         coordinator = self.coordinator
         assert coordinator is not None, self
         delay = coordinator.poll(now_ms)
@@ -142,7 +143,7 @@ class ConsumerDriver:
         timeout_ms: int | None,
         *steps: Callable[[int], int | None],
     ) -> bool:
-        """Advance metadata and `steps` until `is_done()`; False on timeout. Sends heartbeats."""
+        """Advance metadata and `steps` until `is_done()`, and send heartbeats; False on timeout."""
 
         def is_over() -> bool:
             if self.is_woken and not self._is_protected:
@@ -151,7 +152,7 @@ class ConsumerDriver:
 
         coordinator = self.coordinator
         if coordinator is not None and coordinator.keep not in steps:
-            # A call that does not concern the group must not raise its errors: see `keep`.
+            # Not `keep`, which raises the group's errors: this call does not concern the group.
             steps = (coordinator.keep_alive, *steps)
         limit = self._api_timeout_ms if timeout_ms is None else timeout_ms
         return self._waiter.until(is_over, limit, *steps)
@@ -179,7 +180,7 @@ class ConsumerDriver:
                     ask()
                 return False
             error = metadata.errors.get(topic)
-            # A topic without a leader is being created.
+            # A topic without a leader is still being created: wait for the leader.
             return error is not None and error.code != ErrorCode.LEADER_NOT_AVAILABLE
 
         if topic not in metadata.topics and earlier is None:
@@ -199,7 +200,7 @@ class ConsumerDriver:
 
     @property
     def _is_protected(self) -> bool:
-        """Whether a wakeup must wait: it interrupts neither a callback nor `close`."""
+        """True while a wakeup must wait, because `close` or a user's callback is running."""
         coordinator = self.coordinator
         return self.is_closing or (coordinator is not None and coordinator.calls.is_calling)
 

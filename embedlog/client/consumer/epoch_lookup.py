@@ -1,10 +1,10 @@
-"""OffsetForLeaderEpoch: where leader epochs end in the leaders' logs (KIP-320)."""
+"""`EpochLookup`: finds the end offsets of leader epochs with OffsetForLeaderEpoch (KIP-320)."""
 
 from __future__ import annotations
 
 from embedlog.client.consumer.leader_lookup import LeaderLookup
+from embedlog.common import Value
 from embedlog.errors import LogTruncation
-from embedlog.value import Value
 from wire.api_keys import ApiKey
 from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -35,10 +35,14 @@ class EndOffset(Value):
 
 
 class EpochLookup(LeaderLookup):
-    """One look-up. Partitions whose leader is too old to serve it appear in no result."""
+    """One look-up for several partitions.
+
+    If a leader's broker is too old to answer, its partitions are neither in `end_offsets` nor in
+    `failed`.
+    """
 
     def __init__(self, parts: ConsumerParts, epochs: Mapping[TopicPartition, int]) -> None:
-        """`epochs` are the leader epochs of the last records read."""
+        """`epochs` has, for each partition, the leader epoch of the last record read."""
         super().__init__(parts.metadata, parts.settings["retry.backoff.ms"], epochs)
         self._parts = parts
         self.partitions = list(epochs)
@@ -89,7 +93,11 @@ class EpochLookup(LeaderLookup):
 
 
 def raise_truncated(cut: Mapping[TopicPartition, tuple[PartitionState, int | None]]) -> None:
-    """Raise LogTruncation for positions and the offsets where the leader's log diverges."""
+    """Raise LogTruncation.
+
+    `cut` has each partition's state, and the offset where the leader's log begins to differ from
+    the records read, or None if the leader does not know the epoch.
+    """
     raise LogTruncation(
         {key: state.offset for key, (state, _) in cut.items()},
         {key: divergent for key, (_, divergent) in cut.items()},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wire.schemas.fetch import NodeEndpoint, PartitionData
 
 _LED_BY_ANOTHER = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
-"""Errors with which a broker names the present leader (KIP-951)."""
+"""With these errors a broker also names the present leader (KIP-951)."""
 
 
 class FetchAnswers:
@@ -41,10 +41,13 @@ class FetchAnswers:
         self._backs_off = False
         """True while a partition waits for its `retry_at_ms`."""
         self._goes_on = False
-        """True if the next pass can fetch at once."""
+        """True if a partition can be fetched again at once, without waiting for an answer."""
 
     def take(self, sent: SentFetch, now_ms: int) -> None:
-        """Buffer the records. Errors that a retry cannot cure go to the buffer's `errors`."""
+        """Handle the answer to a fetch: buffer its records.
+
+        Errors that a retry cannot cure go to the buffer's `errors`.
+        """
         error = sent.pending.error()
         if error is not None:
             sent.session.reset()
@@ -61,7 +64,7 @@ class FetchAnswers:
         for topic in response.responses:
             name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
             for data in topic.partitions:
-                # Equal to the `TopicPartition` key, but created in a tenth of the time.
+                # A plain tuple equals the `TopicPartition` key; to create it takes a tenth as long.
                 asked = sent.partitions.get((name, data.partition_index))
                 if asked is None:
                     continue
@@ -84,7 +87,7 @@ class FetchAnswers:
             self._learn(leaders, response.node_endpoints, sent)
 
     def delay(self, now_ms: int) -> int | None:
-        """Milliseconds until another fetch is useful; None if only an arrival can make it so."""
+        """Return milliseconds until a fetch is useful; None if it takes an answer to make it so."""
         if self._goes_on:
             self._goes_on = False
             return 0
@@ -113,8 +116,9 @@ class FetchAnswers:
     def _failed(self, sent: SentFetch, error: BaseException, now_ms: int) -> None:
         """Retry a failed fetch after the back-off; report the error if a retry cannot cure it.
 
-        Partitions that were read from a follower are read from their leader at once. In process a
-        KeyboardInterrupt may end the broker's work; the interrupted caller has seen it already.
+        Partitions that were read from a follower are read from their leader at once. In process the
+        error may be a KeyboardInterrupt inside the broker: the interrupted call has already raised
+        it, so it is not reported again.
         """
         may_be_cured = isinstance(error, KafkaError) and (
             error.retriable or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -165,7 +169,7 @@ class FetchAnswers:
                 state.read_from_leader()
             self._metadata.request_update()
         elif buffer is self._buffer.ahead:
-            return  # fetched again when it is next: the error matters to the user only then
+            return  # no error yet: fetched again after the buffered records are polled
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
@@ -181,7 +185,7 @@ class FetchAnswers:
         return refusal
 
     def _out_of_range(self, state: PartitionState) -> None:
-        """Reset the position, or ask the leader if a follower did not have the offset."""
+        """Ask the leader if a follower does not have the offset; otherwise reset the position."""
         if state.read_from_leader():
             state.retry_at_ms = 0
             self._goes_on = True

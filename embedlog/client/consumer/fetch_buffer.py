@@ -1,7 +1,7 @@
 """Fetched records that the application has not polled, by partition.
 
-A partition has at most two answers: the one being handed out and its successor. A seek makes both
-stale.
+A partition has at most two buffered answers: the answer that is being handed out, and the answer
+that continues it. A seek makes both stale.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class FetchBuffer:
-    """Answers to hand out and errors to raise."""
+    """The fetch answers to hand out, and the errors that the next polls raise."""
 
     def __init__(self, parts: ConsumerParts) -> None:
         self._subscription = parts.subscription
         self._in_process = parts.transport.in_process
         self.is_committed_only = parts.settings["isolation.level"] == "read_committed"
         self.first: dict[TopicPartition, CompletedFetch] = {}
-        """The answer of each partition that is handed out next."""
+        """By partition, the answer that is handed out next."""
         self.ahead: dict[TopicPartition, CompletedFetch] = {}
-        """The answer after it."""
+        """By partition, the answer that continues the one in `first`."""
         self.errors: deque[EmbedlogError] = deque()
 
     def is_stale(self, fetch: CompletedFetch) -> bool:
@@ -37,14 +37,21 @@ class FetchBuffer:
         return current is not state or fetch.generation != state.generation
 
     def drop(self, key: TopicPartition) -> None:
-        """Replace an answer that is drained or stale by its successor."""
+        """Remove the partition's first answer, which is drained or stale.
+
+        The answer in `ahead` becomes the first, unless it is stale.
+        """
         del self.first[key]
         ahead = self.ahead.pop(key, None)
         if ahead is not None and not self.is_stale(ahead):
             self.first[key] = ahead
 
     def may_fetch_after(self, fetch: CompletedFetch) -> bool:
-        """Whether the log has more than the buffered answer and no second answer is buffered."""
+        """Whether to request the records after `fetch`, although `fetch` is not drained yet.
+
+        Over a network: if the log has more records and no second answer is buffered. In process:
+        never.
+        """
         if self._in_process or fetch.state.topic_partition in self.ahead:
             return False
         return 0 <= fetch.batches.end_offset < self.log_end(fetch.state)
@@ -54,19 +61,22 @@ class FetchBuffer:
         self.ahead.clear()
 
     def log_end(self, state: PartitionState) -> int:
-        """End of the log for this consumer, as of the last fetch; -1 if unknown."""
+        """Return the offset where the readable records ended at the last fetch; -1 if unknown."""
         return state.last_stable_offset if self.is_committed_only else state.high_watermark
 
     def lag(self, state: PartitionState) -> int | None:
-        """Records between the position and the end as of the last fetch; None if unknown."""
+        """Return the record count from the position to the log's end, as of the last fetch.
+
+        Returns None if one of them is unknown.
+        """
         end = self.log_end(state)
         return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
 
     @property
     def is_behind(self) -> bool:
-        """Whether some log, as of its last fetch, has records past the position.
+        """Whether some log had records after the position at its last fetch.
 
-        Otherwise a fetch would only wait, and sending it would delay the application.
+        If none had, a fetch would only wait, and sending it would delay the application.
         """
         states = self._subscription.partitions.values()
         return any(state.offset < self.log_end(state) for state in states)

@@ -1,11 +1,12 @@
 """The client's half of a fetch session (KIP-227): name each partition once, then only changes.
 
 The first request has epoch 0 and names every partition; the broker answers with a session id.
-Later requests name new, moved and forgotten partitions only. Any doubt ends the session, and the
-next request names every partition again.
+Later requests name only partitions that are new, have moved or are no longer read. After any error
+the client ends the session, and the next request names every partition again.
 
-In process a fetch of one partition has no session (epoch -1), which saves a dozen calls. With two
-partitions both ways cost the same, because the answer to a full fetch has every partition.
+In process a fetch of one partition uses no session (epoch -1), which saves a dozen function calls.
+With two partitions both ways cost the same, because an answer without a session has every
+partition.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ BROKEN_SESSION = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors of a whole response that a new session cures."""
+"""Errors of a whole response after which a new session helps."""
 
 
 class FetchSession:
-    """The session with one node; one request at a time."""
+    """The session with one broker. At most one request may be open."""
 
     __slots__ = ("_epoch", "_known", "session_id")
 
@@ -49,7 +50,7 @@ class FetchSession:
         self.session_id = 0
         self._epoch = _INITIAL_EPOCH
         self._known: dict[TopicPartition, Wanted] = {}
-        """The partitions in the broker's half."""
+        """The partitions of the session as the broker knows them, from the last request."""
 
     def request(self, wanted: dict[TopicPartition, Wanted], **limits: Any) -> FetchRequest:
         """Build a request for `wanted`; `limits` are further fields of FetchRequest."""
@@ -60,7 +61,7 @@ class FetchSession:
         else:
             named = {key: want for key, want in wanted.items() if known.get(key) != want}
             forgotten = [key for key in known if key not in wanted]
-        # A topic that was deleted and created again has another id: forget the old one.
+        # A topic that was deleted and created again has another id: forget it under the old id.
         replaced = [key for key in named if key in known and known[key][0] != named[key][0]]
         request = FetchRequest(
             session_id=self.session_id,
@@ -85,9 +86,10 @@ class FetchSession:
         )
 
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Handle the head of an answer; False if it is an error, which has no partitions."""
+        """Update the session after an answer; False if it is an error, which has no partitions."""
         if error_code:
-            # After any error but "unknown session" the broker may still hold the session.
+            # After any error but "unknown session" the broker may still hold the session: keep its
+            # id, so that the next request ends it.
             self.reset(keep_id=error_code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return False
         if session_id == 0:
@@ -99,7 +101,10 @@ class FetchSession:
         return True
 
     def reset(self, *, keep_id: bool = True) -> None:
-        """Name every partition in the next request, which ends the session at the broker."""
+        """Begin a new session: the next request names every partition.
+
+        With `keep_id`, that request also ends the old session at the broker.
+        """
         if not keep_id:
             self.session_id = 0
         self._epoch = _INITIAL_EPOCH
@@ -115,7 +120,7 @@ class FetchSession:
 
 
 class SentFetch:
-    """A sent fetch, with the state, generation and offset of each partition at that time."""
+    """A sent fetch, with each partition's state, generation and offset at the time of sending."""
 
     __slots__ = ("partitions", "pending", "session")
 

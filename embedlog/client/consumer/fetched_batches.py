@@ -26,7 +26,7 @@ _SPECIAL = TRANSACTIONAL_BIT | CONTROL_BIT
 _LENGTH_START = 8
 _ALIKE_MAX = 64
 _ABORT_KEY = b"\x00\x00\x00\x00"
-"""Version 0, type 0; a commit marker has type 1."""
+"""Key of an abort marker: version 0, type 0. A commit marker has type 1."""
 
 
 class FetchedBatches:
@@ -58,11 +58,11 @@ class FetchedBatches:
         """Start of the next batch in `view`."""
         self.check_crcs = check_crcs
         self.error: RecordUnreadable | None = None
-        """The error of the batch at the position, once it was found to be damaged."""
+        """The error to raise if the batch at the position is damaged; None until this is found."""
         self.moved = False
         """True once a batch was skipped."""
         self._batches: Iterator[RecordBatch | LegacyBatch] | None = None
-        """Iterator from `position` on; None until the first `next`."""
+        """Iterator over the batches from `position` on; `next` creates it."""
         self._end_offset: int | None = None
         self._aborted: AbortedTransactions | None = None
         if is_committed_only and data.aborted_transactions:
@@ -83,7 +83,7 @@ class FetchedBatches:
         """Return the next batch that has records for the application; None at the end.
 
         Raises:
-            RecordUnreadable: the batch at the position is damaged. Every call raises it again.
+            RecordUnreadable: the batch at the position is damaged. Later calls raise it again.
         """
         if self.error is not None:
             raise self.error
@@ -147,7 +147,8 @@ def _end_offset(view: memoryview) -> int:
         start, end = position + _LENGTH_START, position + LOG_OVERHEAD
         count = 1
         if view[start:end] == view[start + size : end + size]:
-            # Often many batches have one size: compare the bytes of their lengths in columns.
+            # Often many successive batches have equal sizes. Count them at once: compare all first
+            # bytes of their length fields, then all second bytes, and so on.
             count = min((view_end - position) // size, _ALIKE_MAX)
             for place in range(start, end):
                 column = bytes(view[place : position + count * size : size])
@@ -162,19 +163,22 @@ def _end_offset(view: memoryview) -> int:
 
 
 class AbortedTransactions:
-    """The aborted transactions of one fetched partition. Ask about each batch, in log order."""
+    """The aborted transactions of one fetched partition. Call `has` for each batch in log order."""
 
     __slots__ = ("_by_first_offset", "_open")
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:
-        # (first offset, producer id): a transaction begins with its first batch.
+        # A heap of (first offset, producer id): a transaction begins with its first batch.
         self._by_first_offset = [(each.first_offset, each.producer_id) for each in aborted]
         heapify(self._by_first_offset)
         self._open: set[int] = set()
-        """Producers inside an aborted transaction: it ends with its marker."""
+        """Ids of producers whose aborted transaction has begun, but whose marker has not come."""
 
     def has(self, batch: RecordBatch) -> bool:
-        """Return whether an aborted transaction wrote the batch. An abort marker ends it."""
+        """Return whether an aborted transaction wrote the batch.
+
+        If the batch is an abort marker, the transaction of its producer ends.
+        """
         producer_id = batch.producer_id
         if producer_id < 0:
             return False

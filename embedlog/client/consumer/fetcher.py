@@ -1,9 +1,12 @@
 """`Fetcher`: fetches ahead of the application.
 
-Each node has at most one open fetch request. Answers are buffered until the application polls them;
-over a network the next fetch is open meanwhile. A node is not fetched from while one of its
-partitions has two buffered answers, or an answer that reaches the end of the log. Such a fetch
-would wait for new records of the other partitions, and the buffered partition would wait with them.
+Each broker has at most one open fetch request. Answers are buffered until the application polls
+them; over a network the next fetch is open meanwhile.
+
+A broker gets no fetch while one of its partitions has two buffered answers, or an answer that
+reaches the end of the log. Such a fetch would leave out this partition and might wait for new
+records of the others. When the application has polled the buffered records, the partition could not
+be fetched until that wait is over.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ class Fetcher:
         self._sent: dict[int, SentFetch] = {}
 
     def advance(self, now_ms: int) -> int | None:
-        """Take answers and send fetches; milliseconds until the next pass is useful, if known."""
+        """Take answers and send fetches; return milliseconds to the next useful pass, if known."""
         if self._sent:
             self.take_arrived(now_ms)
         self._send(now_ms)
@@ -67,10 +70,10 @@ class Fetcher:
         return found
 
     def close(self) -> list[Pending[Any]]:
-        """End the sessions. Return the answers that the caller may wait for.
+        """End the sessions. Return the pending answers that the caller may wait for.
 
-        Nodes with an open fetch are left out: they answer that fetch first, which may take
-        fetch.max.wait.ms.
+        Answers of brokers with an open fetch are left out: these brokers answer the fetch first,
+        which may take fetch.max.wait.ms.
         """
         closing = []
         for node_id, session in self._sessions.items():
@@ -112,7 +115,7 @@ class Fetcher:
             self._fetch(node_id, partitions)
 
     def _node_for(self, state: PartitionState, leader: PartitionInfo, now_ms: int) -> int:
-        """Return the follower that the leader named while it is usable, or the leader (KIP-392)."""
+        """Return the follower that the leader named if it is usable, else the leader (KIP-392)."""
         if state.read_replica is None:
             return leader.leader
         node_id, until_ms = state.read_replica
@@ -144,7 +147,7 @@ class Fetcher:
             pending.add_callback(self._arrived)
 
     def _nodes_with_buffered(self, now_ms: int) -> set[int]:
-        """Return the nodes that must not be fetched from now. Drops stale answers."""
+        """Return the brokers that must get no fetch now. Also drops stale answers."""
         busy = set(self._sent)
         for key, fetch in list(self.buffer.first.items()):
             if self.buffer.is_stale(fetch):

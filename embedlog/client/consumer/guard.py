@@ -1,4 +1,4 @@
-"""`Guard`: one thread at a time uses a consumer; a second thread is refused, it never waits."""
+"""`Guard`: lets one thread at a time use a consumer. A second thread gets an error at once."""
 
 from __future__ import annotations
 
@@ -17,31 +17,34 @@ _WAITING = (True,)
 
 
 class Guard:
-    """Every call runs in `with guard:`. The thread inside may enter again, from its callbacks.
+    """Every call of the consumer runs in `with guard:`. Callbacks inside the call may enter again.
 
-    A membership duty may use the consumer's state between calls. The thread inside then also holds
-    the duty's turn; to get it, the thread waits for one step of the duty at most.
+    A membership duty may use the consumer's state between calls. If there is a duty, a call also
+    holds the duty's lock, `turn`; to get it, the call waits for at most one step of the duty.
 
-    A KeyboardInterrupt may come between any two steps of `__enter__` and `__exit__`. So one call
-    both takes a thing and records that it is taken. At worst the interrupted thread finds itself
-    still inside, and may continue.
+    A KeyboardInterrupt may come between any two steps of `__enter__` and `__exit__`. Therefore a
+    single built-in call both takes a lock and records this. At worst the guard still regards the
+    interrupted thread as inside, and lets it enter again.
     """
 
     __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "last_error_type")
 
     def __init__(self) -> None:
         self._owner: dict[str, int] = {}
-        """The thread inside, under the key `_INSIDE`."""
+        """The id of the thread inside the guard, under the key `_INSIDE`; empty if none is."""
         self._depth = 0
         self._turn: LockType | None = None
         self._held: list[bool] = []
-        """Not empty while the thread inside holds the turn."""
+        """Not empty while the thread inside holds `_turn`."""
         self.is_closed = False
         self.last_error_type: type[BaseException] | None = None
         """The type of the last error that a call raised."""
 
     def share(self, turn: LockType) -> None:
-        """Share the consumer's state with a duty from now on. Requires: inside the guard."""
+        """Make every call also hold `turn`, the lock of a duty that uses the consumer's state.
+
+        Requires: inside the guard.
+        """
         if self._turn is None:
             self._turn = turn
             self._held.extend(map(turn.acquire, _WAITING))

@@ -1,4 +1,4 @@
-"""`HandOut`: from buffered fetches to the results of `poll`, `poll_batches`, `poll_columns`."""
+"""`HandOut`: makes results of `poll`, `poll_batches` and `poll_columns` from buffered fetches."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class HandOut:
         self._counts = parts.counts
         self._key_of, self._value_of = converters(parts.settings, "deserializer")
         self._current: CompletedFetch | None = None
-        """The fetch that the last record came from, while it has more."""
+        """The fetch that records were last taken from; None once it is drained."""
         self._moved = False
-        """True if the last hand-out skipped batches without records for the application."""
+        """True if the last call skipped batches that have no records for the application."""
 
     def records(self, count_max: int) -> ConsumerRecords | None:
         """Return up to `count_max` buffered records, or None.
 
-        The result is empty, not None, when only positions moved: past markers or aborted records.
+        If only positions moved, past markers or aborted records, the result is empty but not None.
 
         Raises:
-            RecordUnreadable: the next record cannot be handed out.
-            KafkaError: a fetch was refused.
+            RecordUnreadable: the next record is damaged or a deserializer refused it.
+            KafkaError: a broker refused a fetch.
         """
         found: dict[TopicPartition, list[Chunk]] = {}
         decodes = self._key_of is not None or self._value_of is not None
@@ -62,7 +62,7 @@ class HandOut:
                     try:
                         self._decode(at, taken, decoded)
                     finally:
-                        count += len(decoded)  # a record that failed was given back
+                        count += len(decoded)  # a failed record is not in it: it was given back
                     continue
                 size = len(taken.offsets)
                 count += size
@@ -106,7 +106,7 @@ class HandOut:
         return record
 
     def batches(self, count_max: int) -> list[PolledBatch] | None:
-        """Like `records`, but return the plain tuples of each record batch together."""
+        """Like `records`, but return plain tuples, grouped by record batch."""
         found: list[PolledBatch] = []
         count = 0
         try:
@@ -122,7 +122,10 @@ class HandOut:
         return found if found or self._moved else None
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
-        """Like `records`, but return whole batches in place; the last may exceed `count_max`."""
+        """Like `records`, but return columns over whole batches.
+
+        Batches are not split, so the last batch may exceed `count_max`.
+        """
         found: list[PolledColumns] = []
         left = count_max
         try:
@@ -150,7 +153,10 @@ class HandOut:
         close_converters(self._key_of, self._value_of)
 
     def _rows(self, count_max: int, *, several: bool) -> Iterator[tuple[CompletedFetch, Rows]]:
-        """Take up to `count_max` records, by batch or (`several`) by batches of the same layout."""
+        """Take up to `count_max` records and yield them batch by batch.
+
+        With `several`, successive batches of the same layout may be joined.
+        """
         left = count_max
         for fetch in self._ready():
             while left and not fetch.is_drained:
@@ -164,7 +170,10 @@ class HandOut:
                 break
 
     def _ready(self) -> Iterator[CompletedFetch]:
-        """Yield the buffered fetches that may be handed out, and drop each when it is drained."""
+        """Yield the buffered fetches that may be handed out, and drop each when it is drained.
+
+        Raises the first buffered error instead, if there is one.
+        """
         if self._buffer.errors:
             raise self._buffer.errors.popleft()
         self._moved = False
@@ -178,13 +187,16 @@ class HandOut:
                     break
                 self._current = fetch
                 yield fetch
-                assert fetch.is_drained, key  # otherwise the caller has enough and stops
+                assert fetch.is_drained, key  # a caller with enough records does not resume here
                 self._moved |= fetch.batches.moved
                 self._current = None
                 self._buffer.drop(key)
 
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
-        """Deserialize into `records`; give the rest back and raise at the first failure."""
+        """Deserialize `taken` and append it to `records`.
+
+        If a deserializer fails, give that record and the following back to the fetch, and raise.
+        """
         head = fetch.head
         topic, partition = fetch.state.topic_partition
         key_of = None if self._key_of is None else self._key_of.for_topic(topic)

@@ -1,7 +1,7 @@
 """`LeaderLookup`: a question about partitions that only their leaders can answer.
 
 A look-up is a small state machine: `advance` asks the leaders and takes answers. After an error
-that says so it refreshes the metadata and asks again.
+that a retry or newer metadata may cure, it refreshes the metadata and asks again.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 class LeaderLookup:
     """One question about several partitions.
 
-    A subclass sends requests (`_ask`, which moves partitions from `_left` to `_asked`), finds the
-    answers in a response (`_answers_of`) and keeps each (`_found`).
+    A subclass sends the requests in `_ask`, which moves partitions from `_left` to `_asked`. Its
+    `_answers_of` extracts the answers from a response, and its `_found` stores each answer.
     """
 
     def __init__(
         self, metadata: Metadata, backoff_ms: int, wanted: Mapping[TopicPartition, int]
     ) -> None:
-        """`wanted` is the argument of the question for each partition: a timestamp or an epoch."""
+        """`wanted` has the question's argument for each partition: a timestamp or an epoch."""
         self._metadata = metadata
         self._backoff_ms = backoff_ms
         self._left = dict(wanted)
@@ -47,7 +47,10 @@ class LeaderLookup:
         return not self._left and not self._asked
 
     def advance(self, now_ms: int) -> int | None:
-        """Ask and take answers without waiting; milliseconds until the next retry, if any."""
+        """Send requests and take answers without waiting; return milliseconds to the next retry.
+
+        Returns None if no retry is due.
+        """
         self._take_arrived(now_ms)
         if self._left and now_ms >= self._not_before_ms:
             self._ask()
@@ -66,7 +69,7 @@ class LeaderLookup:
 
     @abstractmethod
     def _found(self, key: TopicPartition, answer: Any) -> None:
-        """Keep an answer without error."""
+        """Store an answer that has no error."""
 
     def _take_arrived(self, now_ms: int) -> None:
         pending, self._pending = self._pending, []

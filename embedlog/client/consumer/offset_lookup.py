@@ -1,4 +1,4 @@
-"""ListOffsets: from timestamps to offsets, for the consumer and the admin client."""
+"""`OffsetLookup`: finds offsets by timestamp with ListOffsets, for consumers and admin clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ else:
 
 
 class OffsetAndTimestamp(_OffsetBase):
-    """An offset found by a timestamp: (offset, timestamp, leader epoch); -1 where unknown."""
+    """An offset found by timestamp: (offset, timestamp, leader epoch); -1 stands for unknown."""
 
     __slots__ = ()
 
@@ -55,7 +55,10 @@ class OffsetAndTimestamp(_OffsetBase):
 
 
 class OffsetLookup(LeaderLookup):
-    """One look-up. `found` grows; a partition without a matching record gets None."""
+    """One look-up for several partitions.
+
+    Each answer adds the partition to `found`, with None if no record matches the timestamp.
+    """
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class OffsetLookup(LeaderLookup):
         timestamps: Mapping[TopicPartition, int],
         arrived: Callable[[Pending[Any]], None],
     ) -> None:
-        """`arrived` is called, by any thread, when `advance` can take an answer."""
+        """Any thread may call `arrived`, when an answer is there for `advance`."""
         super().__init__(metadata, settings["retry.backoff.ms"], timestamps)
         self._transport = transport
         self._isolation = int(settings.get("isolation.level") == "read_committed")

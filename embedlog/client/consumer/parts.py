@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerParts:
-    """Given to each part; none of the objects is replaced during the consumer's life."""
+    """The shared objects. None of them is replaced during the consumer's life."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ConsumerParts:
         self.subscription = subscription
         self.settings = settings
         self.arrived = arrived
-        """Called, by any thread, when a part can take an answer."""
+        """Called when an answer for one of the parts has arrived. Any thread may make the call."""
         self.interceptors: InterceptorChain | None = None
         self.counts = dict.fromkeys(TOTALS, 0)
         """The value of each metric in `TOTALS`; the parts add to them."""
@@ -73,7 +73,7 @@ class ConsumerParts:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Send a request; `arrived` is called if the answer comes later."""
+        """Send a request. If the answer is not there at once, its arrival calls `arrived`."""
         pending = self.transport.send(node_id, request, version=version, timeout_ms=timeout_ms)
         if not pending.done():
             pending.add_callback(self.arrived)

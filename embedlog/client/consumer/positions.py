@@ -1,7 +1,8 @@
 """`Positions`: looks up missing positions and validates doubtful ones.
 
-    INITIALIZING       the group's committed offset; without one, auto.offset.reset
-    AWAIT_RESET        ListOffsets, by the timestamp of the policy or of a seek
+    state              look-up
+    INITIALIZING       the group's committed offset; if there is none, auto.offset.reset decides
+    AWAIT_RESET        ListOffsets with the timestamp of auto.offset.reset or of a seek
     AWAIT_VALIDATION   OffsetForLeaderEpoch: does the new leader's log have the records that were
                        read? (KIP-320)
 
@@ -45,7 +46,7 @@ class Positions:
         self._seen_changes = 0
 
     def advance(self, now_ms: int) -> int | None:
-        """Begin look-ups and take answers; milliseconds until the next pass is useful, if known.
+        """Begin look-ups and take answers; return milliseconds to the next useful pass, if known.
 
         Raises:
             NoOffsetForPartition: no offset is committed, and auto.offset.reset is none.
@@ -64,12 +65,13 @@ class Positions:
             if later is not None and (delay is None or later < delay):
                 delay = later
         if self._take_answers():
-            # A partition without a committed offset needs a reset; a reset may need another.
+            # An answer may require one more look-up: a reset if no offset is committed, or a reset
+            # to the end if no record has the timestamp.
             return self.advance(now_ms) if self._is_something_open() else delay
         return delay
 
     def _is_something_open(self) -> bool:
-        # A generator would be a call more for each partition, in every poll.
+        # `any` with a generator would cost one more call per partition in every poll.
         for state in self._states.partitions.values():  # noqa: SIM110
             if state.state != FetchState.FETCHING:
                 return True
@@ -78,7 +80,10 @@ class Positions:
     # Asking
 
     def _ask(self, now_ms: int) -> int | None:
-        """Begin the missing look-ups; milliseconds until the coordinator's can go on, if known."""
+        """Begin the missing look-ups.
+
+        Returns the milliseconds until the look-up of committed offsets can continue, if known.
+        """
         self._drop_stale()
         timestamps: dict[TopicPartition, int] = {}
         without: list[TopicPartition] = []
@@ -148,7 +153,7 @@ class Positions:
     # Answers
 
     def _take_answers(self) -> bool:
-        """Take the look-ups that are done; True if there was one."""
+        """Use the results of the finished look-ups; True if one has finished."""
         resets = [each for each in self._resets if each.is_done]
         committed = [each for each in self._committed if each.is_done]
         epochs = [each for each in self._epochs if each.is_done]
@@ -164,7 +169,7 @@ class Positions:
         return bool(resets or committed or epochs)
 
     def _answered(self, key: TopicPartition) -> PartitionState | None:
-        """Return the state that an answer belongs to; None if it has changed since the question."""
+        """Return the partition's state for an answer; None if it has changed since the request."""
         if key not in self._asked or not self._is_current(key):
             return None
         return self._asked.pop(key)[0]
@@ -175,7 +180,7 @@ class Positions:
             if state is None:
                 continue
             if found is None:
-                # No record is that recent (by_duration): use the end, as Kafka does.
+                # No record is as recent as by_duration requires: use the end, as Kafka does.
                 state.reset_to(LATEST_TIMESTAMP)
             else:
                 state.seek(found.offset, found.leader_epoch)
@@ -215,7 +220,7 @@ class Positions:
             elif end.offset < 0:
                 self._choose(state)
             else:
-                # The histories diverge here: the user has not read the records that follow.
+                # The logs differ from this offset on: the user has not read the leader's records.
                 state.seek(end.offset, end.leader_epoch)
                 self._proven(state)
         for error in lookup.failed.values():
@@ -226,7 +231,7 @@ class Positions:
     # Leaders
 
     def _check_leaders(self) -> None:
-        """Validate positions after another leader or leader epoch took over."""
+        """Require validation of a position if its partition has a new leader or leader epoch."""
         for key, state in self._states.partitions.items():
             if not state.has_position:
                 continue

@@ -1,4 +1,4 @@
-"""`ConsumerRebalanceListener`: the user's callbacks for partitions that come and go."""
+"""`ConsumerRebalanceListener`: the user's callbacks for assigned, revoked and lost partitions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ class ConsumerRebalanceListener:
     """
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """The consumer is about to give these up: the last moment to commit their positions."""
+        """Called before the consumer gives up `partitions`: the last moment to commit positions."""
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
-        """The consumer got these in addition, maybe none. It has not read from them yet."""
+        """Called after the consumer got `partitions`, maybe none, in addition to its others.
+
+        It has not read from them yet.
+        """
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
-        """Another member may own these already; a commit for them would fail.
+        """Called when another member may own `partitions` already: a commit for them would fail.
 
         The default calls `on_partitions_revoked`.
         """

@@ -9,7 +9,7 @@ from wire.records.decode.rows import joined
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
-    # namedtuple uses it too; it costs two thirds of a property.
+    # `namedtuple` uses it for its fields. It takes two thirds of the time of a property.
     from _collections import _tuplegetter as _field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,11 +27,11 @@ else:
 
 
 JOINED_SIZE_MAX = 48
-"""A larger chunk of rows gets its own chain of iterators, because joining it takes longer."""
+"""More rows than this begin a new `RecordChunk`: joining them with others would take longer."""
 
 
 class ConsumerRecord(_RecordBase):
-    """One record and its source: a tuple with named fields, cheap to create by the million.
+    """One record and its origin: a tuple with named fields, cheap to create by the million.
 
     (topic, partition, leader_epoch, timestamp_type, offset, timestamp, key, value, headers)
 
@@ -92,9 +92,10 @@ class ConsumerRecord(_RecordBase):
 
 
 class RecordChunk:
-    """Records with equal first fields, created during iteration, so that most die at once.
+    """Records with equal first four fields. Iteration creates each record when it is needed.
 
-    Thousands alive together would cost twice as much, in fresh memory and garbage collection.
+    So the application can release each record before the next is created. Thousands of records
+    alive at once would cost twice as much, because of fresh memory and garbage collection.
     """
 
     __slots__ = ("_parts", "_size", "head")
@@ -106,7 +107,7 @@ class RecordChunk:
         self._size = 0
 
     def add(self, rows: Rows, size: int) -> None:
-        """Append all of `rows`, which are `size` records."""
+        """Append `rows`, which has `size` records."""
         self._parts.append(rows)
         self._size += size
 
@@ -114,7 +115,7 @@ class RecordChunk:
         return self._size
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        # One chain of iterators for many small batches: setting one up costs as much as 15 records.
+        # Join many small batches first: to set up a chain of iterators costs as much as 15 records.
         rows = joined(self._parts)
         fields = (rows.offsets, rows.timestamps, rows.keys, rows.values, rows.headers)
         return map(ConsumerRecord, zip(*map(repeat, self.head), *fields))  # noqa: B905
@@ -145,15 +146,15 @@ class ConsumerRecords:
         return ConsumerRecords({key: [chosen] for key, chosen in by_partition.items()})
 
     def partitions(self) -> list[TopicPartition]:
-        """The partitions that have records."""
+        """Return the partitions that have records."""
         return list(self._by_partition)
 
     def records(self, topic_partition: TopicPartition) -> list[ConsumerRecord]:
-        """The records of one partition, in order; empty if there are none."""
+        """Return the records of one partition, in order; an empty list if there are none."""
         return self[topic_partition] if topic_partition in self._by_partition else []
 
     def items(self) -> Iterator[tuple[TopicPartition, list[ConsumerRecord]]]:
-        """Yield (partition, its records) for each partition that has records."""
+        """Yield each partition that has records, with the list of its records."""
         for topic_partition in self._by_partition:
             yield topic_partition, self[topic_partition]
 
@@ -188,7 +189,7 @@ class PolledBatch:
     """Records of one record batch as plain tuples, which are cheaper than `ConsumerRecord`.
 
     A tuple is (offset, timestamp, key, value, headers), with key and value as bytes. Iterating
-    creates the tuples one by one; `records` is a list of all.
+    creates the tuples one by one; `records` is a list of all tuples.
     """
 
     __slots__ = ("_records", "_rows", "leader_epoch", "timestamp_type", "topic_partition")
@@ -204,7 +205,7 @@ class PolledBatch:
 
     @property
     def records(self) -> list[RecordTuple]:
-        """All tuples, created on first use."""
+        """A list of all tuples, created on first use."""
         if self._records is None:
             self._records = list(self._rows)
         return self._records
@@ -223,11 +224,11 @@ class PolledBatch:
 
 
 class PolledColumns:
-    """Successive records as columns, read in place: offsets, timestamps, positions of the bytes.
+    """Successive records as numpy columns: offsets, timestamps, positions and sizes in `buffer`.
 
     The records are from one record batch, or from several of the same layout. `columns` holds whole
-    batches; `start` is the index of the first record at the position, nearly always 0.
-    `columns.buffer` maps the log if the records are not compressed, so that nothing is copied.
+    batches; `start` is the index of the first record at or after the consumer's position, nearly
+    always 0. `buffer` maps the log if the records are not compressed, so that nothing is copied.
     """
 
     __slots__ = ("columns", "leader_epoch", "start", "timestamp_type", "topic_partition")
@@ -251,46 +252,46 @@ class PolledColumns:
 
     @property
     def buffer(self) -> memoryview:
-        """The bytes that all positions refer to."""
+        """The bytes that contain all keys and values."""
         return memoryview(self.columns.buffer)
 
     @property
     def offsets(self) -> Any:
-        """int64."""
+        """Array of int64."""
         offsets = self.columns.offsets
         return offsets[self.start :] if self.start else offsets
 
     @property
     def timestamps(self) -> Any:
-        """int64, milliseconds."""
+        """Array of int64 in milliseconds."""
         return self.columns.timestamps[self.start :]
 
     @property
     def key_positions(self) -> Any:
-        """int64; meaningless where the size is -1."""
+        """Array of int64: the start of each key in `buffer`; meaningless if its size is -1."""
         return self.columns.key_positions[self.start :]
 
     @property
     def key_sizes(self) -> Any:
-        """int64; -1 for null."""
+        """Array of int64: the size of each key in bytes; -1 if the key is null."""
         return self.columns.key_sizes[self.start :]
 
     @property
     def value_positions(self) -> Any:
-        """int64; meaningless where the size is -1."""
+        """Array of int64: the start of each value in `buffer`; meaningless if its size is -1."""
         return self.columns.value_positions[self.start :]
 
     @property
     def value_sizes(self) -> Any:
-        """int64; -1 for null."""
+        """Array of int64: the size of each value in bytes; -1 if the value is null."""
         return self.columns.value_sizes[self.start :]
 
     def values(self) -> list[bytes | None]:
-        """Copies of the values."""
+        """Return copies of the values."""
         return self.columns.values()[self.start :]
 
     def keys(self) -> list[bytes | None]:
-        """Copies of the keys."""
+        """Return copies of the keys."""
         return self.columns.keys()[self.start :]
 
     def to_arrow(self, *, copy: bool = False) -> Any:

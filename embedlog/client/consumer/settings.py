@@ -1,54 +1,25 @@
-"""The consumer's configuration: Kafka's keys and defaults, and the rules between them."""
+"""The consumer's configuration: Kafka's keys, their defaults, and how they depend on each other."""
 
 from __future__ import annotations
 
-from embedlog.client.settings import COMMON, INT_MAX, NATURAL, warn_idle
+from embedlog.client.settings import warn_idle
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.settings import Definitions, Settings
-
-CONSUMER: Definitions = {
-    **COMMON,
-    "allow.auto.create.topics": ("bool", True, None),
-    "auto.commit.interval.ms": ("int", 5_000, NATURAL),
-    "auto.offset.reset": ("text", "latest", None),
-    "check.crcs": ("bool", True, None),
-    "client.rack": ("text", "", None),
-    "default.api.timeout.ms": ("int", 60_000, NATURAL),
-    "enable.auto.commit": ("bool", None, None),
-    "exclude.internal.topics": ("bool", True, None),
-    "fetch.max.bytes": ("int", 52_428_800, NATURAL),
-    "fetch.max.wait.ms": ("int", 500, NATURAL),
-    "fetch.min.bytes": ("int", 1, NATURAL),
-    "group.id": ("text", None, None),
-    "group.instance.id": ("text", None, None),
-    "group.protocol": ("choice", "classic", ("classic", "consumer")),
-    "group.remote.assignor": ("text", None, None),
-    "heartbeat.interval.ms": ("int", None, (1, INT_MAX)),
-    "interceptor.classes": ("objects", (), None),
-    "isolation.level": ("choice", "read_uncommitted", ("read_uncommitted", "read_committed")),
-    "key.deserializer": ("converter", None, None),
-    "max.partition.fetch.bytes": ("int", 1_048_576, NATURAL),
-    "max.poll.interval.ms": ("int", 300_000, (1, INT_MAX)),
-    "max.poll.records": ("int", 500, (1, INT_MAX)),
-    "partition.assignment.strategy": ("objects", None, None),
-    "session.timeout.ms": ("int", None, (1, INT_MAX)),
-    "value.deserializer": ("converter", None, None),
-}
+    from embedlog.client.settings import Settings
 
 HEARTBEAT_INTERVAL_MS = 3_000
 IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
-"""In process a heartbeat costs next to nothing, and members learn of a rebalance by it."""
+"""Shorter in process: a heartbeat costs next to nothing there, and announces a rebalance."""
 
 _CLASSIC_ONLY = {
     "heartbeat.interval.ms": None,
     "partition.assignment.strategy": ("range", "cooperative-sticky"),
     "session.timeout.ms": 45_000,
 }
-"""Defaults of the classic protocol; in the consumer protocol brokers set these values. The default
-of the heartbeat interval depends on the transport."""
+"""Settings of the classic protocol and their defaults; in the consumer protocol brokers set them.
+The default of the heartbeat interval is None here, because it depends on the transport."""
 
 _OF_GROUPS = (
     "auto.commit.interval.ms",
@@ -60,11 +31,11 @@ _OF_GROUPS = (
     "partition.assignment.strategy",
     "session.timeout.ms",
 )
-"""Settings without effect for a consumer without a group."""
+"""Settings that have no effect if the consumer has no group."""
 
 
 def complete(settings: Settings) -> Settings:
-    """Check the settings against each other and fill in defaults that depend on others.
+    """Check the settings against each other and fill in defaults that depend on other settings.
 
     Raises:
         ConfigError: two settings contradict each other.
@@ -80,7 +51,7 @@ def complete(settings: Settings) -> Settings:
     if settings["enable.auto.commit"] is None:
         settings["enable.auto.commit"] = group_id is not None
     if group_id is not None and not settings["client.id"]:
-        # The broker's member ids begin with it.
+        # Set a telling client.id, because the broker begins the member's id with it.
         names = ("consumer", group_id, settings["group.instance.id"])
         settings["client.id"] = "-".join(name for name in names if name)
     is_classic = settings["group.protocol"] == "classic"

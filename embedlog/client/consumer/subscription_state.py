@@ -28,7 +28,7 @@ class FetchState:
     """The states of a partition's position."""
 
     INITIALIZING = 0
-    """No position yet: the committed offset or else the reset policy gives one."""
+    """No position yet. The committed offset becomes the position, or the reset policy sets it."""
     AWAIT_RESET = 1
     """The position is being looked up by `reset_timestamp`."""
     FETCHING = 2
@@ -79,14 +79,14 @@ class PartitionState:
         self.reset_timestamp: int | None = None
         self.is_paused = False
         self.is_revoking = False
-        """True while the partition is being given up: its position stands still."""
+        """True while the consumer is giving the partition up: its position no longer moves."""
         self.retry_at_ms = 0
         self.high_watermark = -1
         self.last_stable_offset = -1
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether the consumer's state allows a fetch."""
+        """Whether the consumer may fetch the partition."""
         return self.state == FetchState.FETCHING and not self.is_paused and not self.is_revoking
 
     @property
@@ -95,7 +95,7 @@ class PartitionState:
         return self.state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. Nothing else assigns it."""
+        """Enter `state`. All changes of the state go through this method."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
@@ -109,19 +109,25 @@ class PartitionState:
         self.reset_timestamp = None
 
     def seek_unproven(self, offset: int, offset_epoch: int) -> None:
-        """`seek` to an offset from elsewhere; with an epoch, the leader must validate it first."""
+        """`seek` to an offset that the user gave or the group has committed.
+
+        If a leader epoch comes with it, the leader must validate the offset before the next fetch.
+        """
         self.seek(offset, offset_epoch)
         if offset_epoch >= 0:
             self.leader = None
             self.transition_to(FetchState.AWAIT_VALIDATION)
 
     def read_from(self, node_id: int, until_ms: int) -> None:
-        """Read from this follower until then; naming it again does not prolong the time."""
+        """Read from follower `node_id` until `until_ms`.
+
+        If the leader names the same follower again, the time is not prolonged.
+        """
         if self.read_replica is None or self.read_replica[0] != node_id:
             self.read_replica = node_id, until_ms
 
     def read_from_leader(self) -> bool:
-        """Forget the follower; True if there was one."""
+        """Read from the leader again; True if the partition was read from a follower."""
         had, self.read_replica = self.read_replica is not None, None
         return had
 
@@ -133,12 +139,12 @@ class PartitionState:
 
 
 class ResetPolicy:
-    """auto.offset.reset: the position of a partition that has no valid one."""
+    """auto.offset.reset: chooses the position of a partition that has no valid position."""
 
     __slots__ = ("_duration_ms", "name")
 
     def __init__(self, text: str) -> None:
-        """Raises ConfigError unless `text` is one of Kafka's policies."""
+        """Raise ConfigError unless `text` is one of Kafka's policies."""
         self.name = text
         self._duration_ms = 0
         if text.startswith("by_duration:"):
@@ -161,7 +167,7 @@ class ResetPolicy:
 
 
 class SubscriptionType:
-    """The source of the assigned partitions. One excludes the others."""
+    """The ways to get partitions. A consumer uses only one at a time."""
 
     NONE = 0
     TOPICS = 1
@@ -196,12 +202,12 @@ class SubscriptionState:
     def __init__(self) -> None:
         self.type = SubscriptionType.NONE
         self.topics: frozenset[str] = frozenset()
-        """The subscribed topics: named, or matched by the pattern."""
+        """The subscribed topics, named by the user or matched by `pattern`."""
         self.pattern: Pattern[str] | None = None
         self.server_pattern: str | None = None
         self.listener: ConsumerRebalanceListener | None = None
         self.group_topics: frozenset[str] = frozenset()
-        """The subscribed topics of all members; the leader of the group must watch them."""
+        """If this consumer leads the group, the topics of all members: the leader watches them."""
         self.partitions: dict[TopicPartition, PartitionState] = {}
 
     @property
@@ -220,7 +226,7 @@ class SubscriptionState:
     def subscribe_pattern(
         self, pattern: Pattern[str], listener: ConsumerRebalanceListener | None
     ) -> None:
-        """Subscribe to the topics that `match` finds. Raises as `subscribe`."""
+        """Subscribe to the topics that `match` finds. Raises the errors of `subscribe`."""
         self._become(SubscriptionType.PATTERN)
         self.pattern = pattern
         self.listener = listener
@@ -228,13 +234,16 @@ class SubscriptionState:
     def subscribe_server_pattern(
         self, pattern: str, listener: ConsumerRebalanceListener | None
     ) -> None:
-        """Subscribe to the topics that the broker matches. Raises as `subscribe`."""
+        """Subscribe to the topics that the broker matches. Raises the errors of `subscribe`."""
         self._become(SubscriptionType.SERVER_PATTERN)
         self.server_pattern = pattern
         self.listener = listener
 
     def assign_by_user(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions. Kept ones keep position and pause. Raises as `subscribe`."""
+        """Read these partitions; raise the errors of `subscribe`.
+
+        A partition that was assigned before keeps its position and its pause.
+        """
         self._become(SubscriptionType.ASSIGNED)
         self._assign(topic_partitions)
 
@@ -255,7 +264,10 @@ class SubscriptionState:
     # Assigned partitions
 
     def assign_from_group(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read the partitions that the group assigned. Kept ones keep position and pause."""
+        """Read the partitions that the group assigned.
+
+        A partition that was assigned before keeps its position and its pause.
+        """
         assert self.is_automatic, self.type
         self._assign(topic_partitions)
 
@@ -267,7 +279,7 @@ class SubscriptionState:
         return self.type == SubscriptionType.SERVER_PATTERN or topic in self.topics
 
     def mark_revoking(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Hand out no more records of these partitions: they are being given up."""
+        """Hand out no more records of these partitions, because the consumer gives them up."""
         for each in topic_partitions:
             self.partitions[each].is_revoking = True
 
@@ -306,7 +318,7 @@ _DURATION = r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 
 
 def parse_duration_ms(text: str) -> int:
-    """Milliseconds of an ISO-8601 duration of days, hours, minutes and seconds.
+    """Return the milliseconds of an ISO-8601 duration of days, hours, minutes and seconds.
 
     >>> parse_duration_ms("P1DT2H")
     93600000

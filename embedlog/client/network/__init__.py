@@ -1,1 +1,1 @@
-"""Requests over the network: connections to nodes, and the transport made of them."""
+"""Requests over the network: connections to nodes, and the transport that uses them."""

@@ -1,11 +1,11 @@
-"""The first addresses of a cluster, looked up before a client comes to be.
+"""The bootstrap addresses of a cluster, resolved when a client is made.
 
-A name that nobody knows is a mistake in the configuration most of the time, and is told while the
-one who made it still looks: by the constructor. `client.dns.lookup` says what becomes of a name:
+An unknown name is usually a mistake in the configuration. The constructor reports it, while the
+user still watches. `client.dns.lookup` decides how a name is used:
 
-    use_all_dns_ips      it stays, and its addresses are tried one after the other
-    resolve_canonical_   the names that its addresses go by take its place, so that Kerberos and
-      bootstrap_...      TLS see those; then as above
+    use_all_dns_ips      the name stays; its addresses are tried one after the other
+    resolve_canonical_   the canonical names of its addresses replace it, as Kerberos and TLS
+      bootstrap_...      need them; their addresses are tried one after the other
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def known_addresses(addresses: Sequence[Address], lookup: str) -> list[Address]:
-    """Those of `addresses` that can be resolved; a warning for each that cannot.
+    """Return the addresses that can be resolved; warn of each that cannot.
 
     Raises:
-        ConfigError: there is none; or, looking for canonical names, one is unknown.
+        ConfigError: no address can be resolved, or a canonical name is unknown.
     """
     known: list[Address] = []
     unknown: list[str] = []

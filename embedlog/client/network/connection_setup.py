@@ -1,12 +1,13 @@
-"""`ConnectionSetup`: what is said on a connection before it takes requests.
+"""`ConnectionSetup`: the exchange on a connection before it takes requests.
 
-    ApiVersions                             what the node serves; again in an older version
-                                            when it does not know the newest. It names the node
-                                            that is meant; another one refuses (KIP-1242)
-    SaslHandshake, SaslAuthenticate ...     with credentials; again before the session is over
+    ApiVersions                             asks for the versions that the node serves; repeated in
+                                            an older version if the node does not know the newest.
+                                            It names the node that the client expects; any other
+                                            node refuses it (KIP-1242)
+    SaslHandshake, SaslAuthenticate ...     with credentials; repeated before the session ends
                                             (KIP-368)
 
-It writes nothing: each step is the next message and the version to write it in.
+The setup writes nothing: each step is the next message and the version to write it in.
 """
 
 from __future__ import annotations
@@ -34,57 +35,46 @@ _SOFTWARE_NAME = "embedlog"
 
 
 class ConnectionSetup:
-    """Of the connections to one node, one after the other."""
-
-    __slots__ = (
-        "_address",
-        "_asked_again",
-        "_credentials",
-        "_exchange",
-        "_expected",
-        "_reauthenticates_at_ms",
-        "deadline_ms",
-        "versions",
-    )
+    """The setup of the successive connections to one node."""
 
     def __init__(self, address: str, credentials: Credentials | None) -> None:
-        """`address` is for messages."""
+        """`address` appears in error texts."""
         self._address = address
         self._credentials = credentials
         self._exchange: SaslExchange | None = None
         self._asked_again = False
         self._expected: tuple[str | None, int] = None, -1
         self._reauthenticates_at_ms = 0
-        """When the session is nearly over; 0 if it lasts as long as the connection."""
+        """When to authenticate again, before the session ends; 0 if the session has no end."""
         self.deadline_ms = 0
-        """When the node must have said all that is waited for."""
+        """When the node must have answered all steps of the setup."""
+        self.has_answered = False
+        """True if the node has answered a request on this connection."""
         self.versions: dict[int, tuple[int, int]] | None = None
-        """What the node said it serves; kept while disconnected."""
+        """The versions that the node serves, by API key; kept while disconnected."""
 
     @property
     def has_credentials(self) -> bool:
-        """Does this client authenticate?"""
         return self._credentials is not None
 
     def expect(self, cluster_id: str | None, node_id: int) -> None:
-        """The next connections are to this node of this cluster; None for any."""
+        """Expect this node of this cluster at the next connections; None for any node."""
         self._expected = cluster_id, -1 if cluster_id is None else node_id
 
     # Versions
 
     def begin(self, deadline_ms: int) -> Step:
-        """The connection is made: ask what the node serves."""
         self.deadline_ms = deadline_ms
-        self._asked_again = False
+        self._asked_again = self.has_answered = False
         return self._ask_versions(None)
 
     def take_versions(self, response: ApiVersionsResponse) -> Step | None:
-        """The node serves these versions; or not the one that was asked in, then ask in an older.
+        """Take the node's versions; return a step if it wants an older version of ApiVersions.
 
-        A node that refuses version 0 too is given up.
+        A node that refuses version 0 as well is given up.
 
         Raises:
-            KafkaError: the node refuses to say what it serves.
+            KafkaError: the node refuses ApiVersions.
         """
         listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and not self._asked_again:
@@ -96,7 +86,7 @@ class ConnectionSetup:
         return None
 
     def newest_version(self, kind: type[Message]) -> int:
-        """The newest version of a request that both sides know. Requires: `versions` are known.
+        """Return the newest version of a request that both sides know. Requires: `versions` is set.
 
         Raises:
             UnsupportedVersion: there is none.
@@ -120,7 +110,7 @@ class ConnectionSetup:
     # Authentication
 
     def authenticate(self) -> Step:
-        """Begin to authenticate. Requires: it has credentials."""
+        """Return the first step of the authentication. Requires: credentials."""
         assert self._credentials is not None, self._address
         self._exchange = self._credentials.exchange()
         return self._sasl_step(self._exchange.begin())
@@ -128,10 +118,10 @@ class ConnectionSetup:
     def take_authentication(
         self, response: SaslHandshakeResponse | SaslAuthenticateResponse, now_ms: int
     ) -> Step | None:
-        """The next step; None: the node knows this client.
+        """Return the next step; None once the node has accepted this client.
 
         Raises:
-            KafkaError: it refuses to authenticate this client.
+            KafkaError: the node refuses to authenticate this client.
         """
         assert self._credentials is not None, self._address
         assert self._exchange is not None, self._address
@@ -144,16 +134,14 @@ class ConnectionSetup:
         return None
 
     def is_session_over(self, now_ms: int) -> bool:
-        """Is it time to authenticate again?"""
         return 0 < self._reauthenticates_at_ms <= now_ms
 
     def ended(self) -> None:
-        """The connection ended, and its session with it."""
         self._reauthenticates_at_ms = 0
 
     def _sasl_step(self, request: SaslRequest) -> Step:
-        """Before Kafka 1.0 these were no requests: UNSUPPORTED."""
+        """Return a SASL request as a step; refuse brokers before 1.0 (SASL without requests)."""
         version = self.newest_version(type(request))
         if declaration(type(request)).api == ApiKey.SASL_HANDSHAKE and not version:
-            raise errors.UnsupportedVersion("SASL as before Kafka 1.0")
+            raise errors.UnsupportedVersion("SASL without requests, as before Kafka 1.0")
         return request, version

@@ -1,4 +1,4 @@
-"""`Connector`: makes connections to nodes and ends them, later and later after each failure."""
+"""`Connector`: opens and closes connections to nodes, with a back-off after each failure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
     class ChannelEvent(Protocol):
-        """Something happened to a channel: a frame came, or (`reason`) it closed, or it opened.
+        """An event of a channel: it opened, received a `frame`, or closed for a `reason`.
 
-        `is_refused`: it closed because there is no trust, and another attempt ends the same.
+        `is_refused`: it closed for lack of trust; another attempt would end the same way.
         """
 
         channel: Any
@@ -41,50 +41,35 @@ if TYPE_CHECKING:
 
 
 class HeldWrites:
-    """What is written to the channels of one client: see `embedlog.transport.Writes`."""
-
-    __slots__ = ("_channels", "_held")
+    """Writes to the channels of one client: see `embedlog.transport.Writes`."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._held: dict[Any, list[Payload]] | None = None
-        """By channel what is gathered, from `hold` to `release`."""
+        """The gathered frames of each channel, between `hold` and `release`."""
 
     def hold(self) -> None:
-        """Gather what is written to each channel."""
         self._held = {}
 
     def release(self) -> None:
-        """Write what was gathered, in one go for each channel."""
         held, self._held = self._held, None
         for channel, buffers in (held or {}).items():
             self._channels.send(channel, buffers)
 
     def write(self, channel: Any, frame: Sequence[Payload]) -> None:
-        """Write it now, or gather it."""
+        """Write a frame now, or gather it after `hold`."""
         if self._held is None:
             self._channels.send(channel, frame)
         else:
             self._held.setdefault(channel, []).extend(frame)
 
     def forget(self, channel: Any) -> None:
-        """The channel is closed."""
         if self._held is not None:
             self._held.pop(channel, None)
 
 
 class Connector:
-    """The channels of one client's connections, and the pauses before the next attempts."""
-
-    __slots__ = (
-        "_backoff",
-        "_by_channel",
-        "_channels",
-        "_setup_timeout",
-        "_writes",
-        "failure_count",
-        "has_news",
-    )
+    """The channels of one client's connections, and the pauses before new attempts."""
 
     def __init__(
         self,
@@ -104,21 +89,26 @@ class Connector:
             below,
         )
         self._by_channel: dict[Any, NodeConnection] = {}
+        self.leaving: dict[NodeConnection, None] = {}
+        """The connections with acks=0 requests whose bytes may not have left yet."""
         self.failure_count = 0
-        """Connections that broke, or could not be made."""
         self.has_news = False
-        """Did a request end, or a connection, since this was set to False? Both set it."""
+        """True if a request or connection ended since the client set this to False."""
 
     def of(self, channel: Any) -> NodeConnection | None:
-        """The connection that a channel carries; None when it carries one no more."""
+        """Return the connection that a channel carries; None if it has ended."""
         return self._by_channel.get(channel)
 
-    def carried(self) -> list[NodeConnection]:
-        """The connections that have a channel."""
-        return list(self._by_channel.values())
+    def take_left(self) -> None:
+        """Complete the acks=0 requests whose bytes have left."""
+        for connection in list(self.leaving):
+            if connection.take_left():
+                self.has_news = True
+            if not connection.requests.any_leaving:
+                del self.leaving[connection]
 
     def connect_if_due(self, connection: NodeConnection, now_ms: int) -> None:
-        """Begin to connect, unless the back-off is not over."""
+        """Begin to connect, unless the back-off is still running."""
         if now_ms < connection.retry_at_ms:
             return
         connection.attempted_ms = now_ms
@@ -135,7 +125,7 @@ class Connector:
     def drop(
         self, connection: NodeConnection, reason: str, refusal: KafkaError | None = None
     ) -> None:
-        """End the connection from this side; its requests fail, with `refusal` if that is why."""
+        """Close the connection; its requests fail, with `refusal` if that is the reason."""
         if connection.channel is not None:
             self._by_channel.pop(connection.channel, None)
             self._writes.forget(connection.channel)
@@ -152,10 +142,11 @@ class Connector:
         now_ms: int,
         refusal: KafkaError | None = None,
     ) -> None:
-        """The connection broke or could not be made: try again later, each time later.
+        """Note that the connection broke or could not be made; begin a longer back-off.
 
-        What waited for it may do so too, unless the node and this client do not trust each other
-        (`refusal`): that is for the user to know at once.
+        Its requests fail with `Network`, and callers may send them again. If the node and this
+        client do not trust each other, its requests fail with `refusal`, so that the user learns
+        that at once.
         """
         self.failure_count += 1
         self.has_news = True

@@ -1,9 +1,9 @@
-"""`NetworkClient`: the transport over the network. Requests become frames on one connection a node.
+"""`NetworkClient`: the transport over the network, with one connection to each node.
 
-It connects when a request needs a node, asks for the versions it serves, keeps up to
+It connects when a request needs a node, and asks the node for its versions. It keeps up to
 max.in.flight requests on the way, closes a connection whose answer is overdue, and waits longer
-and longer before it tries a node that cannot be reached. One thread at a time may use it; only
-`wake` is free.
+after each failed attempt to reach a node. Only one thread at a time may use it; `wake` may be
+called from any thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from embedlog import errors
 from embedlog.client.network.connector import Connector, HeldWrites
 from embedlog.client.network.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
 from embedlog.client.network.node_connections import NodeConnections
-from embedlog.client.network.node_requests import NodeRequest
+from embedlog.client.network.node_requests import NEVER_MS, NodeRequest
 from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
 from embedlog.runtime.pending import Pending
 from embedlog.transport import ANY_NODE
@@ -39,11 +39,11 @@ _STATES = {
     ConnectionState.READY: "connected",
 }
 _SILENT = "; it never said what it serves: is it a Kafka listener, and without TLS?"
-_UNAUTHENTICATED = "; the authentication was not over"
+_UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
-"""For clients without such a setting: they have one request in flight by themselves."""
+"""For clients without max.in.flight.requests.per.connection; they send one request at a time."""
 
 
 class NetworkClient:
@@ -64,7 +64,7 @@ class NetworkClient:
         runtime: Runtime | None = None,
         channels: Channels | None = None,
     ) -> None:
-        """`addresses` are asked until one answers with the cluster's own list of nodes."""
+        """`addresses` are tried until a broker answers with the cluster's list of nodes."""
         self.is_driven = runtime is not None
         if runtime is None:
             from embedlog.runtime import real_runtime
@@ -80,7 +80,6 @@ class NetworkClient:
             )
         self.runtime = runtime
         self._channels = channels
-        self._clock = runtime.clock
         self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._idle_max_ms: int = settings["connections.max.idle.ms"]
         self._is_encrypted = settings["security.protocol"].endswith("SSL")
@@ -88,18 +87,22 @@ class NetworkClient:
         self._connector = Connector(channels, self.writes, settings, runtime.random.below)
         self._nodes = NodeConnections(
             addresses,
-            _maker(settings, runtime),
+            _maker(settings, runtime, self._connector.leaving),
             self._connector.drop,
             below=runtime.random.below,
             returns_to_bootstrap=settings["metadata.recovery.strategy"] == "rebootstrap",
             checks_identity=settings["metadata.cluster.check.enable"],
         )
+        self._due_ms = 0
+        """No deadline, back-off or throttling ends before this time."""
+        self._idle_due_ms = 0
+        """No connection is idle for connections.max.idle.ms before this time."""
         self._owes_time = False
-        """Has nobody looked at deadlines since the last poll?"""
+        """True after a poll with events, until `_keep_time` has run."""
         self._is_woken = False
         self._is_closed = False
 
-    # The transport
+    # Methods of `Transport`
 
     def send(
         self,
@@ -111,7 +114,7 @@ class NetworkClient:
     ) -> Pending[R]:
         if self._is_closed:
             return _failed(ClosedError("the client was closed"))
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         if node_id == ANY_NODE:
             connection = self._nodes.least_loaded(now_ms)
         else:
@@ -119,14 +122,19 @@ class NetworkClient:
             if found is None:
                 return _failed(errors.Network(f"node {node_id} is not known"))
             connection = found
-        limit = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        due_ms = now_ms + (self._request_timeout_ms if timeout_ms is None else timeout_ms)
+        self._due_ms = min(self._due_ms, due_ms)
         pending: Pending[R] = Pending()
         try:
-            connection.requests.add(NodeRequest(request, version, now_ms + limit, pending))
+            connection.requests.add(NodeRequest(request, version, due_ms, pending))
             if connection.state == ConnectionState.READY:
                 connection.flush(now_ms)
+                if connection.throttled_until_ms > now_ms:
+                    self._due_ms = min(self._due_ms, connection.throttled_until_ms)
             elif connection.state == ConnectionState.DISCONNECTED:
                 self._connector.connect_if_due(connection, now_ms)
+                if connection.retry_at_ms > now_ms:
+                    self._due_ms = min(self._due_ms, connection.retry_at_ms)
         except BaseException as error:
             self._cut_short(error)
             raise
@@ -149,13 +157,15 @@ class NetworkClient:
 
     def is_ready(self, node_id: int) -> bool:
         connection = self._nodes.of(node_id)
-        return connection is not None and connection.takes_requests(self._clock.monotonic_ms())
+        return connection is not None and connection.takes_requests(
+            self.runtime.clock.monotonic_ms()
+        )
 
     def prepare(self, node_id: int) -> int | None:
         connection = self._nodes.of(node_id)
         if connection is None:
             return None
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         if connection.state == ConnectionState.DISCONNECTED:
             self._connector.connect_if_due(connection, now_ms)
             left = connection.retry_at_ms - now_ms
@@ -171,19 +181,19 @@ class NetworkClient:
         return self._connector.failure_count
 
     def drop_requests(self, reason: str) -> None:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         for connection in self._nodes.all():
             if connection.requests.count or connection.state != ConnectionState.DISCONNECTED:
                 self._connector.broke(connection, reason, now_ms)
-        self.writes.release()  # an interrupt may have come before it
+        self.writes.release()  # an interrupt may have prevented it
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         deadline = now_ms + (_LONGEST_POLL_MS if timeout_ms is None else timeout_ms)
         self._connector.has_news = False
         while not pending.done() and not self._is_woken and not self._is_closed:
             self._round(max(deadline - now_ms, 0))
-            now_ms = self._clock.monotonic_ms()
+            now_ms = self.runtime.clock.monotonic_ms()
             if self._connector.has_news or now_ms >= deadline:
                 break
         self._is_woken = False
@@ -211,43 +221,48 @@ class NetworkClient:
     # Rounds
 
     def _round(self, timeout_ms: int) -> None:
-        """Wait for something to happen, and do what it calls for."""
+        """Poll the channels for at most `timeout_ms`, take the events, and check the deadlines."""
         if self._is_closed:
             return
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         try:
-            if self._owes_time or not timeout_ms:
+            is_due = now_ms >= self._due_ms or now_ms >= self._idle_due_ms
+            if is_due and (self._owes_time or not timeout_ms):
                 self._keep_time(now_ms)
             poll_ms = 0
             if timeout_ms:
                 until_ms = now_ms + min(timeout_ms, _LONGEST_POLL_MS)
-                poll_ms = max(self._nodes.next_due_ms(now_ms, until_ms) - now_ms, 0)
+                poll_ms = max(min(self._due_ms, until_ms) - now_ms, 0)
             events = self._channels.poll(poll_ms)
             for event in events:
                 connection = self._connector.of(event.channel)
                 if connection is not None:
                     self._take(connection, event)
-            for connection in self._connector.carried():
-                if connection.take_left():
-                    self._connector.has_news = True
-            # Answers are handed out before deadlines are looked at.
+            if self._connector.leaving:
+                self._connector.take_left()
+            # Take answers before deadlines: an answer that has arrived is not overdue.
             self._owes_time = bool(events)
             if timeout_ms and not events:
-                self._keep_time(self._clock.monotonic_ms())
+                now_ms = self.runtime.clock.monotonic_ms()
+                if now_ms >= self._due_ms or now_ms >= self._idle_due_ms:
+                    self._keep_time(now_ms)
         except BaseException as error:
             self._cut_short(error)
             raise
 
     def _cut_short(self, error: BaseException) -> None:
-        """A KeyboardInterrupt came: between bytes and the note of what they were every stream is in
-        doubt, as an answer could be taken for another's. While bytes are waited for none is.
+        """Drop all connections if an interrupt came after reading and before recording the bytes.
+
+        Otherwise an answer could be taken for the answer to another request. An interrupt while the
+        client only waits for bytes affects no connection.
         """
+        self._due_ms = 0  # the error may have prevented an update
         if not isinstance(error, Exception) and not self._channels.is_waiting:
             self.drop_requests("interrupted")
         self._channels.is_waiting = False
 
     def _take(self, connection: NodeConnection, event: ChannelEvent) -> None:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.runtime.clock.monotonic_ms()
         if event.frame is not None:
             try:
                 connection.received(event.frame, now_ms)
@@ -257,8 +272,10 @@ class NetworkClient:
                     connection, f"{type(error).__name__}: {error}", now_ms, refusal
                 )
                 if isinstance(error, KafkaError) and error.code == ErrorCode.REBOOTSTRAP_REQUIRED:
-                    # Another broker listens there (KIP-1242): the addresses are not to be trusted.
+                    # Another broker listens there (KIP-1242), so the known addresses are wrong.
                     self._nodes.forget_nodes()
+            if connection.throttled_until_ms > now_ms:
+                self._due_ms = min(self._due_ms, connection.throttled_until_ms)
             self._connector.has_news = True
         elif event.reason:
             refusal = None
@@ -270,33 +287,46 @@ class NetworkClient:
             self._connector.broke(connection, reason, now_ms, refusal)
             self._connector.has_news = True
         else:
-            connection.connected(now_ms, now_ms + self._request_timeout_ms)
+            deadline_ms = now_ms + self._request_timeout_ms
+            self._due_ms = min(self._due_ms, deadline_ms)
+            connection.connected(now_ms, deadline_ms)
 
     def _keep_time(self, now_ms: int) -> None:
+        """Do everything that is due by `now_ms` on every connection; find the next due time."""
+        self._due_ms = now_ms  # an interrupt may come before the walk is complete
         for connection in self._nodes.all():
-            if not connection.is_busy:
-                is_idle = 0 <= self._idle_max_ms <= now_ms - connection.used_ms
-                if is_idle and connection.state == ConnectionState.READY:
-                    self._connector.drop(connection, "idle")
-                continue
-            overdue, hangs = connection.take_overdue(now_ms)
-            for request in overdue:
-                self._connector.has_news = True
-                waited = f"{connection.address} did not answer {request.name} in time"
-                request.pending.fail(errors.RequestTimedOut(waited))
-            if hangs:
-                self._connector.broke(connection, "a request timed out", now_ms)
-            elif connection.state == ConnectionState.READY:
-                connection.flush(now_ms)
-            elif connection.state == ConnectionState.DISCONNECTED and connection.requests.count:
-                self._connector.connect_if_due(connection, now_ms)
+            self._keep_time_of(connection, now_ms)
+        # Only now, because callbacks of failed requests may have sent other requests.
+        connections = self._nodes.all()
+        self._due_ms = min([each.next_due_ms(now_ms) for each in connections], default=NEVER_MS)
+        used = [each.used_ms for each in connections if each.state == ConnectionState.READY]
+        is_limited = self._idle_max_ms >= 0
+        self._idle_due_ms = min([*used, now_ms]) + self._idle_max_ms if is_limited else NEVER_MS
+
+    def _keep_time_of(self, connection: NodeConnection, now_ms: int) -> None:
+        if not connection.is_busy:
+            is_idle = 0 <= self._idle_max_ms <= now_ms - connection.used_ms
+            if is_idle and connection.state == ConnectionState.READY:
+                self._connector.drop(connection, "idle")
+            return
+        overdue, hangs = connection.take_overdue(now_ms)
+        for request in overdue:
+            self._connector.has_news = True
+            waited = f"{connection.address} did not answer {request.name} in time"
+            request.pending.fail(errors.RequestTimedOut(waited))
+        if hangs:
+            self._connector.broke(connection, "a request timed out", now_ms)
+        elif connection.state == ConnectionState.READY:
+            connection.flush(now_ms)
+        elif connection.state == ConnectionState.DISCONNECTED and connection.requests.count:
+            self._connector.connect_if_due(connection, now_ms)
 
 
 def _tls_client(settings: Settings) -> TlsClient | None:
-    """What makes connections TLS ones, if the settings want it.
+    """Make the factory of TLS connections, if the settings ask for TLS.
 
     Raises:
-        ConfigError: the settings contradict each other, or name certificates that are none.
+        ConfigError: settings contradict each other, or a certificate is unreadable.
     """
     if not settings["security.protocol"].endswith("SSL"):
         return None
@@ -318,8 +348,10 @@ def _credentials(settings: Settings, runtime: Runtime) -> Credentials | None:
     return credentials(settings, runtime.random)
 
 
-def _maker(settings: Settings, runtime: Runtime) -> Callable[[int, str, int], NodeConnection]:
-    """What makes a connection of a node's id, its host and its port."""
+def _maker(
+    settings: Settings, runtime: Runtime, leaving: dict[NodeConnection, None]
+) -> Callable[[int, str, int], NodeConnection]:
+    """Return a function that makes a connection from a node's id, host and port."""
     client_id: str = settings["client.id"]
     in_flight_max: int = settings.get("max.in.flight.requests.per.connection", _IN_FLIGHT_MAX)
     credentials = _credentials(settings, runtime)
@@ -331,6 +363,7 @@ def _maker(settings: Settings, runtime: Runtime) -> Callable[[int, str, int], No
             port,
             client_id=client_id,
             in_flight_max=in_flight_max,
+            leaving=leaving,
             credentials=credentials,
         )
 
@@ -338,18 +371,18 @@ def _maker(settings: Settings, runtime: Runtime) -> Callable[[int, str, int], No
 
 
 def _hint(connection: NodeConnection, *, is_encrypted: bool) -> str:
-    """What it may mean that a connection ended as early as this."""
+    """Return the likely reason of a connection's early end, for its error text."""
     if connection.state == ConnectionState.CHECKING_VERSIONS and not is_encrypted:
         return _SILENT
     if connection.state == ConnectionState.AUTHENTICATING:
         return _UNAUTHENTICATED
-    if connection.state == ConnectionState.READY and not connection.has_answered:
+    if connection.state == ConnectionState.READY and not connection.setup.has_answered:
         return "" if connection.setup.has_credentials else _UNANSWERED
     return ""
 
 
 def _refusal(connection: NodeConnection, error: Exception) -> KafkaError | None:
-    """The error that the node refuses this client with; None when it is another one."""
+    """Return the error if the node refuses to authenticate this client, else None."""
     if connection.state != ConnectionState.AUTHENTICATING or not isinstance(error, KafkaError):
         return None
     return error_for(error.code, f"{connection.address}: {error}")

@@ -1,18 +1,18 @@
-"""One connection to one node, as a state machine; it opens no socket.
+"""One connection to one node, as a state machine without a socket.
 
     DISCONNECTED -> CONNECTING -> CHECKING_VERSIONS -> AUTHENTICATING <-> READY
           ^-------------'-----------------'-------------------'-------------'
 
-Requests wait until the versions are known and, with credentials, the client is authenticated; then
-as many go out as may be in flight, and are answered in their order. A node may want the client to
-authenticate again after a while (KIP-368): then requests wait once more.
+Requests wait until the versions are known and, with credentials, the node has accepted the client.
+Then up to max.in.flight requests are written, and the node answers them in order. When the node
+wants the client to authenticate again (KIP-368), new requests wait until that is done.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.network.connection_setup import ConnectionSetup
-from embedlog.client.network.node_requests import NodeRequests
+from embedlog.client.network.node_requests import NEVER_MS, NodeRequests
 from embedlog.errors import KafkaError
 from wire.api_keys import ApiKey
 from wire.connection import ClientConnection
@@ -35,11 +35,12 @@ _THROTTLED_SINCE = {
     19: 3, 20: 2, 21: 1, 22: 1, 24: 1, 25: 1, 26: 1, 28: 1, 29: 1, 30: 1, 31: 1, 32: 2, 33: 1,
     34: 1, 35: 1, 37: 1, 42: 1,
 }  # fmt: skip
-"""By API key, the version from which on the client holds back (KIP-219): before, the broker did."""
+"""By API key, the first version in which a throttled client pauses by itself (KIP-219); in older
+versions the broker delays its answers."""
 
 
 class ConnectionState:
-    """How far a connection is."""
+    """The states of a connection."""
 
     DISCONNECTED = 0
     CONNECTING = 1
@@ -48,28 +49,18 @@ class ConnectionState:
     AUTHENTICATING = 4
 
 
+_S = ConnectionState
 VALID_PREVIOUS = {
-    ConnectionState.DISCONNECTED: frozenset(
-        (
-            ConnectionState.CONNECTING,
-            ConnectionState.CHECKING_VERSIONS,
-            ConnectionState.AUTHENTICATING,
-            ConnectionState.READY,
-        )
-    ),
-    ConnectionState.CONNECTING: frozenset((ConnectionState.DISCONNECTED,)),
-    ConnectionState.CHECKING_VERSIONS: frozenset((ConnectionState.CONNECTING,)),
-    ConnectionState.AUTHENTICATING: frozenset(
-        (ConnectionState.CHECKING_VERSIONS, ConnectionState.READY)
-    ),
-    ConnectionState.READY: frozenset(
-        (ConnectionState.CHECKING_VERSIONS, ConnectionState.AUTHENTICATING)
-    ),
+    _S.DISCONNECTED: {_S.CONNECTING, _S.CHECKING_VERSIONS, _S.AUTHENTICATING, _S.READY},
+    _S.CONNECTING: {_S.DISCONNECTED},
+    _S.CHECKING_VERSIONS: {_S.CONNECTING},
+    _S.AUTHENTICATING: {_S.CHECKING_VERSIONS, _S.READY},
+    _S.READY: {_S.CHECKING_VERSIONS, _S.AUTHENTICATING},
 }
 
 
 class NodeConnection:
-    """The connections to one node, one after the other, and the requests that go over them."""
+    """The successive connections to one node, and their requests."""
 
     def __init__(
         self,
@@ -79,24 +70,24 @@ class NodeConnection:
         *,
         client_id: str,
         in_flight_max: int,
+        leaving: dict[NodeConnection, None],
         credentials: Credentials | None = None,
     ) -> None:
+        """`leaving` collects the connections that have written acks=0 requests."""
         self.node_id = node_id
         self.host = host
         self.port = port
         self.state = ConnectionState.DISCONNECTED
         self.channel: Any = None
-        """Whatever carries the bytes; None while disconnected."""
+        """Carries the bytes; None while disconnected."""
         self._write: Write = _write_nowhere
         self.failure_count = 0
-        """Attempts to connect that failed since the last that worked."""
         self.retry_at_ms = 0
         self.attempted_ms = 0
         self.used_ms = 0
         self.throttled_until_ms = 0
-        self.has_answered = False
-        """Has a request been answered since it was connected?"""
         self.requests = NodeRequests(in_flight_max)
+        self._leaving = leaving
         self.setup = ConnectionSetup(self.address, credentials)
         self._protocol = ClientConnection(client_id)
 
@@ -105,13 +96,12 @@ class NodeConnection:
         return f"{self.host}:{self.port}"
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. No other code assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     @property
     def is_being_set_up(self) -> bool:
-        """Is it connected, and do requests wait for what the node says first?"""
         return (
             self.state == ConnectionState.CHECKING_VERSIONS
             or self.state == ConnectionState.AUTHENTICATING
@@ -119,26 +109,25 @@ class NodeConnection:
 
     @property
     def is_busy(self) -> bool:
-        """Does anything wait for the node, so that deadlines count?"""
+        """True if requests or the setup wait for the node, so that deadlines count."""
         return self.requests.count > 0 or self.is_being_set_up
 
     # The connection
 
     def use(self, channel: Any, write: Write) -> None:
-        """Be carried by `channel`, which is being connected: `write` sends over it."""
+        """Use `channel`, which is being connected; `write` sends a frame over it."""
         self.channel = channel
         self._write = write
 
     def connected(self, now_ms: int, deadline_ms: int) -> None:
-        """The connection is made: ask what the node serves, which it must say by `deadline_ms`."""
+        """Begin the setup on the new connection; the node must answer by `deadline_ms`."""
         self.transition_to(ConnectionState.CHECKING_VERSIONS)
         self.used_ms = now_ms
         self._protocol = ClientConnection(self._protocol.client_id)
-        self.has_answered = False
         self._write_step(self.setup.begin(deadline_ms))
 
     def disconnected(self) -> list[NodeRequest]:
-        """The connection ended; the requests that get no answer any more, in their order."""
+        """Note the end of the connection; return the unanswered requests in order."""
         if self.state != ConnectionState.DISCONNECTED:
             self.transition_to(ConnectionState.DISCONNECTED)
         self.channel = None
@@ -149,7 +138,6 @@ class NodeConnection:
     # Requests
 
     def takes_requests(self, now_ms: int) -> bool:
-        """Would a request go out at once?"""
         return (
             self.state == ConnectionState.READY
             and self.requests.has_room
@@ -157,7 +145,7 @@ class NodeConnection:
         )
 
     def rank(self, now_ms: int) -> tuple[int, int]:
-        """The smaller, the sooner a request would be answered."""
+        """Return a sort key: the smaller, the sooner the node would answer a request."""
         if self.takes_requests(now_ms):
             return 0, self.requests.count
         if self.state == ConnectionState.READY:
@@ -169,7 +157,7 @@ class NodeConnection:
         return 3, self.retry_at_ms
 
     def flush(self, now_ms: int) -> None:
-        """Write what may go out now."""
+        """Write the waiting requests that may be written now."""
         requests = self.requests
         deadline_ms = requests.waiting_deadline_ms
         if deadline_ms is None:
@@ -188,8 +176,9 @@ class NodeConnection:
         """Take one response.
 
         Raises:
-            RemoteProtocolError, MalformedMessage: it is not one; the connection is of no use.
-            KafkaError: the node refuses to say what it serves, or to authenticate this client.
+            RemoteProtocolError, MalformedMessage: the frame is no valid response; close the
+                connection.
+            KafkaError: the node refuses ApiVersions, or refuses to authenticate this client.
         """
         _, response = self._protocol.receive(frame)
         self.used_ms = now_ms
@@ -197,30 +186,37 @@ class NodeConnection:
             self._take_setup(response, now_ms)
         else:
             request = self.requests.next_answered()
-            self.has_answered = True
+            self.setup.has_answered = True
             throttle_ms = getattr(response, "throttle_time_ms", 0)
             if throttle_ms and request.version >= _THROTTLED_SINCE.get(request.api_key, 0):
                 self.throttled_until_ms = now_ms + throttle_ms
             request.pending.complete(response)
         self.flush(now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """When the next request runs out of time, or the node that is to say something first."""
-        deadline_ms = self.requests.next_deadline_ms()
-        if not self.is_being_set_up:
-            return deadline_ms
-        setup_ms = self.setup.deadline_ms
-        return setup_ms if deadline_ms is None else min(setup_ms, deadline_ms)
+    def next_due_ms(self, now_ms: int) -> int:
+        """Return when the next deadline, back-off or throttling ends; NEVER_MS if there is none."""
+        due_ms = self.requests.next_deadline_ms()
+        if self.is_being_set_up:
+            due_ms = min(due_ms, self.setup.deadline_ms)
+        if due_ms < NEVER_MS:
+            if self.state == ConnectionState.DISCONNECTED:
+                due_ms = min(due_ms, self.retry_at_ms)
+            elif now_ms < self.throttled_until_ms:
+                due_ms = min(due_ms, self.throttled_until_ms)
+        return due_ms
 
     def take_overdue(self, now_ms: int) -> tuple[list[NodeRequest], bool]:
-        """Requests that ran out of time, and whether one was in flight: then the node hangs."""
+        """Return the overdue requests, and whether the node hangs.
+
+        A node hangs if it has not answered a written request, or a step of the setup, in time.
+        """
         overdue = self.requests.overdue(now_ms)
         hangs = bool(overdue) or (self.is_being_set_up and self.setup.deadline_ms <= now_ms)
         return overdue + self.requests.take_overdue_waiting(now_ms), hangs
 
     def take_left(self) -> bool:
-        """Complete the requests without an answer whose bytes have left; say whether any did."""
-        # A channel that does not say has sent them.
+        """Complete the acks=0 requests whose bytes have left; return whether there were any."""
+        # A channel without `sent_size` counts as having sent everything.
         return self.requests.any_leaving and self.requests.take_left(
             getattr(self.channel, "sent_size", 0)
         )
@@ -250,11 +246,12 @@ class NodeConnection:
         if is_answered:
             self.requests.written(request)
         else:
+            self._leaving[self] = None
             self.requests.written_unanswered(request, getattr(self.channel, "given_size", 0))
             self.take_left()
 
     def _take_setup(self, response: Any, now_ms: int) -> None:
-        """The node says what it serves, or answers a step of the authentication."""
+        """Take the node's versions, or its answer to a step of the authentication."""
         if self.state == ConnectionState.CHECKING_VERSIONS:
             step = self.setup.take_versions(response)
             if step is None and self.setup.has_credentials:
@@ -284,4 +281,4 @@ def _write_nowhere(_frame: list[Payload]) -> None:
 
 
 PROTOCOL_ERRORS = (RemoteProtocolError, MalformedMessage, KafkaError)
-"""What `received` raises when the connection is of no use any more."""
+"""Errors of `received` after which the connection must be closed."""

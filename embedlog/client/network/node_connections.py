@@ -1,8 +1,7 @@
-"""`NodeConnections`: the connections of one client, and which of them a request is sent to."""
+"""`NodeConnections`: the connections of one client, and the choice of one for a request."""
 
 from __future__ import annotations
 
-from embedlog.client.network.node_connection import ConnectionState
 from embedlog.transport import BOOTSTRAP_NODES, COORDINATOR_NODES
 
 TYPE_CHECKING = False
@@ -13,19 +12,7 @@ if TYPE_CHECKING:
 
 
 class NodeConnections:
-    """To the nodes of the cluster, to coordinators, and to the first addresses."""
-
-    __slots__ = (
-        "_below",
-        "_bootstrap",
-        "_checks_identity",
-        "_cluster_id",
-        "_coordinators",
-        "_drop",
-        "_make",
-        "_nodes",
-        "_returns",
-    )
+    """Connections to the cluster's nodes, to coordinators, and to the bootstrap addresses."""
 
     def __init__(
         self,
@@ -37,10 +24,12 @@ class NodeConnections:
         returns_to_bootstrap: bool,
         checks_identity: bool,
     ) -> None:
-        """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` ends it;
-        `below` draws a number. `returns_to_bootstrap`: the first addresses count again when no
-        node can be reached. `checks_identity`: then a node says so when it is not the one, or not
-        of the cluster, that a connection is meant for (KIP-1242).
+        """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` closes it;
+        `below` draws a random number.
+
+        `returns_to_bootstrap`: use the bootstrap addresses again when no node can be reached. With
+        `checks_identity` as well, let each node check that it is the node of the cluster that the
+        client expects (KIP-1242).
         """
         self._make = make
         self._drop = drop
@@ -51,14 +40,13 @@ class NodeConnections:
         self._nodes: dict[int, NodeConnection] = {}
         """The cluster's nodes, once Metadata named them."""
         self._coordinators: dict[int, NodeConnection] = {}
-        """Second connections to nodes, by COORDINATOR_NODES - node id."""
+        """Second connections to nodes; the key is COORDINATOR_NODES - node id."""
         self._bootstrap = {
             BOOTSTRAP_NODES - index: make(BOOTSTRAP_NODES - index, *address)
             for index, address in enumerate(addresses)
         }
 
     def all(self) -> list[NodeConnection]:
-        """Every connection, whatever its state."""
         return [
             *self._nodes.values(),
             *self._coordinators.values(),
@@ -66,17 +54,16 @@ class NodeConnections:
         ]
 
     def of(self, node_id: int) -> NodeConnection | None:
-        """The connection for requests to `node_id`; None when that is not known."""
+        """Return the connection for requests to `node_id`; None if that is unknown."""
         found = self._nodes.get(node_id) or self._coordinators.get(node_id)
         return found or self._bootstrap.get(node_id)
 
     def least_loaded(self, now_ms: int) -> NodeConnection:
-        """The node that most likely answers first.
+        """Return the connection that most likely answers first.
 
-        A ready one with the fewest requests; else one that is being connected; else the one whose
-        last attempt is the longest ago, not before its back-off is over. The first addresses
-        count while the cluster's own are unknown, or all of those fail and
-        metadata.recovery.strategy allows it.
+        The best is ready and has the fewest requests; the next best is being connected; then comes
+        the longest unused one whose back-off is over. The bootstrap addresses count while the
+        cluster's nodes are unknown, or if all nodes fail and metadata.recovery.strategy allows it.
         """
         candidates = list(self._nodes.values())
         is_lost = self._returns and all(each.failure_count for each in candidates)
@@ -89,7 +76,7 @@ class NodeConnections:
     def set_nodes(
         self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
     ) -> None:
-        """The cluster's nodes and their addresses: the connections to others are ended."""
+        """Set the cluster's nodes and their addresses; close the connections to other nodes."""
         self._cluster_id = cluster_id if self._checks_identity else None
         for node_id, (host, port) in nodes.items():
             known = self._nodes.get(node_id)
@@ -108,7 +95,7 @@ class NodeConnections:
                 self._drop(connection, "the cluster's own addresses are known")
 
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """The id to send to for a second connection to that node."""
+        """Return the id for requests over a second connection to that node; make it if needed."""
         chosen = COORDINATOR_NODES - node_id
         known = self._coordinators.get(chosen)
         if known is None or (known.host, known.port) != (host, port):
@@ -119,19 +106,5 @@ class NodeConnections:
         return chosen
 
     def forget_nodes(self) -> None:
-        """Believe in the first addresses only, where that is allowed."""
         if self._returns:
             self.set_nodes({})
-
-    def next_due_ms(self, now_ms: int, until_ms: int) -> int:
-        """When the next deadline, back-off or throttling ends, but `until_ms` at most."""
-        for connection in self.all():
-            if connection.is_busy:
-                deadline_ms = connection.next_deadline_ms()
-                if deadline_ms is not None:
-                    until_ms = min(until_ms, deadline_ms)
-                if connection.state == ConnectionState.DISCONNECTED:
-                    until_ms = min(until_ms, connection.retry_at_ms)
-                elif now_ms < connection.throttled_until_ms:
-                    until_ms = min(until_ms, connection.throttled_until_ms)
-        return until_ms

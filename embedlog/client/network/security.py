@@ -1,8 +1,8 @@
-"""From settings to what a connection needs to be let in: TLS and credentials.
+"""TLS and credentials for connections, made from the settings.
 
-Keys are Kafka's: PEM in `ssl.truststore.*` and `ssl.keystore.*`, credentials in
-`sasl.jaas.config`. `sasl.username` and `sasl.password` are librdkafka's, and win over the JAAS
-line. `ALIASES` are what librdkafka and kafka-python call the same things.
+Keys are Kafka's: PEM in `ssl.truststore.*` and `ssl.keystore.*`, credentials in `sasl.jaas.config`.
+`sasl.username` and `sasl.password` are librdkafka's, and win over the JAAS line. `ALIASES` maps the
+names of librdkafka and kafka-python to these keys.
 """
 
 from __future__ import annotations
@@ -45,21 +45,22 @@ _NONCE_SIZE = 24
 _REAUTHENTICATES_AFTER_PERCENT = 85
 _REAUTHENTICATES_WITHIN_PERCENT = 10
 _REAUTHENTICATES_AFTER_MIN_MS = 1_000
-"""Brokers refuse it earlier."""
+"""Brokers refuse an authentication that comes earlier."""
 
 
 class SslHandshakeFailed(KafkaError):
-    """No TLS with the peer: one side does not accept the other's certificate, or its versions.
+    """TLS with the peer failed: one side rejects the other's certificate or versions.
 
-    Asking again would not change that, so requests fail at once. The code is not the broker's.
+    Another attempt would fail as well, so requests fail at once. The error code is not the
+    broker's.
     """
 
 
 def tls_arguments(settings: Settings) -> dict[str, Any]:
-    """The arguments of `wire.net.tls.TlsOptions`.
+    """Return the arguments of `wire.net.tls.TlsOptions`.
 
     Raises:
-        ConfigError: settings that contradict each other.
+        ConfigError: settings contradict each other.
     """
     _not_both(settings, "ssl.truststore.certificates", "ssl.truststore.location")
     _not_both(settings, "ssl.keystore.certificate.chain", "ssl.keystore.location")
@@ -87,7 +88,7 @@ def tls_arguments(settings: Settings) -> dict[str, Any]:
 
 
 class Credentials:
-    """Who this client is. Its connections share one; each authentication is an `exchange`."""
+    """The identity of this client, shared by its connections."""
 
     def __init__(
         self,
@@ -105,11 +106,10 @@ class Credentials:
         self._extensions = extensions
 
     def exchange(self) -> SaslExchange:
-        """An authentication, from its beginning."""
         return SaslExchange(self._client())
 
     def reauthenticate_after_ms(self, session_lifetime_ms: int) -> int:
-        """When to authenticate again: somewhere in the last part of the session (KIP-368)."""
+        """Return ms until authenticating again: at random, near the session's end (KIP-368)."""
         percent = _REAUTHENTICATES_AFTER_PERCENT + self._random.below(
             _REAUTHENTICATES_WITHIN_PERCENT
         )
@@ -128,10 +128,10 @@ class Credentials:
 
 
 def credentials(settings: Settings, random: Random) -> Credentials:
-    """The credentials that the settings name.
+    """Return the credentials that the settings name.
 
     Raises:
-        ConfigError: some are missing, or are for another mechanism.
+        ConfigError: some are missing, or belong to another mechanism.
     """
     mechanism = settings["sasl.mechanism"]
     if mechanism is None:
@@ -161,19 +161,18 @@ class SaslExchange:
     def __init__(self, client: SaslClient) -> None:
         self._client = client
         self.session_lifetime_ms = 0
-        """How long the broker lets the connection live before it wants this again; 0: for ever."""
+        """How long the broker accepts this authentication; 0: for ever."""
 
     def begin(self) -> SaslHandshakeRequest:
-        """The first request."""
         return SaslHandshakeRequest(mechanism=self._client.mechanism)
 
     def received(
         self, response: SaslHandshakeResponse | SaslAuthenticateResponse
     ) -> SaslAuthenticateRequest | None:
-        """Take a response; the next request, or None when it is done.
+        """Take a response; return the next request, or None at the end.
 
         Raises:
-            KafkaError: the broker refuses, or does not prove that it may be trusted.
+            KafkaError: the broker refuses, or fails to prove its identity.
         """
         if isinstance(response, SaslHandshakeResponse):
             self._check_handshake(response)

@@ -1,8 +1,8 @@
-"""`sasl.jaas.config`: the line that Kafka's Java clients take their credentials from.
+"""`sasl.jaas.config`: the line with the credentials of Kafka's Java clients.
 
     org.apache.kafka.common.security.scram.ScramLoginModule required username="a" password="b";
 
-Read as Java does: words, texts in single or double quotes with backslashes, comments, one entry
+The syntax is Java's: words, texts in single or double quotes with backslashes, comments, one entry
 with a semicolon at its end.
 """
 
@@ -21,13 +21,13 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 def parse_jaas(text: str) -> tuple[str, dict[str, str]]:
-    """The name of the login module, without its packages, and its options.
+    """Return the name of the login module, without its packages, and its options.
 
     >>> parse_jaas("a.b.PlainLoginModule required username='me' password=\\"my \\\\\\" word\\";")
     ('PlainLoginModule', {'username': 'me', 'password': 'my " word'})
 
     Raises:
-        ConfigError: it is no such line. The text is not quoted, it holds a password.
+        ConfigError: the text has another form. The error does not quote it, as it holds a password.
     """
     tokens = list(_tokens(text))
     if len(tokens) < 3 or tokens[1].lower() not in _FLAGS or tokens[-1] != ";":
@@ -46,7 +46,7 @@ def parse_jaas(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Words and punctuation; what was quoted begins with NUL, so that it is not punctuation."""
+    """Yield words and punctuation; a quoted text begins with NUL, to differ from punctuation."""
     position = 0
     while position < len(text):
         char = text[position]
@@ -74,7 +74,7 @@ def _ends_word(char: str) -> bool:
 
 
 def _quoted(text: str, start: int) -> tuple[str, int]:
-    """The text in quotes that begins at `start`, and the position after it."""
+    """Return the text in quotes that begins at `start`, and the position after it."""
     quote = text[start]
     out: list[str] = []
     position = start + 1

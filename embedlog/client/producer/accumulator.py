@@ -1,11 +1,12 @@
-"""Records on their way to the sender: for each partition a queue of batches.
+"""Records on their way to the sender: a queue of batches for each partition.
 
 Records join the last batch of their partition's queue while it is open and has room; the sender
-takes batches from the front. A batch is due when it is closed (full, asked for, followed by
-another one), has waited linger.ms, or memory is short; and after a failed attempt when its back-off
-is over, or the partition has another leader than the one that failed (KIP-951).
+takes batches from the front. A batch is due when it is closed (full, asked for, or followed by
+another batch), when it has waited linger.ms, or when memory is short. After a failed attempt it is
+due when its back-off is over, or when the partition has a leader other than the failed one
+(KIP-951).
 
-buffer.memory says how many bytes may wait: see `BufferPool`.
+buffer.memory limits the bytes that wait: see `BufferPool`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from _thread import get_ident
 from itertools import islice
 
 from embedlog.client.errors import BufferExhausted
-from embedlog.client.producer.batch import DeliveryFuture, ProducerBatch
+from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.columns import Columns
+from embedlog.client.producer.futures import DeliveryFuture
 from embedlog.client.producer.sizes import BATCH_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.common import deque
 from embedlog.errors import ClosedError
@@ -26,84 +28,83 @@ if TYPE_CHECKING:
     from _thread import RLock
     from collections.abc import Callable, Mapping
 
-    from embedlog.client.driver import Driver
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.batch import Delivery, DeliveryCallback
-    from embedlog.client.producer.destinations import PartitionQueue, TopicQueues
+    from embedlog.client.producer.queues import PartitionQueue, TopicQueues
     from embedlog.client.producer.sizes import Headers
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock
 
     MayBeSent = Callable[[ProducerBatch, PartitionInfo], bool]
-    """May the batch go to the leader of its partition now?"""
+    """(batch, partition) -> whether the batch may go to the leader of its partition now."""
 
 
 _RATIO_MARGIN = 1.05
 NEVER = 1 << 62
-"""A moment that does not come."""
+"""A time that does not come."""
 
 
 class IncompleteBatches(dict[ProducerBatch, None]):
-    """Every batch of a producer whose callbacks have not run, the oldest first; what a batch was
-    cut into comes last. Changed under the accumulator's lock, which the methods take."""
+    """Every batch whose callbacks have not run, the oldest first; parts of split batches come last.
+
+    The methods take the accumulator's lock.
+    """
 
     def __init__(self, lock: RLock) -> None:
         super().__init__()
         self._lock = lock
 
     def oldest(self) -> ProducerBatch | None:
-        """The one that was begun first, or queued again as parts."""
         with self._lock:
             return next(iter(self), None)
 
     def record_count(self) -> int:
-        """How many records have no outcome."""
         with self._lock:
             return sum([each.record_count or len(each.records.values) for each in self])
 
     def topics(self) -> set[str]:
-        """The topics of all of them."""
         with self._lock:
             return {batch.topic for batch in self}
 
 
 class Care:
-    """Who sees to open batches."""
-
-    __slots__ = ("is_armed", "is_relied_on")
+    """Whether open batches are looked at without a further call of the producer."""
 
     def __init__(self) -> None:
         self.is_armed = False
-        """Will there be another look at open batches without being told of one?"""
+        """True if a later pass will look at open batches without a further call."""
         self.is_relied_on = False
-        """Was a batch sent by that since a caller last waited for one? Then the next that is begun
-        is worth a word, which ends a long pause."""
+        """True if such a pass sent a batch since a caller last waited for one. Then the next new
+        batch is reported at once, which ends a long pause."""
 
 
 class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
     delivery: Delivery
-    """What the futures of its batches ask; set once there is a sender."""
+    """Passed to every new batch; set once there is a sender."""
 
     def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
-        """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
+        """`is_exact`: count sizes exactly, at 0.1 us a record, to fill batches as Kafka does."""
         # An RLock for the reason given in `embedlog.runtime.pending`.
         self.lock = ranked_rlock(Rank.ACCUMULATOR)
         self.pool = BufferPool(settings["buffer.memory"])
         self.incomplete = IncompleteBatches(self.lock)
         self.next_due_ms = NEVER
         self.lacks_leader: dict[str, None] = {}
-        """What the last `ready` found: see there."""
+        """Topics with a batch whose partition had no leader when `ready` last looked at all
+        queues."""
         self.active: dict[PartitionQueue, None] = {}
-        """The queues that hold a batch; those that were served last come last."""
+        """The queues that hold a batch; the queue that was served last comes last."""
         self.has_sendable = False
-        """A batch was closed since the sender last looked."""
+        """True if a batch was closed since the sender last looked."""
         self.needs_attention = False
-        """A batch was closed since the producer last looked; or begun, and nobody takes care."""
+        """True if a batch was closed since the producer last looked, or one was begun that no later
+        pass will look at (see `Care`)."""
         self.care = Care()
         self._clock = clock
-        # Else a producer with little memory could never begin a batch.
+        # Otherwise a producer with little memory could never begin a batch.
         self._batch_size: int = min(settings["batch.size"], self.pool.total)
         self._limit = self._batch_size - BATCH_OVERHEAD
         self._is_exact = is_exact
@@ -125,7 +126,8 @@ class RecordAccumulator:
 
         `size` is its estimated size, see `record_size`. `is_sticky`: the record has no key and no
         named partition; it may go to another queue of the topic when this one's batch is full.
-        None when buffer.memory has no room for a new batch: the caller waits and tries again.
+        Return None when buffer.memory has no room for a new batch: the caller waits and tries
+        again.
         """
         with self.lock:
             batch = queue.open
@@ -133,7 +135,7 @@ class RecordAccumulator:
                 if is_sticky and queue is not queue.topic.sticky_queue:
                     queue = self._follow_sticky(queue.topic, size)
                     batch = queue.open
-            elif batch.is_closed or (  # a KeyboardInterrupt came just then
+            elif batch.is_closed or (  # left behind by a KeyboardInterrupt
                 batch.size + size > batch.size_limit
                 and not (self._is_exact and batch.has_room(size, timestamp, key, value, headers))
             ):
@@ -169,13 +171,13 @@ class RecordAccumulator:
         return future
 
     def add_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
-        """Queue a batch that is complete already, after everything appended before it.
+        """Queue a complete batch, after everything appended before it.
 
-        False when buffer.memory has no room for it.
+        Return False when buffer.memory has no room for it.
         """
         with self.lock:
             if self._is_closed:
-                raise ClosedError("the producer was closed while records were on their way into it")
+                raise ClosedError("the producer was closed while records were being sent")
             if not self.pool.reserve(batch.size):
                 return False
             batch.memory = batch.size
@@ -190,14 +192,13 @@ class RecordAccumulator:
         return True
 
     def close_all(self) -> None:
-        """Make everything that waits sendable."""
         with self.lock:
             for queue in self.active:
                 queue.close_open()
             self.has_sendable = bool(self.active)
 
     def want_all(self) -> None:
-        """Make everything that waits sendable, and let records join it until it is sent."""
+        """Make all batches sendable, and let records join them until they are sent."""
         with self.lock:
             for queue in self.active:
                 if queue.open is not None:
@@ -205,18 +206,17 @@ class RecordAccumulator:
             self.has_sendable = bool(self.active)
 
     def close(self) -> None:
-        """Begin no batch any more: from here on records are refused, or join an open batch."""
+        """Begin no further batch: from here on records are refused, or join an open batch."""
         with self.lock:
             self._is_closed = True
 
     def finished(self, batch: ProducerBatch) -> None:
-        """It has its outcome, and its callbacks know: its memory may be used again."""
+        """Give the batch's memory back: it has an outcome, and its callbacks have run."""
         with self.lock:
             self.incomplete.pop(batch, None)
             self.pool.available += batch.memory
 
     def give_back(self, size: int) -> None:
-        """Memory that outlived its batch may be used again."""
         with self.lock:
             self.pool.release(size)
 
@@ -230,11 +230,11 @@ class RecordAccumulator:
         may_be_sent: MayBeSent | None,
         is_single: bool,
     ) -> list[ProducerBatch]:
-        """Take a batch of each partition that has one due and a leader, or (`is_single`) the first.
+        """Take one due batch of each partition with a leader; with `is_single` only the first.
 
-        They are closed. Queues that were served go to the end, so that those which found no room
-        come first the next time. When all were looked at `next_due_ms` says when another batch
-        will be due, and `lacks_leader` which topics have batches that have nowhere to go.
+        The batches are closed. Queues that were served go to the end, so that the others come first
+        next time. After a look at all queues, `next_due_ms` is when another batch will be due, and
+        `lacks_leader` holds the topics with batches whose partition has no leader.
         """
         found: list[ProducerBatch] = []
         next_due_ms = NEVER
@@ -271,7 +271,7 @@ class RecordAccumulator:
                         queue.topic.produced(queue, batch.size)
                 del self.active[queue]
                 if queue.batches:
-                    self.active[queue] = None  # it is the last one now
+                    self.active[queue] = None  # it comes last now
                 if is_single:
                     return found
         self.next_due_ms = next_due_ms
@@ -279,14 +279,14 @@ class RecordAccumulator:
         return found
 
     def closed_first(self, count: int) -> list[ProducerBatch]:
-        """The first closed batches of the queue that was served longest ago, at most `count`."""
+        """Return the closed batches among the first `count` of the least recently served queue."""
         with self.lock:
             queue = next(iter(self.active), None)
             first = [] if queue is None else list(islice(queue.batches, count))
         return [batch for batch in first if batch.is_closed]
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """Queue a batch again that is to be retried, before what was not sent yet."""
+        """Queue a batch again for a retry, before the batches that were not sent yet."""
         with self.lock:
             queue: PartitionQueue = batch.queue
             queue.insert(batch)
@@ -295,7 +295,7 @@ class RecordAccumulator:
     def replace_by_parts(
         self, batch: ProducerBatch, parts: list[ProducerBatch], ratio: float
     ) -> None:
-        """Queue what `batch` was split into, in its place; it was compressed to that ratio."""
+        """Queue the parts of `batch` in its place; `ratio` is its compression ratio."""
         with self.lock:
             parts[0].memory, batch.memory = batch.memory, 0
             del self.incomplete[batch]
@@ -308,7 +308,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Remove the batches begun before then; also say when the oldest that stays was begun."""
+        """Take batches created by `created_max_ms`; also return when the next one was created."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:
@@ -329,7 +329,7 @@ class RecordAccumulator:
     # Requires: the lock
 
     def _follow_sticky(self, topic: TopicQueues, size: int) -> PartitionQueue:
-        """The topic's sticky queue, whose open batch, if it has one, takes `size` bytes."""
+        """Return the topic's sticky queue, whose open batch, if any, has room for `size` bytes."""
         while True:
             queue = topic.sticky_queue or topic.choose_sticky()
             batch = queue.open
@@ -347,11 +347,11 @@ class RecordAccumulator:
 
     def _begin(self, queue: PartitionQueue, records: Columns, size: int) -> ProducerBatch | None:
         if self._is_closed:
-            raise ClosedError("the producer was closed while a record was on its way into it")
+            raise ClosedError("the producer was closed while a record was being sent")
         memory = self._batch_size
         limit = self._limit
         if self._compresses:
-            # What is held until it is compressed is what memory is counted for.
+            # Memory is counted for the plain records, as they are held until they are compressed.
             limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
             memory = min(max(limit, memory), self.pool.total)
             limit = min(limit, memory)
@@ -383,9 +383,9 @@ class RecordAccumulator:
 
 
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
-    """When the batch may be sent, if it is the first of its queue; 0: at once."""
+    """Return when the batch may be sent, if it is the first of its queue; 0: at once."""
     if batch.retry_at_ms:
-        # Another leader has not failed: it is tried at once.
+        # A new leader has not failed yet: try it at once.
         is_another = batch.leader is not None and leader.leader_epoch > batch.leader.leader_epoch
         return 0 if is_another else batch.retry_at_ms
     if batch.is_closed or batch.is_wanted:
@@ -394,63 +394,47 @@ def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
 
 
 class BufferPool:
-    """The reserve of one producer. Requires: the accumulator's lock. Never waits."""
-
-    __slots__ = ("available", "total", "waiting")
+    """The bytes of buffer.memory. Requires: the accumulator's lock. Never waits."""
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.available = total
-        """Bytes that are not reserved."""
         self.waiting: deque[int] = deque()
-        """The threads that found too little, the longest waiting first."""
+        """The threads that wait for memory, the longest waiting first."""
 
     def serves(self, size: int) -> bool:
-        """Are there `size` bytes, and no thread that has waited longer than this one?"""
+        """Return whether `size` bytes are free and no other thread has waited longer."""
         assert size <= self.total, (size, self.total)
         is_next = not self.waiting or self.waiting[0] == get_ident()
         return is_next and size <= self.available
 
     def reserve(self, size: int) -> bool:
-        """Take `size` bytes if it serves so many; False, and nothing is taken, if not."""
+        """Take `size` bytes if the pool `serves` them; else take nothing and return False."""
         is_served = self.serves(size)
         if is_served:
             self.available -= size
         return is_served
 
     def release(self, size: int) -> None:
-        """Give `size` reserved bytes back."""
         self.available += size
         assert self.available <= self.total, (self.available, self.total)
 
     def queue_up(self) -> None:
-        """This thread waits from now on, behind those that do already."""
         self.waiting.append(get_ident())
 
     def leave(self) -> None:
-        """This thread waits no more: it has what it wanted, or gives up."""
         self.waiting.remove(get_ident())
 
 
 _AMPLE_COUNT = 16
-"""Batches for which there is room when it is worth to wake a thread: with one at a time the
-sender's thread and the waiting one would take turns for each."""
+"""Batches for which there must be room before a thread is woken: with one batch at a time the
+sender's thread and the waiting thread would take turns for each batch."""
 _PATIENCE_MS = 5
-"""After so long it takes what there is."""
+"""After this time a waiting thread takes any free memory."""
 
 
 class MemoryWait:
-    """Where a thread of one producer waits that found no room."""
-
-    __slots__ = (
-        "_accumulator",
-        "_ample",
-        "_clock",
-        "_driver",
-        "_max_block_ms",
-        "exhausted_count",
-        "waited_ns",
-    )
+    """The wait of a producer's threads for free memory."""
 
     def __init__(
         self, accumulator: RecordAccumulator, driver: Driver, settings: Settings, clock: Clock
@@ -461,12 +445,11 @@ class MemoryWait:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.waited_ns = 0
-        """All threads together."""
         self.exhausted_count = 0
-        """Waits that ended without room."""
+        """Waits that ended without free memory."""
 
     def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
-        """Wait, in line, until `has_room()`; everything that waits to be sent is sent meanwhile.
+        """Wait in line until `has_room()`, while the sender sends all batches.
 
         `began_ms` is when the call began, if it has waited for something else already.
 
@@ -479,7 +462,7 @@ class MemoryWait:
         accumulator = self._accumulator
         with accumulator.lock:
             accumulator.pool.queue_up()
-            accumulator.has_sendable = True  # all that waits is sent
+            accumulator.has_sendable = True  # send all batches meanwhile
         try:
             if self._driver.wait(
                 has_room,
@@ -491,7 +474,7 @@ class MemoryWait:
         finally:
             with accumulator.lock:
                 accumulator.pool.leave()
-            self._driver.arrived()  # whoever is next in the line looks what is left
+            self._driver.arrived()  # the next thread in the line looks for free memory
             self.waited_ns += (clock.monotonic_us() - began_us) * 1000
         self.exhausted_count += 1
         pool = accumulator.pool

@@ -1,4 +1,4 @@
-"""Records of one partition that travel together, and what those who sent them hear of it.
+"""`ProducerBatch`: records of one partition that are sent together, and their outcome.
 
 Records are kept as columns, and become the bytes of a record batch in one go when they are sent:
 that costs 35-165 ns a record, while encoding one by one costs 600.
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from embedlog.client.producer.sizes import Headers
 
     class Delivery(Protocol):
-        """Who sends the batches of a producer, as far as a future needs it."""
+        """The sender of a producer's batches, as their futures use it."""
 
         def run(self) -> None:
-            """Do what can be done without waiting."""
+            """Make a pass; never waits."""
 
         def wait_for(self, batch: Any, timeout: float | None) -> None:
             """Return when `batch` is done; raise TimedOut after `timeout` seconds."""
@@ -45,11 +45,11 @@ _NO_NUMBERS = (-1, -1, -1)
 
 
 class RecordMetadata(_RecordMetadataBase):
-    """Where one record is: (topic, partition, offset, timestamp, key size, value size).
+    """The place of one record: (topic, partition, offset, timestamp, key size, value size).
 
-    `offset` is -1 when the broker was not asked (acks 0) or the record was not written.
-    `timestamp` is the record's, or the broker's where the topic stamps at append. A serialized
-    size is -1 for null.
+    `offset` is -1 with acks 0, as the broker sends no answer, and for a record that was not
+    written. `timestamp` is the record's, or the broker's if the topic has LogAppendTime. A
+    serialized size is -1 for null.
 
     >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
     ...     producer.send("events", b"value").result()
@@ -70,9 +70,9 @@ class RecordMetadata(_RecordMetadataBase):
 
 
 class BatchMetadata(_BatchMetadataBase):
-    """Where records sent together are: (topic, partition, offset, timestamp, count).
+    """The place of records sent together: (topic, partition, offset, timestamp, count).
 
-    `offset` is that of the first, the others follow without a gap; -1 as in `RecordMetadata`.
+    `offset` is the first record's, and the others follow without a gap; -1 as in `RecordMetadata`.
     """
 
     __slots__ = ()
@@ -88,91 +88,6 @@ class BatchMetadata(_BatchMetadataBase):
             f"BatchMetadata({self.topic!r}, {self.partition}, offset {self.offset}, "
             f"{self.record_count} records)"
         )
-
-
-class DeliveryFuture:
-    """The outcome of one `send`. Its callback has run before `done()` is true.
-
-    Whoever makes one sets `batch` and `index`, the record's number in it: a constructor would cost
-    each record 150 ns.
-    """
-
-    __slots__ = ("batch", "index")
-
-    batch: ProducerBatch
-    index: int
-
-    def done(self) -> bool:
-        """Is the outcome known? Takes what has arrived, and never waits."""
-        batch = self.batch
-        if not batch.is_done:
-            batch.delivery.run()
-        return batch.is_done
-
-    def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait, at most `timeout` seconds, and return where the record is.
-
-        An open batch is sent now: nobody has to wait for it to fill.
-
-        Raises:
-            TimedOut: time is over; the record is still on its way.
-            KafkaError: the record was not written, and why.
-        """
-        batch = self.batch
-        if not batch.is_done:
-            batch.delivery.wait_for(batch, timeout)
-        return batch.outcome.record(self.index)
-
-    def exception(self, timeout: float | None = None) -> Exception | None:
-        """Wait as `result` does; the error the record failed with, None if it was written."""
-        batch = self.batch
-        if not batch.is_done:
-            batch.delivery.wait_for(batch, timeout)
-        return batch.outcome.error_of(self.index)
-
-    def __repr__(self) -> str:
-        state = "done" if self.batch.is_done else "on its way"
-        return f"<DeliveryFuture {self.batch.topic}-{self.batch.partition} {state}>"
-
-
-class BatchFuture:
-    """The outcome of one `send_batch`: one `BatchMetadata` for each record batch it became."""
-
-    __slots__ = ("batches",)
-
-    def __init__(self, batches: Sequence[ProducerBatch]) -> None:
-        self.batches = batches
-
-    def done(self) -> bool:
-        """Is the outcome of every record known? Never waits."""
-        for batch in self.batches:
-            if not batch.is_done:
-                batch.delivery.run()
-        return all(batch.is_done for batch in self.batches)
-
-    def result(self, timeout: float | None = None) -> list[BatchMetadata]:
-        """Wait, at most `timeout` seconds, and return where the records are.
-
-        One entry per record batch: several when they went to several partitions, or are together
-        larger than max.request.size.
-
-        Raises:
-            TimedOut: time is over; records are still on their way.
-            KafkaError: records were not written, and why; others may have been.
-        """
-        error = self.exception(timeout)
-        if error is not None:
-            raise error
-        return [metadata for batch in self.batches for metadata in batch.outcome.batches()]
-
-    def exception(self, timeout: float | None = None) -> Exception | None:
-        """Wait as `result` does; the first error, None if everything was written."""
-        for batch in self.batches:
-            if not batch.is_done:
-                batch.delivery.wait_for(batch, timeout)
-        # All of them, as whoever asks has looked at all.
-        errors = [batch.outcome.first_error() for batch in self.batches]
-        return next((error for error in errors if error is not None), None)
 
 
 class Written:
@@ -191,9 +106,10 @@ class Written:
     error = None
 
     def __init__(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
-        """`base_offset` -1: somewhere. `log_append_ms` -1: the records' timestamps count.
+        """`base_offset` is -1 if the broker did not return it; `log_append_ms` is -1 if the records
+        keep their own timestamps.
 
-        It keeps sizes, not records: a future may be held for long.
+        The outcome keeps sizes instead of records, because a program may hold a future for long.
         """
         records = batch.records
         self.topic = batch.topic
@@ -213,7 +129,6 @@ class Written:
                 self.value_sizes = _sizes(records.values)
 
     def record(self, index: int) -> RecordMetadata:
-        """Where record `index` is."""
         first, sizes, key_sizes = self.base_offset, self.value_sizes, self.key_sizes
         return RecordMetadata(
             (
@@ -229,13 +144,12 @@ class Written:
     metadata = record
 
     def error_of(self, index: int) -> None:
-        """It has none."""
+        """Return None: every record was written."""
 
     def first_error(self) -> None:
-        """There is none."""
+        """Return None: every record was written."""
 
     def batches(self) -> list[BatchMetadata]:
-        """Where the records are, batch by batch."""
         stamp = self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[0]
         return [BatchMetadata((self.topic, self.partition, self.base_offset, stamp, self.count))]
 
@@ -250,34 +164,30 @@ class Failed:
         self.partition = partition
         self.error = error
         self.is_seen = False
-        """Has somebody asked for it?"""
+        """True if a caller has looked at the error."""
 
     def metadata(self, index: int) -> RecordMetadata:
-        """For a callback, which gets the error besides."""
+        """Return the metadata for a callback, which also gets the error."""
         return RecordMetadata((self.topic, self.partition, -1, -1, -1, -1))
 
     def record(self, index: int) -> RecordMetadata:
-        """Raises the error."""
         self.is_seen = True
         raise self.error
 
     def error_of(self, index: int) -> Exception:
-        """The error, whichever record it is."""
         return self.first_error()
 
     def first_error(self) -> Exception:
-        """The error."""
         self.is_seen = True
         return self.error
 
     def batches(self) -> list[BatchMetadata]:
-        """Raises the error."""
         self.is_seen = True
         raise self.error
 
 
 class InParts:
-    """The outcome of records that are sent in parts: theirs."""
+    """The outcome of records that are sent in parts: the outcomes of the parts."""
 
     __slots__ = ("parts",)
     error = None
@@ -286,24 +196,23 @@ class InParts:
         self.parts = parts
 
     def record(self, index: int) -> RecordMetadata:
-        """Where record `index` is; raises its error."""
+        """Return the place of record `index`, or raise its error."""
         part, index = self._locate(index)
         return part.outcome.record(index)
 
     metadata = record
 
     def error_of(self, index: int) -> Exception | None:
-        """The error of record `index`."""
         part, index = self._locate(index)
         return part.outcome.error_of(index)
 
     def first_error(self) -> Exception | None:
-        """The first error of any record; all of them are seen by that."""
+        """Return the first error of any record; this marks all errors as seen."""
         errors = [part.outcome.first_error() for part in self.parts]
         return next((error for error in errors if error is not None), None)
 
     def batches(self) -> list[BatchMetadata]:
-        """Where the records are, batch by batch; raises the first error."""
+        """Return the places of the parts, or raise the first error."""
         return [found for part in self.parts for found in part.outcome.batches()]
 
     def _locate(self, index: int) -> tuple[ProducerBatch, int]:
@@ -318,25 +227,24 @@ _NO_RECORDS = Columns([], [])
 
 
 class ProducerBatch:
-    """One batch. The accumulator's lock guards appending; the sender owns it once it is drained.
+    """One batch. The accumulator's lock guards it until it is drained; then the sender owns it.
 
-    `size` is an estimate of its bytes before compression, `size_limit` what it may grow to.
+    `size` is an estimate of its bytes before compression, at most `size_limit`.
     """
 
-    # A batch a record is what `send(...).result()` makes: defaults of the class cost it nothing.
+    # `send(...).result()` makes one batch per record: defaults of the class cost it nothing.
     memory = 0
-    """What was reserved of buffer.memory for it."""
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
     record_count = 0
-    """Set when it is closed."""
+    """Number of records; set when the batch is closed."""
     is_bulk = False
-    """Made by `send_batch`: nobody asks for one record's metadata."""
+    """True if `send_batch` made it: nobody needs one record's metadata."""
     is_closed = False
     is_wanted = False
-    """Somebody waits for it: it is sent though it may have room."""
+    """True if a caller waits for it: it is sent even if it has room."""
     is_split_product = False
     queue: Any = None
-    """The `PartitionQueue` where it waits, or waited; a batch that failed at once has none."""
+    """Its `PartitionQueue`; None for a batch that failed at once."""
     encoded: bytes | BuiltBatch | None = None
     numbers = _NO_NUMBERS
     """Producer id, epoch and first sequence."""
@@ -346,22 +254,23 @@ class ProducerBatch:
     attempts = 0
     retry_at_ms = 0
     leader: PartitionInfo | None = None
-    """Whom it was sent to last."""
+    """The leader of its last attempt."""
     topic_id = bytes(16)
-    """Of the topic that it was sent to last: the answer names that, whatever is known by then."""
+    """The topic id of its last attempt. The answer names this id, even if the topic has another by
+    then."""
     is_on_wire = False
-    """It was sent, and what became of it is not known."""
+    """True if it was sent and its outcome is unknown."""
     may_be_written = False
-    """An attempt ended without an answer, or with one that leaves it open."""
+    """True if an attempt ended without an answer, or with an answer that leaves open whether the
+    records are in the log."""
     last_error: Exception | None = None
-    """What its last attempt failed with."""
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
-    """What became of it; None until that is known."""
+    """None until it is known."""
     is_done = False
-    """The outcome is known, and the callbacks know it."""
+    """True once the outcome is known and the callbacks have run."""
     on_done: Callable[[ProducerBatch], None] | None = None
-    """Called once the waiters can see the outcome, by the thread that drives; must not raise. Who
-    sets it looks afterwards whether the batch is done."""
+    """Called by the thread of the pass once waiting threads can see the outcome; must not raise.
+    After setting it, test `is_done`: the batch may be done already."""
 
     def __init__(
         self,
@@ -381,14 +290,14 @@ class ProducerBatch:
         self.created_ms = created_ms
         self.size = size
         self.size_limit = self.small_size_limit = size_limit
-        # The second is what it may grow to by small records without headers, one like the other.
-        # 0 when there are others in it, or when it is closed: more is to be done than to append.
+        # `small_size_limit` is the limit while the batch holds only small records without headers;
+        # 0 for other batches, and once it is closed: then `send` must do more than append.
 
     @classmethod
     def refused(
         cls, topic: str, partition: int | None, error: Exception, delivery: Delivery
     ) -> ProducerBatch:
-        """One that failed before it held a record."""
+        """Return a batch that failed before it held a record."""
         number = -1 if partition is None else partition
         batch = cls(topic, number, delivery, _NO_RECORDS, created_ms=0, size=0, size_limit=0)
         batch.fail(error)
@@ -417,7 +326,7 @@ class ProducerBatch:
         value: bytes | None,
         headers: Headers | None,
     ) -> bool:
-        """Does the record fit in after all, counted to the byte?"""
+        """Return whether the record fits, counted to the byte."""
         records = self.records
         count = len(records.values)
         if headers is None and estimate <= SMALL_VALUE_MAX and self.small_size_limit:
@@ -432,12 +341,11 @@ class ProducerBatch:
         return self.size + size <= self.size_limit
 
     def is_full(self) -> bool:
-        """Is it full, counted to the byte?"""
+        """Return whether it is full, counted to the byte."""
         self.size = self.records.measure()
         return self.size >= self.size_limit
 
     def close(self) -> None:
-        """No record is added from here on."""
         self.record_count = len(self.records.values)
         self.is_closed = True
         self.small_size_limit = 0
@@ -445,7 +353,7 @@ class ProducerBatch:
     # Sending
 
     def encode(self, codec: int, level: int | None) -> bytes | BuiltBatch:
-        """The record batch, made once for all attempts with these sequences."""
+        """Return the record batch, made once for all attempts with the same sequences."""
         encoded = self.encoded
         if encoded is None:
             records = self.records
@@ -466,7 +374,7 @@ class ProducerBatch:
         return encoded
 
     def encode_built(self) -> BuiltBatch | None:
-        """The record batch as one that need not be checked; None if it cannot be one."""
+        """Return the record batch in a form that the log need not check, if it has one."""
         records = self.records
         if records.headers is not None or self.is_transactional:
             return None
@@ -484,7 +392,6 @@ class ProducerBatch:
         return encoded
 
     def set_producer(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Number the records for an idempotent producer."""
         self.numbers = producer_id, epoch, base_sequence
         encoded = self.encoded
         if type(encoded) is bytes:
@@ -494,16 +401,16 @@ class ProducerBatch:
 
     @property
     def base_sequence(self) -> int:
-        """The number of its first record, -1 without."""
+        """The sequence of its first record; -1 if it has none."""
         return self.numbers[2]
 
     @property
     def observed_ratio(self) -> float:
-        """Of compressed to plain size, once it is encoded."""
+        """The ratio of compressed to plain size. Requires: it is encoded."""
         return (len(self.encoded or b"") - BATCH_OVERHEAD) / max(self.size, 1)
 
     def split(self, part_size_max: int) -> list[ProducerBatch]:
-        """Cut into batches of about `part_size_max` bytes; this one's outcome becomes theirs.
+        """Cut into batches of about `part_size_max` bytes, whose outcomes become this batch's.
 
         Requires: closed, more than one record.
         """
@@ -520,7 +427,7 @@ class ProducerBatch:
                 start, size = index, 0
             size += record_size
         if not parts:
-            # The estimate fits in one part though the broker refused it: halve.
+            # The estimate fits in one part, but the broker refused the batch: halve it.
             half = self.record_count // 2
             parts.append(self._part(0, half, self.size // 2))
             start, size = half, self.size - self.size // 2
@@ -556,31 +463,29 @@ class ProducerBatch:
     # The outcome
 
     def succeed(self, base_offset: int, log_append_ms: int) -> None:
-        """The records are written (base_offset -1: somewhere)."""
+        """Note that the records are written; `base_offset` is -1 if it is unknown."""
         self.outcome = Written(self, base_offset, log_append_ms)
         self.records = _NO_RECORDS
         self.encoded = None
 
     def fail(self, error: Exception) -> None:
-        """The records are given up."""
         self.outcome = Failed(self.topic, self.partition, error)
         self.records = _NO_RECORDS
         self.encoded = None
 
     def finish(self) -> None:
-        """Let the waiters see the outcome. Its callbacks have run."""
+        """Let waiting threads see the outcome. Requires: its callbacks have run."""
         self.is_done = True
         if self.on_done is not None:
             self.on_done(self)
 
     def part_is_done(self, _part: ProducerBatch) -> None:
-        """One of the batches that it was cut into is done."""
         if isinstance(self.outcome, InParts) and all(part.is_done for part in self.outcome.parts):
             self.finish()
 
     @property
     def place(self) -> str:
-        """Its topic and, if that was chosen, its partition."""
+        """Its topic and, if it was chosen, its partition."""
         return f"{self.topic}-{self.partition}" if self.partition >= 0 else str(self.topic)
 
     def __repr__(self) -> str:
@@ -596,5 +501,5 @@ def _size(value: bytes | None) -> int:
 
 
 def _sizes(values: Sequence[bytes | None]) -> list[int]:
-    """The length of each value, -1 for null."""
+    """Return the length of each value, -1 for null."""
     return [-1 if value is None else len(value) for value in values]

@@ -1,8 +1,8 @@
-"""Records as columns: they become record batches without touching each one.
+"""Records as columns: they become record batches without a step per record.
 
-Those of `send` join the columns of an open batch one by one. Those of `send_batch` come as columns,
-and are counted and cut by C loops; what is looked at one by one are keys, when they decide the
-partition.
+The records of `send` join the columns of an open batch one by one. The records of `send_batch` come
+as columns; loops in C count and cut them, and only keys that decide the partition are read one by
+one.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _PLAIN = {bytes, type(None)}
 class Columns:
     """Records of one partition, as parallel sequences.
 
-    The accumulator's lock guards those of an open batch, which are lists.
+    The accumulator's lock guards the columns of an open batch, which are lists.
     """
 
     value_sizes: Sequence[int] = ()
-    """The lengths of the values, 0 for null, as they say; once `estimated_size` was called."""
+    """The lengths of the values, 0 for null; set by `estimated_size`."""
     payload_size = 0
-    """Bytes of all keys, values and headers; as above."""
+    """Bytes of all keys, values and headers; set by `estimated_size`."""
     measured_count = 0
-    """How many records `measured_size` counts."""
+    """Number of records that `measured_size` counts."""
     measured_size = 0
 
     def __init__(
@@ -53,14 +53,14 @@ class Columns:
     ) -> None:
         self.values: Any = values
         self.timestamps: Any = timestamps
-        """One for each record; or one for all, if they came as columns."""
+        """One for each record; or one for all records, if they came as columns."""
         self.keys: Any = keys
         self.headers: Any = headers
 
     def append(
         self, value: bytes | None, timestamp: int, key: bytes | None, headers: Headers | None
     ) -> None:
-        """Add a record, or nothing of it when Ctrl-C comes."""
+        """Add a record; if Ctrl-C interrupts this, remove the parts that were added."""
         count = len(self.values)
         try:
             self.values.append(value)
@@ -84,7 +84,7 @@ class Columns:
                 del column[count:]
 
     def measure(self) -> int:
-        """The bytes that they take in their batch; those counted before are not counted again."""
+        """Return the bytes of the records in their batch, counting each record only once."""
         start, count = self.measured_count, len(self.values)
         if start < count:
             self.measured_size += exact_size(
@@ -94,11 +94,9 @@ class Columns:
         return self.measured_size
 
     def part(self, start: int, end: int) -> Columns:
-        """Records [start, end)."""
         return self._cut(lambda column: column[start:end])
 
     def pick(self, indexes: Sequence[int]) -> Columns:
-        """The records at `indexes`, in that order."""
         return self._cut(lambda column: [column[i] for i in indexes])
 
     def _cut(self, of: Callable[[Any], Any]) -> Columns:
@@ -111,7 +109,7 @@ class Columns:
         )
 
     def estimated_size(self) -> int:
-        """About the bytes of the record batch, before compression.
+        """Return the approximate size of the record batch, before compression.
 
         Raises:
             TypeError: a key or value is not bytes.
@@ -119,7 +117,7 @@ class Columns:
         count = len(self.values)
         if not self.value_sizes:
             self.value_sizes = sizes = _sizes(self.values, "value")
-            # Counting equal ones takes a tenth of adding them up.
+            # Counting equal sizes takes a tenth of the time of adding them up.
             is_uniform = count > 0 and sizes.count(sizes[0]) == count
             self.payload_size = count * sizes[0] if is_uniform else sum(sizes)
             if self.keys is not None:
@@ -129,7 +127,7 @@ class Columns:
         return self.payload_size + count * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
 
     def by_partition(self, partition_of: Callable[[Any, Any], int]) -> dict[int, Columns]:
-        """The records of each partition; `partition_of(key, value)` says which."""
+        """Group the records by the partition that `partition_of(key, value)` returns."""
         keys = self.keys if self.keys is not None else [None] * len(self.values)
         indexes: dict[int, list[int]] = {}
         for index, (key, value) in enumerate(zip(keys, self.values, strict=True)):
@@ -139,7 +137,7 @@ class Columns:
         return {partition: self.pick(chosen) for partition, chosen in indexes.items()}
 
     def pieces(self, size_max: int) -> list[Columns]:
-        """Cut so that no piece takes more than `size_max` bytes, unless one record does."""
+        """Cut so that no piece is larger than `size_max` bytes, except a piece of one record."""
         self.estimated_size()
         count = len(self.values)
         if count * RECORD_OVERHEAD + self.payload_size + BATCH_OVERHEAD <= size_max:
@@ -154,10 +152,10 @@ class Columns:
         return pieces
 
     def freeze(self) -> None:
-        """Put copies in place of keys and values that are neither bytes nor None.
+        """Replace keys and values that are neither bytes nor None by copies.
 
         Raises:
-            TypeError: one is no buffer.
+            TypeError: a key or value is not a buffer.
         """
         self.values = _frozen(self.values, "value")
         if self.keys is not None:

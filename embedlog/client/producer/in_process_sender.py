@@ -1,8 +1,9 @@
-"""The sender of a producer whose broker is in this process: a batch becomes an append, in the call.
+"""`InProcessSender`: batches become appends in the call, as the broker is in this process.
 
-There is no request, no connection and nothing to pipeline: what is due is taken from its queue,
-encoded, appended, and has its outcome, unless the broker waits for its disk or for replicas. While
-somebody intercepts the broker's requests, batches go as such. `DirectAppend` leaves the queue out.
+There is no request, no connection and no pipeline: the sender takes a due batch from its queue,
+encodes and appends it, and the batch has its outcome, unless the broker waits for its disk or for
+replicas. While the broker has an interceptor, batches go as requests. `DirectAppend` skips the
+queue.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
     from embedlog.client.producer.accumulator import MayBeSent, RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
-    from embedlog.client.producer.destinations import TopicQueues
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.queues import TopicQueues
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
     from wire.schemas.produce import ProduceResponse
@@ -41,7 +42,7 @@ class InProcessSender:
         accumulator: RecordAccumulator,
         settings: Settings,
         *,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
     ) -> None:
         self._transport = transport
         self._metadata = metadata
@@ -57,14 +58,14 @@ class InProcessSender:
         if transactions is not None:
             self._may_be_sent = lambda batch, _: transactions.may_drain(batch)
         self.encodes_at_once = not self._settings.codec
-        """Is a complete batch encoded in the call that made it? There is nothing to wait for."""
+        """True if the call that makes a complete batch encodes it."""
         self.metrics = RequestMetrics()
 
     def run_once(self) -> int | None:
-        """One pass; milliseconds until time itself makes the next one useful, None if never.
+        """Make a pass; return the milliseconds until time makes the next one useful, None if never.
 
-        A user's callback that raises ends the pass with its exception; the next one goes on with
-        the callback after it.
+        If a user's callback raises, the pass ends with its exception; the next pass goes on with
+        the following callback.
         """
         now_ms = self._clock.monotonic_ms()
         accumulator, upkeep, settled = self._accumulator, self.upkeep, self.outcomes.settled
@@ -103,11 +104,10 @@ class InProcessSender:
                 return sooner(sooner(delay, due_ms), later)
 
     def abort_all(self, error: EmbedlogError) -> None:
-        """Give up everything that has no outcome, and tell the callbacks."""
         self.upkeep.give_up_all(error)
 
     def recover(self) -> None:
-        """Ctrl-C has ended a pass between any two steps: give every batch it held an outcome."""
+        """Give every batch of an interrupted pass an outcome."""
         self.upkeep.follow_again()
 
     # A batch
@@ -115,7 +115,8 @@ class InProcessSender:
     def _append(self, batch: ProducerBatch, now_ms: int) -> None:
         settings = self._settings
         if self._transactions is not None:
-            self._transactions.number(batch)  # what Ctrl-C leaves half numbered is not put back
+            # Outside of the `try`: a batch that Ctrl-C leaves half numbered is not put back.
+            self._transactions.number(batch)
         try:
             encoded = batch.encoded
             if encoded is None and not settings.codec:
@@ -128,9 +129,10 @@ class InProcessSender:
                 return
         except BaseException as error:
             if isinstance(error, Exception):
-                self.outcomes.defect(batch, error)  # its waiters shall see it, as its caller does
+                # Its waiting threads see the error, and so does its caller.
+                self.outcomes.defect(batch, error)
             else:
-                self._accumulator.put_back(batch)  # Ctrl-C came in time
+                self._accumulator.put_back(batch)  # Ctrl-C came before the append
             raise
         try:
             answer: Any = self._transport.append(
@@ -148,7 +150,7 @@ class InProcessSender:
             self.outcomes.attempt_failed(batch, error, now_ms)
             return
         except BaseException as error:
-            self.outcomes.defect(batch, error)  # perhaps of the broker
+            self.outcomes.defect(batch, error)  # perhaps a defect of the broker
             raise
         if type(answer) is Pending:
             self._follow(batch, answer, now_ms)
@@ -162,14 +164,14 @@ class InProcessSender:
         self.upkeep.arrived()
 
     def _follow(self, batch: ProducerBatch, answer: Pending[Any], now_ms: int) -> None:
-        """See to a batch that is not committed yet."""
+        """Let a later pass take the answer about a batch that is not committed yet."""
         batch.queue.is_muted = self._settings.in_flight_max == 1
         sent = SentRequest(-1, [batch], now_ms)
         self.upkeep.sent[sent] = None
         self.upkeep.follow(sent, answer)
 
     def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse | None]:
-        """Append by a request, for who looks at those."""
+        """Append with a request, which the broker's interceptor can see."""
         data = PartitionProduceData(index=batch.partition, records=bytes(batch.encoded or b""))
         topic = TopicProduceData(name=batch.topic, topic_id=batch.topic_id, partition_data=[data])
         request = ProduceRequest(
@@ -194,7 +196,7 @@ class InProcessSender:
 
 
 class DirectAppend:
-    """For a producer that neither compresses nor numbers its records, and wants to be answered."""
+    """Appends without a queue, for a producer with acks, without compression or sequences."""
 
     def __init__(  # noqa: PLR0917  the parts of a producer, each of its own kind
         self,
@@ -205,8 +207,7 @@ class DirectAppend:
         settings: SenderSettings,
         size_max: int,
     ) -> None:
-        """`topics` are those that are known, see `Destinations.known`. A batch of `size_max` bytes
-        is surely not too large."""
+        """`topics` is `Destinations.known`. A batch of `size_max` bytes surely fits."""
         self._transport = transport
         self._clock = transport.runtime.clock
         self._wall_source = transport.runtime.clock.wall_source()
@@ -223,11 +224,11 @@ class DirectAppend:
         key: bytes | None,
         timeout_ms: int | None,
     ) -> RecordMetadata | None:
-        """Append a record; None, and nothing is done, when it has to be sent.
+        """Append a record; return None, with nothing done, if `send` must do it.
 
         Raises:
             KafkaError: the broker took the record and could not keep it: see `Producer.append`.
-            TimedOut: time is over; the record is in the log, and may not be committed.
+            TimedOut: the time is over; the record is in the log, and may not be committed.
         """
         queues = self._topics.get(topic)
         if queues is None or self._accumulator.incomplete:
@@ -251,7 +252,7 @@ class DirectAppend:
                 True,
             )
         except KafkaError:
-            return None  # nothing was written: what can be done about it a sender knows
+            return None  # nothing was written: the sender knows what to do about the error
         if answer is None:
             return None
         if type(answer) is Pending:

@@ -1,7 +1,7 @@
-"""What a producer counts; `ProducerParts.metrics` gives it Kafka's names.
+"""The counters of a producer; `ProducerParts.metrics` gives them Kafka's names.
 
-Counts, totals and present values; averages and maxima are over the producer's life, where Kafka's
-are over the last minute. What Kafka calls a rate is the growth of a total.
+They are counts, totals and present values. Averages and maxima cover the producer's life, where
+Kafka's cover the last minute. Kafka's rates are the growth of these totals.
 """
 
 from __future__ import annotations
@@ -12,37 +12,21 @@ if TYPE_CHECKING:
 
 
 class RequestMetrics:
-    """What is counted of requests. A batch that is appended in process is none."""
+    """Counters of requests; an append in process is not a request."""
 
-    __slots__ = (
-        "answer_count",
-        "batch_count",
-        "encoded_size",
-        "latency_max_ms",
-        "latency_total_ms",
-        "plain_size",
-        "queue_max_ms",
-        "queue_total_ms",
-        "record_count",
-        "throttle_max_ms",
-        "throttle_total_ms",
-    )
-
-    def __init__(self) -> None:
-        self.answer_count = 0
-        self.batch_count = 0
-        self.record_count = 0
-        self.encoded_size = 0
-        self.plain_size = 0
-        self.queue_total_ms = 0
-        self.queue_max_ms = 0
-        self.latency_total_ms = 0
-        self.latency_max_ms = 0
-        self.throttle_total_ms = 0
-        self.throttle_max_ms = 0
+    answer_count = 0
+    batch_count = 0
+    record_count = 0
+    encoded_size = 0
+    plain_size = 0
+    queue_total_ms = 0
+    queue_max_ms = 0
+    latency_total_ms = 0
+    latency_max_ms = 0
+    throttle_total_ms = 0
+    throttle_max_ms = 0
 
     def batch_sent(self, batch: ProducerBatch, now_ms: int) -> None:
-        """A batch, encoded, is put into a request."""
         self.batch_count += 1
         self.record_count += batch.record_count
         self.encoded_size += len(batch.encoded or b"")
@@ -52,35 +36,23 @@ class RequestMetrics:
         self.queue_max_ms = max(self.queue_max_ms, waited_ms)
 
     def answered(self, latency_ms: int) -> None:
-        """A request ended so long after it was sent."""
         self.answer_count += 1
         self.latency_total_ms += latency_ms
         self.latency_max_ms = max(self.latency_max_ms, latency_ms)
 
     def throttled(self, throttle_ms: int) -> None:
-        """A response says how long the broker asks to be left alone."""
         self.throttle_total_ms += throttle_ms
         self.throttle_max_ms = max(self.throttle_max_ms, throttle_ms)
 
 
 class RecordMetrics:
-    """What is counted of records that have an outcome."""
+    """Counters of records that have an outcome."""
 
-    __slots__ = (
-        "failed_count",
-        "retried_count",
-        "split_batch_count",
-        "written_batch_count",
-        "written_count",
-        "written_size",
-    )
-
-    def __init__(self) -> None:
-        self.written_count = 0
-        self.written_batch_count = 0
-        self.written_size = 0
-        """Bytes of the batches, as they were sent."""
-        self.failed_count = 0
-        """Also of records that never came into a batch."""
-        self.retried_count = 0
-        self.split_batch_count = 0
+    written_count = 0
+    written_batch_count = 0
+    written_size = 0
+    """Bytes of the batches, as they were sent."""
+    failed_count = 0
+    """Includes records that never came into a batch."""
+    retried_count = 0
+    split_batch_count = 0

@@ -1,15 +1,15 @@
-"""What becomes of a batch that was sent: written, sent again, cut in parts, or given up.
+"""The outcome of a batch that was sent: written, sent again, cut in parts, or given up.
 
-And what a sender sees to beside: metadata, sequences, batches that have grown too old.
+`Upkeep` does a sender's other work: metadata, sequences, batches that have grown too old.
 
     answer                                        then
     written, or written before (a duplicate)      done
     MESSAGE_TOO_LARGE, several records            cut, and the parts are sent
     an error that may pass, in time               queued again, at the front, after a back-off
-    anything else, or too late                    failed
+    another error, or too late                    failed
 
-Outcomes are told once all answers of a pass are taken: callbacks first, in the order of the
-records, then those who wait.
+When all answers of a pass are taken, the callbacks run in the order of the records; then waiting
+threads see the outcomes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import DeliveryCallback, ProducerBatch
     from embedlog.client.producer.metrics import RequestMetrics
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
-"""A duplicate is written too, though nobody knows any more where."""
+"""Codes of batches that are in the log; a duplicate is there at an unknown offset."""
 
 _MAY_BE_WRITTEN = frozenset(
     (
@@ -62,18 +62,18 @@ _INTERRUPTED = (
 
 
 class BatchOutcomes:
-    """Decides over the batches of one sender, in its turn."""
+    """Decides the outcomes of one sender's batches. Used only in the sender's turn."""
 
     def __init__(
         self,
         accumulator: RecordAccumulator,
         metadata: Metadata,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
         settings: Settings,
         transport: Transport,
     ) -> None:
         self.failures = Failures(are_told=settings["transactional.id"] is not None)
-        """What failed, for who closes the producer."""
+        """The failed batches; the close of the producer reports the unseen ones."""
         self._accumulator = accumulator
         self._metadata = metadata
         self._disk_error = transport.disk_error if transport.in_process else None
@@ -83,14 +83,14 @@ class BatchOutcomes:
         self._batch_size: int = settings["batch.size"]
         self._backoff = Backoff.of_retries(settings, transport.runtime.random)
         self.settled: deque[ProducerBatch] = deque()
-        """Batches with an outcome that their callbacks do not know yet."""
+        """Batches with an outcome whose callbacks have not run."""
         self._is_telling = False
         self.metrics = RecordMetrics()
 
     def answered(
         self, batch: ProducerBatch, answer: PartitionProduceResponse | None, now_ms: int
     ) -> None:
-        """Take what a response says of the batch's partition; None if it says nothing."""
+        """Take the answer about the batch's partition; None if the response has none."""
         if answer is None:
             batch.may_be_written = True
             self.failed(batch, errors.UnknownServerError("the response leaves the partition out"))
@@ -100,9 +100,9 @@ class BatchOutcomes:
             self.refused(batch, error_of(answer), now_ms)
 
     def take_answer(self, sent: SentRequest, metrics: RequestMetrics, now_ms: int) -> None:
-        """Take what the answer says of each of the batches, and of leaders if some were refused.
+        """Take the answer about each of the batches; after refusals also the new leaders.
 
-        To an append in process it is a tuple; it is None where nobody was asked, acks 0.
+        The answer to an append in process is a tuple; with acks 0 it is None.
         """
         assert sent.pending is not None, sent
         batches = [batch for batch in sent.batches if batch.outcome is None]
@@ -125,7 +125,7 @@ class BatchOutcomes:
             self.answered(batch, answers.get((batch.topic, batch.partition)), now_ms)
 
     def attempt_failed(self, batch: ProducerBatch, error: BaseException, now_ms: int) -> None:
-        """There is no answer, or only an error."""
+        """Handle an attempt that ended with an error instead of an answer."""
         if isinstance(error, KafkaError):
             self.refused(batch, error, now_ms)
         else:
@@ -135,14 +135,14 @@ class BatchOutcomes:
             self.failed(batch, error)
 
     def defect(self, batch: ProducerBatch, error: BaseException) -> None:
-        """Sending the batch raised: let those who wait for its records know."""
+        """Fail a batch whose sending raised, so that threads that wait for its records see it."""
         batch.may_be_written = True
         self.failed(batch, errors.UnknownServerError(repr(error)), is_told=True)
 
     def settle_lost(self, known: set[ProducerBatch]) -> None:
-        """Give batches an outcome that Ctrl-C took from between a queue and their end.
+        """Give an outcome to batches that Ctrl-C caught between a queue and their end.
 
-        `known` are those on their way, whose answers will come. It fails the others, as nobody
+        `known` are the batches on their way, whose answers will come. The others fail, as nobody
         knows whether they are written.
         """
         accumulator = self._accumulator
@@ -163,7 +163,7 @@ class BatchOutcomes:
                 self.failed(batch, errors.UnknownServerError(_INTERRUPTED), is_told=True)
 
     def written(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
-        """The broker has the batch (base_offset -1: somewhere)."""
+        """Note that the broker has the batch; `base_offset` is -1 if it is unknown."""
         if self._transactions is not None:
             self._transactions.acknowledged(batch)
         metrics = self.metrics
@@ -172,14 +172,14 @@ class BatchOutcomes:
         metrics.written_size += len(batch.encoded)  # type: ignore[arg-type]  # it was sent
         batch.succeed(base_offset, log_append_ms)
         if batch.callbacks is None and not self.settled:
-            # Nobody is to be told before those who wait.
+            # No callback has to run before waiting threads see the outcome.
             batch.finish()
             self._accumulator.finished(batch)
         else:
             self.settled.append(batch)
 
     def refused(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
-        """An attempt failed: try again, cut it, or give it up."""
+        """After a failed attempt, try again, cut the batch, or give it up."""
         code = error.code
         if code in STALE_METADATA or code == ErrorCode.REQUEST_TIMED_OUT:
             self._metadata.request_update()
@@ -191,7 +191,7 @@ class BatchOutcomes:
         in_time = now_ms - batch.created_ms < self._delivery_timeout_ms
         if code == ErrorCode.KAFKA_STORAGE_ERROR and self._disk_error is not None:
             cause = error.__cause__ = self._disk_error(batch.topic, batch.partition)
-            # No other replica can take over from a disk of this process, if that is to blame.
+            # No other replica can take over from a failed disk of this process.
             in_time = in_time and cause is None
         if in_time and batch.attempts < self._retries and self._may_pass(batch, error):
             batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
@@ -202,7 +202,7 @@ class BatchOutcomes:
             self.failed(batch, error)
 
     def split(self, batch: ProducerBatch, part_size_max: int) -> None:
-        """Queue the batch in parts of at most so many bytes; that is no attempt."""
+        """Queue parts of at most `part_size_max` bytes; this does not count as an attempt."""
         ratio = batch.observed_ratio
         parts = batch.split(part_size_max)
         if self._transactions is not None:
@@ -213,7 +213,7 @@ class BatchOutcomes:
     def too_old(self, batch: ProducerBatch, where: str) -> None:
         """Give up a batch that was in the producer for delivery.timeout.ms."""
         last = batch.last_error or self._metadata.last_error
-        why = "" if last is None else f" What failed last: {last}"
+        why = "" if last is None else f" The last error was: {last}"
         error = TimedOut(
             f"{batch.record_count} records for {batch.topic}-{batch.partition} were {where} for "
             f"delivery.timeout.ms={self._delivery_timeout_ms}, {batch.attempts} retries: is the "
@@ -222,7 +222,7 @@ class BatchOutcomes:
         self.failed(batch, error)
 
     def failed(self, batch: ProducerBatch, error: Exception, *, is_told: bool = False) -> None:
-        """Give the batch up. `is_told`: the user gets an exception for it besides."""
+        """Give the batch up. `is_told`: the user also gets an exception for it."""
         if self._transactions is not None:
             self._transactions.gave_up(batch, error)
         batch.fail(error)
@@ -231,9 +231,10 @@ class BatchOutcomes:
         self.settled.append(batch)
 
     def tell(self) -> None:
-        """Run the callbacks of settled batches, in order, then let their waiters see the outcome.
+        """Run the callbacks of settled batches in order, then let waiting threads see the outcomes.
 
-        Nothing is lost when a callback raises: it was taken off the queue, the rest is on it.
+        A callback that raises loses nothing: it was taken off the queue, and the rest is still on
+        it.
         """
         if self._is_telling:
             return  # called from a callback: the loop around it goes on
@@ -251,7 +252,7 @@ class BatchOutcomes:
             self._is_telling = False
 
     def _may_pass(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        """May the error be gone the next time? That is also asked for what it leaves behind."""
+        """Return whether the error may be gone at the next attempt; note the error."""
         batch.last_error = error
         if self._transactions is not None and self._transactions.may_retry(batch, error):
             return True
@@ -259,7 +260,7 @@ class BatchOutcomes:
 
 
 def _call_back(batch: ProducerBatch, callbacks: deque[tuple[int, DeliveryCallback]]) -> None:
-    """Call them, each once; what one raises ends this, with a note of which it was."""
+    """Call each callback once; an exception ends this, with a note that names the callback."""
     metadata, error = batch.outcome.metadata, batch.outcome.error
     index, callback = callbacks[0]
     try:
@@ -280,15 +281,13 @@ _log = Logger("client")
 class Failures:
     """The failed batches of one producer, the newest `_KEPT_MAX` of them."""
 
-    __slots__ = ("_are_told", "_failed")
-
     def __init__(self, *, are_told: bool) -> None:
-        """`are_told`: the call that ends a transaction tells of all of them."""
+        """`are_told`: the call that ends a transaction reports all failures."""
         self._are_told = are_told
         self._failed: deque[tuple[ProducerBatch, Failed]] = deque(maxlen=_KEPT_MAX)
 
     def add(self, batch: ProducerBatch, *, is_seen: bool = False) -> None:
-        """The batch has failed. `is_seen`: the user gets an exception for it besides."""
+        """Add a failed batch. `is_seen`: the user also gets an exception for it."""
         failed = batch.outcome
         assert isinstance(failed, Failed), batch
         failed.is_seen = is_seen or self._are_told
@@ -299,9 +298,9 @@ class Failures:
             self._failed.append((batch, failed))
 
     def take_unseen(self) -> Exception | None:
-        """The first error that nobody has looked at, and forget them all; None if there is none.
+        """Forget all failures; return the first error that no caller has looked at, or None.
 
-        A note at it says how many records failed unseen.
+        A note at the error says how many records failed unseen.
         """
         unseen = [(batch, failed) for batch, failed in self._failed if not failed.is_seen]
         self._failed.clear()
@@ -321,7 +320,7 @@ class Failures:
 def by_partition(
     response: ProduceResponse, names_by_id: Mapping[bytes, str]
 ) -> dict[tuple[str, int], PartitionProduceResponse]:
-    """The answers by (topic, partition); newer versions name topics by their ids only."""
+    """Return the answers by (topic, partition); newer versions name topics by their ids only."""
     return {
         (topic.name or names_by_id.get(topic.topic_id, ""), each.index): each
         for topic in response.responses
@@ -332,7 +331,7 @@ def by_partition(
 def leaders_in(
     response: ProduceResponse, answers: Mapping[tuple[str, int], PartitionProduceResponse]
 ) -> tuple[dict[tuple[str, int], tuple[int, int]], list[NodeEndpoint]]:
-    """Who leads the partitions now, as (node id, epoch), and where those nodes are (KIP-951)."""
+    """Return the current leaders as (node id, epoch), and their addresses (KIP-951)."""
     leaders = {
         key: (answer.current_leader.leader_id, answer.current_leader.leader_epoch)
         for key, answer in answers.items()
@@ -342,7 +341,7 @@ def leaders_in(
 
 
 def error_of(answer: PartitionProduceResponse) -> KafkaError:
-    """The error that refuses a batch, with what it tells of records and of the log."""
+    """Return the error that refuses a batch, with its details about records and the log."""
     error = error_for(answer.error_code, answer.error_message)
     error.record_errors = tuple(
         [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors]
@@ -352,11 +351,11 @@ def error_of(answer: PartitionProduceResponse) -> KafkaError:
 
 
 _LEADER_RETRY_MS = 100
-"""Until a partition without a leader is asked for again, when its absence was the answer."""
+"""The pause before the client asks again for a leader that the answer did not name."""
 
 
 class Upkeep:
-    """Of one sender, in its turn. No method waits."""
+    """A sender's work besides outcomes: metadata, sequences, expiry. No method waits."""
 
     def __init__(  # noqa: PLR0917  the parts of a sender, each of its own kind
         self,
@@ -364,7 +363,7 @@ class Upkeep:
         metadata: Metadata,
         accumulator: RecordAccumulator,
         outcomes: BatchOutcomes,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
         settings: Settings,
     ) -> None:
         self._transport = transport
@@ -376,20 +375,20 @@ class Upkeep:
         self._watched: Pending[Any] | None = None
         self._failures_seen = 0
         self.arrived: Callable[[], None] = _nobody_waits
-        """Called, in whichever thread, when there is something for the next pass or a waiter."""
+        """Called from any thread when the next pass or a waiting thread has news."""
         self.expiry_ms = 0
-        """When the next batch may be too old."""
+        """When a batch may next be older than delivery.timeout.ms."""
         self.quiet_until_ms = 0
-        """Until then time asks for nothing here."""
+        """Before this time, `advance` has work only after an event."""
         self.may_send = True
-        """Has the producer the id that its batches need?"""
+        """True if the producer has the id that its batches need."""
         self.sent: dict[SentRequest, None] = {}
-        """Requests without an outcome, or batches that are not committed."""
+        """Requests without an outcome; in process, appended batches that are not committed yet."""
         self.answers: deque[SentRequest] = deque()
-        """Those of them that have an answer, in the order of arrival."""
+        """The answered requests of `sent`, in the order of arrival."""
 
     def follow(self, sent: SentRequest, pending: Pending[Any]) -> None:
-        """Have the next pass see the answer to a request."""
+        """Let the next pass see the answer to a request."""
         sent.pending = pending
         if pending.done():
             self.answers.append(sent)
@@ -397,7 +396,7 @@ class Upkeep:
             pending.add_callback(lambda _: self._answer_arrived(sent))
 
     def follow_again(self) -> None:
-        """Ctrl-C came, perhaps before anybody listened: of each request that has gone."""
+        """Follow all requests again, after a Ctrl-C that may have prevented it."""
         self.answers.clear()
         self.sent = {sent: None for sent in self.sent if sent.pending is not None}
         for sent in self.sent:
@@ -406,7 +405,6 @@ class Upkeep:
         self._outcomes.settle_lost({batch for sent in self.sent for batch in sent.batches})
 
     def forget(self, sent: SentRequest) -> None:
-        """The request has ended, well or not."""
         self.sent.pop(sent, None)
         for batch in sent.batches:
             batch.is_on_wire = batch.queue.is_muted = False
@@ -414,13 +412,12 @@ class Upkeep:
             self._accumulator.give_back(sent.memory)
 
     def give_up_waiting(self, error: Exception) -> None:
-        """Fail all that waits to be sent, or to be sent again."""
+        """Fail all batches that wait to be sent, or to be sent again."""
         waiting, _ = self._accumulator.take_expired(NEVER)
         for batch in waiting:
             self._outcomes.failed(batch, error)
 
     def give_up_all(self, error: EmbedlogError) -> None:
-        """Fail everything that has no outcome, and tell the callbacks."""
         self.give_up_waiting(error)
         for sent in list(self.sent):
             for batch in sent.batches:
@@ -431,7 +428,7 @@ class Upkeep:
         self.tell()
 
     def tell(self) -> None:
-        """Tell outcomes to callbacks, then to those who wait."""
+        """Run the callbacks, then wake waiting threads."""
         try:
             self._outcomes.tell()
         finally:
@@ -442,14 +439,14 @@ class Upkeep:
         self.arrived()
 
     def advance(self, now_ms: int) -> int | None:
-        """Do what is due; milliseconds until something is again, None when nothing will be.
+        """Do the due work; return the milliseconds until the next, None if nothing will be due.
 
         Raises:
-            EmbedlogError: nothing can be sent: the cluster refuses to describe itself, or an id.
+            EmbedlogError: nothing can be sent: the cluster refuses its metadata, or a producer id.
         """
         failures = self._transport.failure_count
         if failures != self._failures_seen:
-            # Whoever led from there may not any more.
+            # The leaders behind a broken connection may have changed.
             self._failures_seen = failures
             self._metadata.request_update()
         delay = metadata_delay = self._metadata.advance(now_ms)
@@ -474,12 +471,14 @@ class Upkeep:
     def find_leaders(
         self, topics: Iterable[str], now_ms: int, *, has_asked: bool
     ) -> tuple[int | None, bool]:
-        """Ask who leads; milliseconds to the next step, and whether there was an answer at once.
+        """Ask for leaders; return the milliseconds to the next step, and whether an answer came at
+        once.
 
-        `has_asked`: it was the answer of this very pass that names no leader.
+        `has_asked`: the answer of this very pass names no leader.
         """
         if has_asked:
-            # A partition that the topic does not have, as when it was made again with fewer.
+            # The topic does not have the partition, as after it was created again with fewer
+            # partitions.
             return _LEADER_RETRY_MS, False
         answers = self._metadata.answer_count
         for topic in topics:
@@ -496,7 +495,7 @@ class Upkeep:
             pending.add_callback(lambda _: self.arrived())
 
     def _expire(self, now_ms: int) -> None:
-        """Give up what is older than delivery.timeout.ms, and find when to look again."""
+        """Give up batches older than delivery.timeout.ms; find when to look again."""
         limit = now_ms - self._delivery_timeout_ms
         expired, oldest = self._accumulator.take_expired(limit)
         for sent in list(self.sent):
@@ -506,7 +505,7 @@ class Upkeep:
                 if batch.created_ms > limit:
                     oldest = min(oldest, batch.created_ms)
                     continue
-                # Its bytes are held until the request ends.
+                # The request holds the batch's bytes until it ends.
                 sent.memory, batch.memory = sent.memory + batch.memory, 0
                 self._outcomes.too_old(batch, "in flight")
         for batch in expired:
@@ -515,14 +514,14 @@ class Upkeep:
 
 
 def sooner(one: int | None, other: int | None) -> int | None:
-    """The shorter delay; None is for ever."""
+    """Return the shorter delay; None is for ever."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
 
 
 def _nobody_waits() -> None:
-    """Until there is a driver."""
+    """Stands for `arrived` until there is a driver."""
 
 
 class SentRequest:
@@ -535,6 +534,5 @@ class SentRequest:
         self.batches = batches
         self.sent_ms = sent_ms
         self.memory = 0
-        """What batches that were given up meanwhile hold until the request ends."""
+        """The bytes that given-up batches hold until the request ends."""
         self.pending: Pending[Any] | None = None
-        """The answer; None until it was sent."""

@@ -1,36 +1,35 @@
-"""What one producer is made of."""
+"""`ProducerParts`: the parts of one producer."""
 
 from __future__ import annotations
 
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import converters
 from embedlog.client.producer.accumulator import MemoryWait, RecordAccumulator
-from embedlog.client.producer.destinations import Destinations, Topics
+from embedlog.client.producer.destinations import Destinations
 from embedlog.client.producer.in_process_sender import InProcessSender
 from embedlog.client.producer.passes import Passes
+from embedlog.client.producer.queues import ProducerQueues
 from embedlog.client.producer.settings import interceptors
 from embedlog.client.producer.sizes import RecordLimits
 from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.driver import Driver
     from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.producer.transactions.calls import TransactionCalls
     from embedlog.client.producer.transactions.manager import TransactionManager
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
-    from embedlog.runtime import Clock
     from embedlog.transport import Transport
 
 
 class ProducerParts:
-    """The parts of one producer, from what it is given to what is sent."""
+    """The parts of one producer, from the arguments of `send` to the sender."""
 
     def __init__(
         self, transport: Transport, settings: Settings, *, owner: object, is_attended: bool
     ) -> None:
-        """`settings` are complete. `owner` and `is_attended` are as `Passes` has them."""
+        """`settings` are the result of `complete`. `owner` and `is_attended` are as in `Passes`."""
         runtime = transport.runtime
         self.transport = transport
         self.settings = settings
@@ -42,25 +41,31 @@ class ProducerParts:
         self.accumulator = accumulator = RecordAccumulator(
             settings, runtime.clock, is_exact=not transport.in_process
         )
-        topics = Topics(settings, runtime.random.below, accumulator.lock)
+        queues = ProducerQueues(settings, runtime.random.below, accumulator.lock)
         numbers, manager = _numbers(transport, settings, accumulator)
-        self.sender = _sender(transport, self.metadata, accumulator, settings, topics, numbers)
+        self.sender = _sender(transport, self.metadata, accumulator, settings, queues, numbers)
         self.passes = Passes(
             transport, self.sender, accumulator, settings, owner=owner, is_attended=is_attended
         )
         self.destinations = Destinations(
             self.metadata,
-            topics,
+            queues,
             self.passes.driver,
             settings,
             transport,
             awaited=accumulator.incomplete.topics,
         )
         self.memory = MemoryWait(accumulator, self.passes.driver, settings, runtime.clock)
-        self.transactions = _calls(manager, self.passes.driver, accumulator, settings, self.clock)
+        self.transactions: TransactionCalls | None = None
+        if manager is not None:
+            from embedlog.client.producer.transactions.calls import TransactionCalls
+
+            self.transactions = TransactionCalls(
+                manager, self.passes.driver, accumulator, settings, self.clock
+            )
 
     def metrics(self) -> dict[str, float]:
-        """What was counted, by Kafka's names. Times are in ms unless the name says otherwise."""
+        """Return the counters under Kafka's names; times are in ms unless named otherwise."""
         requests, records = self.sender.metrics, self.sender.outcomes.metrics
         request_count = len(self.sender.upkeep.sent)
         pool, memory = self.accumulator.pool, self.memory
@@ -101,24 +106,24 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     metadata: Metadata,
     accumulator: RecordAccumulator,
     settings: Settings,
-    topics: Topics,
-    numbers: Numbering | None,
+    queues: ProducerQueues,
+    numbers: Sequences | None,
 ) -> InProcessSender | RequestSender:
-    """The sender for what is behind the transport."""
+    """Make the sender for this transport."""
     is_transactional = settings["transactional.id"] is not None
     if isinstance(transport, InProcessTransport) and transport.appends and not is_transactional:
         return InProcessSender(transport, metadata, accumulator, settings, transactions=numbers)
     from embedlog.client.producer.request_sender import RequestSender
 
     return RequestSender(
-        transport, metadata, accumulator, settings, topics.latencies, transactions=numbers
+        transport, metadata, accumulator, settings, queues.latencies, transactions=numbers
     )
 
 
 def _numbers(
     transport: Transport, settings: Settings, accumulator: RecordAccumulator
-) -> tuple[Numbering | None, TransactionManager | None]:
-    """What numbers the batches of an idempotent producer; whose it is, if it is transactional."""
+) -> tuple[Sequences | None, TransactionManager | None]:
+    """Make the sequences of an idempotent producer; and the manager if it is transactional."""
     if settings["transactional.id"] is not None:
         from embedlog.client.producer.transactions.manager import TransactionManager
 
@@ -129,17 +134,3 @@ def _numbers(
     from embedlog.client.producer.transactions.idempotence import IdempotentSequences
 
     return IdempotentSequences(transport, settings), None
-
-
-def _calls(
-    manager: TransactionManager | None,
-    driver: Driver,
-    accumulator: RecordAccumulator,
-    settings: Settings,
-    clock: Clock,
-) -> TransactionCalls | None:
-    if manager is None:
-        return None
-    from embedlog.client.producer.transactions.calls import TransactionCalls
-
-    return TransactionCalls(manager, driver, accumulator, settings, clock)

@@ -1,54 +1,30 @@
-"""Who makes the passes of a producer's sender: who waits for records, and who sees to the others.
+"""The passes of a producer's sender: made by waiting callers, by a thread, or by
+`UnattendedPasses`.
 
-Where no thread loops for a producer (in process, and over TCP with linger.ms=0) its callers drive
-it. A caller that goes on to other things leaves records behind: open batches, requests without an
-answer, callbacks. `UnattendedPasses` sees to them, in a thread that exists while there are any. It
-is the user's code that runs there, so no other client's thread and no listener's is used.
+If no thread loops for a producer (in process, and over TCP with linger.ms=0), its callers make the
+passes. A caller that goes on to other work leaves records behind: open batches, requests without an
+answer, callbacks. `UnattendedPasses` sends them, in a thread that exists while there are any. The
+user's code runs there, so the thread is not shared with another client or a listener.
 """
 
 from __future__ import annotations
 
-from _weakref import ref
-
 from embedlog.client.arguments import timeout_s
-from embedlog.client.driver import Driver
-from embedlog.client.user_code import attempt
+from embedlog.client.drivers.in_process_driver import InProcessDriver
 from embedlog.common import deque
 from embedlog.errors import TimedOut
-from embedlog.logger import Logger
-from embedlog.runtime.at_exit import PRODUCERS
-from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
 
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
-    from embedlog.client.producer.outcomes import Upkeep
+    from embedlog.client.producer.in_process_sender import InProcessSender
+    from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.settings import Settings
-    from embedlog.runtime import Scheduler
     from embedlog.transport import Transport
-
-    class Closable(Protocol):
-        """A producer, as far as its end goes."""
-
-        def close(self, timeout: float | None = None) -> None:
-            """Send everything, and wait for it at most `timeout` seconds."""
-
-    class Sender(Protocol):
-        """A sender, as far as its passes go."""
-
-        def run_once(self) -> int | None:
-            """One pass; milliseconds until time itself makes the next one useful."""
-
-        def recover(self) -> None:
-            """Ctrl-C has ended a pass."""
-
-        @property
-        def upkeep(self) -> Upkeep:
-            """Who hears of answers."""
 
 
 class Passes:
@@ -57,17 +33,17 @@ class Passes:
     def __init__(
         self,
         transport: Transport,
-        sender: Sender,
+        sender: InProcessSender | RequestSender,
         accumulator: RecordAccumulator,
         settings: Settings,
         *,
         owner: object,
         is_attended: bool,
     ) -> None:
-        """`owner`, the producer, lives as long as a future of its.
+        """`owner`, the producer, lives as long as any of its futures.
 
-        `is_attended`: an event loop sees that what was sent goes. Then no thread has to, in
-        process; over the network one sends also with linger.ms=0.
+        `is_attended`: an event loop makes sure that records are sent. In process no thread is
+        needed then; over the network a thread sends them, also with linger.ms=0.
         """
         self._owner = owner
         self._accumulator = accumulator
@@ -77,13 +53,12 @@ class Passes:
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._is_threaded = not self._in_process and (linger_ms > 0 or is_attended)
         self.is_eager = not self._in_process and not self._is_threaded
-        """Does every `send` make a pass, or only one that filled a batch?"""
-        self.driver = Driver(transport, sender.run_once, sender.recover, threaded=self._is_threaded)
+        """True if every `send` makes a pass, not only a `send` that filled a batch."""
+        self.driver = _driver(transport, sender, is_threaded=self._is_threaded)
         sender.upkeep.arrived = self.driver.arrived
         self.flush_ns = 0
-        """What flushes took, in all."""
         self._unattended: UnattendedPasses | None = None
-        # In process what a transaction leaves behind goes at its end: nobody reads it before that.
+        # In process the end of a transaction sends its records: nobody reads them before that.
         is_left_alone = self._in_process and settings["transactional.id"] is not None
         if not self._is_threaded and not is_attended and not is_left_alone:
             self._unattended = UnattendedPasses(
@@ -96,7 +71,6 @@ class Passes:
         self._care.is_relied_on = self._is_threaded
 
     def run(self) -> None:
-        """Take what has arrived; never waits."""
         self.driver.run()
 
     def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
@@ -118,7 +92,7 @@ class Passes:
             )
 
     def attend(self) -> None:
-        """A batch was begun or closed: send it, or see that it is sent when its time has come."""
+        """Send a batch that was begun or closed, or make sure that it is sent in time."""
         accumulator = self._accumulator
         accumulator.needs_attention = self.is_eager
         if self.is_eager or accumulator.has_sendable or self._is_threaded:
@@ -127,7 +101,7 @@ class Passes:
             self._unattended.arm()
 
     def send(self) -> None:
-        """Do what can be done now, and leave what remains to nobody's care but one's own."""
+        """Make a pass, and leave the rest to `UnattendedPasses`."""
         self.driver.run()
         if (
             self._unattended is not None
@@ -137,7 +111,7 @@ class Passes:
             self._unattended.arm()
 
     def flush(self, timeout_ms: int | None) -> bool:
-        """Send everything now; say whether all of it is settled by then."""
+        """Send everything now; return whether every batch has an outcome in time."""
         began_us = self._clock.monotonic_us()
         accumulator = self._accumulator
         accumulator.close_all()
@@ -146,7 +120,7 @@ class Passes:
         newest = [waited[-1] if waited else None]
 
         def is_settled() -> bool:
-            # Those that are done, in about this order, are forgotten.
+            # Drop the batches that are done, from both ends: they finish in about their order.
             while waited and waited[0].is_done:
                 waited.popleft()
             while waited and waited[-1].is_done:
@@ -164,47 +138,47 @@ class Passes:
             self.flush_ns += (self._clock.monotonic_us() - began_us) * 1000
 
     def close(self, give_up: Callable[[], None]) -> None:
-        """Make no more passes. `give_up` is called when none is under way."""
         self.driver.exclusively(give_up)
         self.driver.close(_THREAD_STOP_MS)
         if self._unattended is not None:
             self._unattended.close()
 
 
+def _driver(
+    transport: Transport, sender: InProcessSender | RequestSender, *, is_threaded: bool
+) -> Driver:
+    if transport.concurrent:
+        return InProcessDriver(transport, sender.run_once, sender.recover)
+    if is_threaded:
+        from embedlog.client.drivers.threaded_driver import ThreadedDriver
+
+        return ThreadedDriver(transport, sender.run_once)
+    from embedlog.client.drivers.polling_driver import PollingDriver
+
+    return PollingDriver(transport, sender.run_once, sender.recover)
+
+
 def milliseconds(seconds: float | None, call: str) -> int | None:
-    """A time-out that was given in seconds, checked; None is for ever."""
+    """Check a time-out given in seconds, and return milliseconds; None is for ever."""
     checked = timeout_s(seconds, call)
     return None if checked is None else int(checked * 1000)
 
 
 _THREAD_STOP_MS = 10_000
 _PAUSE_MAX_MS = 16
-"""The longest pause between two looks."""
+"""The longest pause between two looks of `UnattendedPasses`."""
 _UNWATCHED_LINGER_MS = 20
-"""What an open batch waits while nothing in this process waits for records."""
+"""How long an open batch may wait while no thread of this process waits for records."""
 _QUIET_MS = 1_000
-"""Without records for this long, the duty sleeps until it is armed again."""
+"""Without records for this long, the thread sleeps until `arm` is called."""
 
 
 class UnattendedPasses:
-    """Makes a pass when the oldest batch has waited longer than a caller lets one wait.
+    """Makes a pass when the oldest batch is due and no caller has sent it.
 
-    Between looks it pauses 1 ms, and twice as long after each that found nothing to do: callers
-    that drive by themselves pay 60 looks a second, not a wake-up for every record.
+    Between looks it pauses 1 ms, and twice as long after each look that found nothing to do. So a
+    producer whose callers make the passes pays for 60 looks a second, not for a wake-up per record.
     """
-
-    __slots__ = (
-        "_accumulator",
-        "_care",
-        "_clock",
-        "_driver",
-        "_linger_ms",
-        "_pause_ms",
-        "_quiet_since_ms",
-        "_scheduler",
-        "_thread",
-        "_transport",
-    )
 
     def __init__(
         self,
@@ -226,14 +200,14 @@ class UnattendedPasses:
         self._thread = self._scheduler.duty_thread(self, "embedlog-producer")
 
     def arm(self) -> None:
-        """Records wait, and this call ends without their outcome."""
+        """Note that a call ends while its records have no outcome."""
         self._quiet_since_ms = self._clock.monotonic_ms()
         self._pause_ms = 1
         self._care.is_armed = True
         self._thread.notify()
 
     def run_once(self, now_ms: int) -> int | None:
-        """A pass, if one is overdue; milliseconds until the next look, None for when armed."""
+        """Make a pass if one is due; return ms until the next look, or None to wait for `arm`."""
         oldest = self._accumulator.incomplete.oldest()
         if oldest is None:
             return self._rest(now_ms)
@@ -245,7 +219,8 @@ class UnattendedPasses:
         if oldest.is_closed or left_ms <= 0:
             self._driver.run_if_free()
             if self._transport.in_process and self._accumulator.incomplete.oldest() is oldest:
-                # It waits for the broker, say for the disk: nobody else may drive that.
+                # The batch waits for the broker, perhaps for its disk, and no other thread may do
+                # that work.
                 self._transport.poll()
             if self._accumulator.incomplete.oldest() is not oldest:
                 self._care.is_relied_on = True
@@ -254,7 +229,6 @@ class UnattendedPasses:
         return max(left_ms, self._next_pause_ms())
 
     def close(self) -> None:
-        """Make no more passes."""
         self._thread.close()
 
     def _next_pause_ms(self) -> int:
@@ -266,59 +240,9 @@ class UnattendedPasses:
         if now_ms - self._quiet_since_ms < _QUIET_MS:
             return self._next_pause_ms()
         self._care.is_armed = False
-        # After that: who appends a record meanwhile sees it and arms, or has the record seen here.
+        # Look only now: a thread that appends meanwhile sees the cleared flag and calls `arm`, or
+        # its record is found here.
         if self._accumulator.incomplete.oldest() is None:
             return None
         self._care.is_armed = True
         return 1
-
-
-_LAST_S = 10.0
-"""What a producer gets to send the rest: brokers that do not answer must not hold a program."""
-_log = Logger("client")
-
-
-class Endings:
-    """The ends of one producer that are not its own `close`."""
-
-    def __init__(
-        self, producer: Closable, accumulator: RecordAccumulator, scheduler: Scheduler
-    ) -> None:
-        self._producer = ref(producer)
-        self._accumulator = accumulator
-        reference = ref(self)
-
-        def end() -> None:
-            endings = reference()
-            if endings is not None:
-                endings.program_ends()
-
-        self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
-        """The producer was closed."""
-
-    def __del__(self) -> None:
-        self.forget()
-
-    def cluster_ends(self) -> None:
-        """The cluster of this process is closed: send what is left."""
-        self._finish()
-
-    def program_ends(self) -> None:
-        """The interpreter ends: say what was forgotten, and send it."""
-        count = self._accumulator.incomplete.record_count()
-        if count:
-            warn_user(
-                f"a producer was not closed: {count} records had no outcome when the program "
-                f"ended; they get {_LAST_S:g} s",
-                ResourceWarning,
-            )
-        self._finish()
-
-    def _finish(self) -> None:
-        producer = self._producer()
-        if producer is None:
-            return
-        error = attempt(producer.close, _LAST_S)
-        if error is not None:
-            # A user's callback raised: the cluster or the interpreter still ends.
-            _log.error("a producer that nobody closed: %s", error, exc_info=error)

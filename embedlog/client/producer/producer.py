@@ -3,49 +3,59 @@
     with cluster.producer() as producer:
         where = producer.send("events", b"value", key=b"key").result()
 
-When a record that `send` accepted is in the log:
+A record that `send` accepted is in the log
 
-    result(), flush(), close()     when they return
-    a batch of it is full          with the call that filled it
-    nobody asks, in process        within linger.ms, or 1 ms, where a thread waits for records or a
+    result(), flush(), close()     when the call returns
+    a batch is full                when the call that filled it returns
+    no such call, in process       within linger.ms, or 1 ms, if a thread waits for records or a
                                    listener serves; else within some 20 ms
-    nobody asks, over TCP          after linger.ms (5 by default), as in Kafka
+    no such call, over TCP         after linger.ms (5 by default), as in Kafka
     the cluster is closed first    when it is closed, within 10 s
     the program ends without any   when it ends, within 10 s; a ResourceWarning says so
 
-In process, and over TCP with linger.ms=0, the calls do the work themselves; what they leave behind
-is seen to by a thread, "embedlog-producer", that exists while there is any. Callbacks run in the
-one or the other, and never in a listener's thread. Over TCP with another linger.ms the thread does
-all of it. What else differs in process says `settings.complete`.
+In process, and over TCP with linger.ms=0, the calls do the work themselves. A thread,
+"embedlog-producer", finishes the work that they leave, and exists only while there is any.
+Callbacks run in those calls or in that thread, never in a listener's thread. Over TCP with another
+linger.ms the thread does all the work. `settings.complete` describes the other differences in
+process.
 """
 
 from __future__ import annotations
 
+from _weakref import ref
+
 from embedlog.client.connect import connect
 from embedlog.client.parse_settings import close_converters, parse
-from embedlog.client.producer.batch import DeliveryFuture
+from embedlog.client.producer.futures import DeliveryFuture
 from embedlog.client.producer.in_process_sender import DirectAppend
 from embedlog.client.producer.parts import ProducerParts
-from embedlog.client.producer.passes import Endings, milliseconds
+from embedlog.client.producer.passes import milliseconds
 from embedlog.client.producer.records import own_columns
 from embedlog.client.producer.sends import ColumnSends, RecordSends
-from embedlog.client.producer.settings import PRODUCER, SenderSettings, complete
+from embedlog.client.producer.settings import SenderSettings, complete
 from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.client.producer.transactional import Transactional
+from embedlog.client.settings import PRODUCER
+from embedlog.client.user_code import attempt
 from embedlog.errors import ClosedError, TimedOut
+from embedlog.logger import Logger
+from embedlog.runtime.at_exit import PRODUCERS
 from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer.batch import BatchFuture, DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batch import DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.futures import BatchFuture
     from embedlog.client.producer.sizes import Headers
-    from embedlog.client.producer.transactions.transaction import Transaction
+    from embedlog.client.producer.transaction import Transaction
+    from embedlog.runtime import Scheduler
 
 _LEAST_USUAL_SIZE = 16_384
 
@@ -94,7 +104,7 @@ class Producer(Transactional):
         self._columns = ColumnSends(parts)
         is_choosy = _is_choosy(parts)
         self._quick_topics = {} if is_choosy else parts.destinations.known
-        """Where a small record needs no closer look."""
+        """The topics whose small records need no check."""
         if parts.transactions is not None and not is_choosy:
             self._quick_topics = {}
             parts.transactions.on_open(self._transaction_is)
@@ -119,15 +129,15 @@ class Producer(Transactional):
     ) -> DeliveryFuture:
         """Hand over one record; returns before it is written.
 
-        Without a serializer `value` and `key` are bytes or None; None is given to no serializer.
-        `headers` are (name, bytes or None) pairs. What is refused, also after max.block.ms, fails
-        the future, and `on_delivery(metadata, error)`, which is called once by who drives.
+        Without a serializer `value` and `key` are bytes or None; None is not given to a serializer.
+        `headers` are (name, bytes or None) pairs. A refusal, also after max.block.ms, fails the
+        future; the thread of the pass calls `on_delivery(metadata, error)` once.
 
-        Raises ClosedError, SerializationError; TypeError or ValueError: an argument is unfit.
+        Raises ClosedError, SerializationError; TypeError or ValueError for a wrong argument.
         """
         try:
             queues = self._quick_topics.get(topic)
-        except TypeError:  # a topic that cannot be looked up
+        except TypeError:  # a topic that is not hashable
             queues = None
         if (queues is None or type(value) is not bytes or partition is not None) or (
             (timestamp_ms is not None or headers is not None)
@@ -142,7 +152,7 @@ class Producer(Transactional):
         if queue is not None and size <= SMALL_VALUE_MAX:
             size, batch = size + SMALL_OVERHEAD, queue.open
             if batch is not None:
-                with self._lock:  # one that was closed meanwhile takes no more: its limit is 0
+                with self._lock:  # a batch that was closed meanwhile has the limit 0
                     records, filled = batch.records, batch.size + size
                     keys = records.keys
                     if filled < batch.small_size_limit and (key is None or keys is not None):
@@ -178,19 +188,19 @@ class Producer(Transactional):
         headers: Headers | None = None,
         timeout: float | None = None,
     ) -> RecordMetadata:
-        """Append one record, and return where it is: as durable as its topic's level says.
+        """Append one record; return its place once its topic's durability level is reached.
 
-        The arguments are those of `send`, and so is the place in the order: it comes behind all
-        that this thread has sent. For an embedded queue this is the direct way: in process it is
-        half the work of `send(...).result()`, which it is elsewhere. `timeout` is in seconds.
+        The arguments are the same as for `send`, and the record comes after all that this thread
+        has sent. This is the direct way for an embedded queue: in process it is half the work of
+        `send(...).result()`; elsewhere it is the same call. `timeout` is in seconds.
 
         >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
         ...     producer.append("events", b"value", key=b"key").offset
         0
 
         Raises:
-            KafkaError: the record was not written, or not kept, and why.
-            TimedOut: time is over; the record is still on its way.
+            KafkaError: the reason why the record was not written, or not kept.
+            TimedOut: the time is over; the record is still on its way.
             ClosedError, SerializationError, TypeError, ValueError: as `send`.
         """
         if (
@@ -210,21 +220,13 @@ class Producer(Transactional):
         )
         return sent.result(timeout)
 
-    def _send_any(  # noqa: PLR0917  the arguments of send, passed on
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: Headers | None,
-        on_delivery: DeliveryCallback | None,
-    ) -> DeliveryFuture:
+    def _send_any(self, *given: Any) -> DeliveryFuture:
+        """Send a record that needs a check; `given` are the arguments of `send`, in their order."""
         self._check_open()
         transactions = self._parts.transactions
         if transactions is not None:
             transactions.check_send("send")
-        sent = self._records.queue(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        sent = self._records.queue(*given)
         if transactions is not None:
             transactions.saw(sent.batch)
         if self._accumulator.needs_attention:  # it may have begun or filled a batch
@@ -244,58 +246,62 @@ class Producer(Transactional):
         """Send many records at once: the fast way, 60-100 ns for a record of 100 bytes.
 
         All go to `partition`; without it, to the partition of each key, or without keys to one
-        partition. They become one record batch, or several when max.request.size or buffer.memory
-        asks for it. Records sent before come before them.
+        partition. They become one record batch, or several if max.request.size or buffer.memory
+        requires it. They come after all records sent before.
 
-        The sequences are the caller's again when this returns.
+        The caller may change the sequences once this returns.
 
         Raises:
             ClosedError, SerializationError, TypeError: as `send`; ValueError: as there, or columns
-                of unlike length.
+                of different lengths.
         """
         self._check_open()
         given = own_columns(values, keys, timestamps, headers, wall_ms=self._parts.clock.wall_ms)
         return self._columns.send(topic, given, partition)
 
     def transaction(self) -> Transaction:
-        """A transaction for `with`: committed at its end, aborted when an exception leaves it.
+        """Return a transaction for `with`: committed at its end, aborted when an exception leaves
+        it.
 
             with producer.transaction() as t:
                 t.send("out", b"value")
                 t.send_offsets(consumer)
 
-        If the commit fails with an error that asks for it, the transaction is aborted before the
+        If the commit fails with an error that requires it, the transaction is aborted before the
         error is raised.
 
         Raises:
-            IllegalState: there is no transactional.id. What `begin_transaction` raises comes when
-                the `with` is entered.
+            IllegalState: there is no transactional.id. Entering the `with` raises the errors of
+                `begin_transaction`.
         """
         self._of_transactions("transaction")
-        from embedlog.client.producer.transactions.transaction import Transaction
+        from embedlog.client.producer.transaction import Transaction
 
-        return Transaction(self)
+        return Transaction(self, self.send, self.send_batch)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send everything now and wait, at most `timeout` seconds, until all of it is settled.
+        """Send everything now and wait, at most `timeout` seconds, until every record has an
+        outcome.
 
-        What failed tells its future and its callback, not this call.
+        A failed record fails its future and calls its callback, but does not fail this call.
 
         Raises:
-            TimedOut: time is over; the rest is still on its way.
+            TimedOut: the time is over; the rest is still on its way.
         """
         self._check_open()
         if not self._passes.flush(milliseconds(timeout, "flush")):
             count = self._accumulator.incomplete.record_count()
-            raise TimedOut(f"{count} records had no outcome after {timeout} s; they are still sent")
+            raise TimedOut(
+                f"{count} records had no outcome after {timeout} s; they are still being sent"
+            )
 
     def close(self, timeout: float | None = None) -> None:
-        """Send everything, wait for it at most `timeout` seconds, give back what is held.
+        """Send everything, wait for it at most `timeout` seconds, and give back all resources.
 
-        What is not settled by then is given up: its futures fail with ClosedError. Again is
-        allowed. From a delivery callback it does not wait. Of records that failed and nobody asked
-        for, a warning tells; leaving a `with` raises. A transaction that is open is aborted, unless
-        it is prepared.
+        Records without an outcome by then are given up: their futures fail with ClosedError.
+        Closing twice is allowed. From a delivery callback it does not wait. A warning reports
+        failed records whose futures nobody looked at; leaving a `with` raises instead. An open
+        transaction is aborted, unless it is prepared.
         """
         self._close(milliseconds(timeout, "close"))
         error = self._parts.sender.outcomes.failures.take_unseen()
@@ -324,28 +330,29 @@ class Producer(Transactional):
             close_converters(parts.serialize_key, parts.serialize_value)
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of `topic`, as the cluster last described them.
+        """Return the partitions of `topic` from the newest metadata.
 
         Raises:
-            TimedOut: the cluster did not tell within max.block.ms; KafkaError: it refused.
+            TimedOut: the topic is still unknown after max.block.ms. KafkaError: the cluster
+                refused.
         """
         return list(self._parts.destinations.topic(topic).info.partitions)
 
     def __repr__(self) -> str:
-        # Without a lock: a debugger may ask at any moment.
+        # Without a lock: a debugger may call it at any moment.
         count = len(self._accumulator.incomplete)
         state = "closed" if self._is_closed else f"{count} batches on their way"
         return f"<Producer {self._parts.settings['client.id']!r}, {state}>"
 
     def metrics(self) -> dict[str, float]:
-        """What was counted and measured so far, under Kafka's names."""
+        """Return the counters and measurements so far, under Kafka's names."""
         return self._parts.metrics()
 
     def __enter__(self) -> Producer:
         return self
 
     def __exit__(self, kind: object, *_exception: object) -> None:
-        """Close. When nothing was raised inside, raise what records failed with unseen."""
+        """Close. If the `with` body raised nothing, raise the first unseen error of a record."""
         try:
             self._close(None)
         finally:
@@ -354,7 +361,7 @@ class Producer(Transactional):
             raise error
 
     def _transaction_is(self, is_open: bool) -> None:
-        """A transaction was opened, or is not open any more: then nothing is taken unseen."""
+        """Note whether a transaction is open: only then records may skip the checks."""
         self._quick_topics = self._parts.destinations.known if is_open else {}
 
     def _check_open(self) -> None:
@@ -362,16 +369,67 @@ class Producer(Transactional):
             raise ClosedError("the producer is closed")
 
 
+_LAST_S = 10.0
+"""How long a producer may send the rest: unreachable brokers must not hold up an exit."""
+_log = Logger("client")
+
+
+class Endings:
+    """Closes a producer that is still open when its cluster or the program ends."""
+
+    def __init__(
+        self, producer: Producer, accumulator: RecordAccumulator, scheduler: Scheduler
+    ) -> None:
+        self._producer = ref(producer)
+        self._accumulator = accumulator
+        reference = ref(self)
+
+        def end() -> None:
+            endings = reference()
+            if endings is not None:
+                endings.program_ends()
+
+        self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
+        """Cancels the ending at exit; `close` calls it."""
+
+    def __del__(self) -> None:
+        self.forget()
+
+    def cluster_ends(self) -> None:
+        """Send the rest, as the cluster of this process is closed."""
+        self._finish()
+
+    def program_ends(self) -> None:
+        """Warn of records without an outcome, and send the rest, as the interpreter ends."""
+        count = self._accumulator.incomplete.record_count()
+        if count:
+            warn_user(
+                f"a producer was not closed: {count} records had no outcome when the program "
+                f"ended; they get {_LAST_S:g} s",
+                ResourceWarning,
+            )
+        self._finish()
+
+    def _finish(self) -> None:
+        producer = self._producer()
+        if producer is None:
+            return
+        error = attempt(producer.close, _LAST_S)
+        if error is not None:
+            # A user's callback raised: the cluster or the interpreter still ends.
+            _log.error("closing a forgotten producer failed: %s", error, exc_info=error)
+
+
 def attended(
     target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
 ) -> tuple[Producer, ProducerParts]:
-    """A producer whose open batches an event loop sees to, and its parts."""
+    """Make a producer for an event loop that sends its open batches; also return its parts."""
     made = Producer.__new__(Producer)
     return made, made._open(target, config, settings, is_attended=True)
 
 
 def _is_choosy(parts: ProducerParts) -> bool:
-    """Does even a small record need a closer look?"""
+    """Return whether even a small record needs a check."""
     return (
         parts.passes.is_eager
         or parts.serialize_value is not None
@@ -383,7 +441,7 @@ def _is_choosy(parts: ProducerParts) -> bool:
 
 
 def _direct_append(parts: ProducerParts) -> DirectAppend | None:
-    """For `append`; None when each of its records has to be sent."""
+    """Return the fast path of `append`; None if all its records must go through `send`."""
     transport, settings = parts.transport, parts.settings
     chosen = SenderSettings(settings, in_process=transport.in_process)
     if (

@@ -1,4 +1,4 @@
-"""A record as a producer is given it, and what makes bytes of its parts."""
+"""The records that users give to a producer, and their conversion to bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _FIELDS = ("topic", "value", "key", "partition", "timestamp_ms", "headers")
 
 
 class ProducerRecord(_RecordBase):
-    """What an interceptor's `on_send` gets: the arguments of `send`, before they are serialized.
+    """The argument of an interceptor's `on_send`: the arguments of `send`, before they are
+    serialized.
 
     (topic, value, key, partition, timestamp_ms, headers); it cannot be changed, only replaced.
     """
@@ -45,7 +46,7 @@ class ProducerRecord(_RecordBase):
     headers: Final[Headers | None] = item(5)
 
     def replace(self, **changes: Any) -> ProducerRecord:
-        """A record with other fields.
+        """Return a record with other fields.
 
         >>> embedlog.ProducerRecord(("t", b"v", None, None, None, None)).replace(value=b"w").value
         b'w'
@@ -62,14 +63,14 @@ class ProducerRecord(_RecordBase):
 
 
 class Acknowledgement:
-    """The delivery callback of a producer with interceptors: they are told first."""
+    """A delivery callback that first calls the interceptors, then the user's callback."""
 
     __slots__ = ("_chain", "func")
 
     def __init__(self, chain: InterceptorChain, callback: DeliveryCallback | None) -> None:
         self._chain = chain
         self.func = callback
-        """The user's own; errors name it."""
+        """The user's callback, which errors name."""
 
     def __call__(self, metadata: RecordMetadata, error: Exception | None) -> None:
         self._chain.tell("on_acknowledgement", metadata, error)
@@ -78,20 +79,21 @@ class Acknowledgement:
 
 
 def tells_user(callback: DeliveryCallback) -> bool:
-    """Is it the user's own, or has it the user's own behind it? Interceptors are somebody else."""
+    """Return whether the callback reaches the user, not only interceptors."""
     return type(callback) is not Acknowledgement or callback.func is not None
 
 
 def own_columns(
     values: Any, keys: Any, timestamps: Any, headers: Any, *, wall_ms: Callable[[], int]
 ) -> Given:
-    """What `send_batch` was given, checked, as lists that the caller cannot change any more.
+    """Check the arguments of `send_batch`; return them as lists that the caller cannot change any
+    more.
 
-    Values and keys themselves are looked at when they have been serialized. Copying the lists
-    takes 4 ns a record.
+    Values and keys themselves are checked after they have been serialized. Copying the lists takes
+    4 ns a record.
 
     Raises:
-        TypeError, ValueError: an argument is of the wrong kind, or out of range, or a column is not
+        TypeError, ValueError: an argument is of the wrong kind or out of range, or a column is not
             as long as the values.
     """
     call = "send_batch"
@@ -119,7 +121,7 @@ def own_columns(
 def intercepted(
     chain: InterceptorChain, topic: str, given: Given, partition: int | None
 ) -> Iterator[tuple[str, int | None, Given]]:
-    """Let `on_send` see each record; then for each (topic, partition) the columns that go there."""
+    """Let `on_send` see each record; then yield the columns of each (topic, partition)."""
     values, keys, timestamps, headers = given
     groups: dict[tuple[str, int | None], list[ProducerRecord]] = {}
     for index, value in enumerate(values):
@@ -145,10 +147,10 @@ def intercepted(
 
 
 def serialized(serializer: Converter, data: Any, what: str, topic: str) -> Any:
-    """What the serializer makes of a key or value, `what` says which; None stays None.
+    """Return the serialized key or value; None stays None. `what` names it in errors.
 
     Raises:
-        SerializationError: the serializer raised; TypeError: it returned no bytes.
+        SerializationError: the serializer raised; TypeError: it did not return bytes.
     """
     if data is None:
         return None
@@ -168,10 +170,10 @@ def serialized(serializer: Converter, data: Any, what: str, topic: str) -> Any:
 
 
 def as_bytes(value: Any, what: str) -> bytes:
-    """A copy that cannot change.
+    """Return an immutable copy.
 
     Raises:
-        TypeError: it is no bytes.
+        TypeError: the value is not bytes.
     """
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
@@ -179,15 +181,15 @@ def as_bytes(value: Any, what: str) -> bytes:
 
 
 def unchanging(data: Any) -> Any:
-    """A copy of a buffer that could be written to; anything else itself."""
+    """Return a copy of a writable buffer; anything else unchanged."""
     return bytes(data) if isinstance(data, bytearray | memoryview) else data
 
 
 def checked_headers(headers: Headers) -> Headers:
-    """The headers as a tuple of (str, bytes or None).
+    """Return the headers as a tuple of (str, bytes or None).
 
     Raises:
-        TypeError: they are no such pairs, a name is no str, or a value no bytes.
+        TypeError: they are not such pairs, a name is not a str, or a value not bytes.
     """
     if isinstance(headers, str | bytes | dict) or not hasattr(headers, "__iter__"):
         advice = "; write list(headers.items())" if isinstance(headers, dict) else ""

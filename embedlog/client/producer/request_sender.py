@@ -1,8 +1,8 @@
-"""The sender of a producer whose brokers are elsewhere: batches become produce requests.
+"""`RequestSender`: batches become produce requests to brokers over the network.
 
-It is a state machine that one thread at a time runs (see `driver`). A pass does everything that
-can be done without waiting: take the answers that arrived, tell the callbacks, refresh metadata,
-give up what is too old, drain, send.
+It is a state machine that one thread at a time runs (see `drivers`). A pass does everything that
+needs no waiting: take the answers that arrived, run the callbacks, refresh metadata, give up
+batches that are too old, drain, send.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata, PartitionInfo
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
-    from embedlog.client.producer.destinations import NodeLatencies
-    from embedlog.client.producer.transactions.sequences import Numbering
+    from embedlog.client.producer.queues import NodeLatencies
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
 
@@ -29,7 +29,7 @@ class RequestSender:
     """Drains the accumulator of one producer. One thread at a time makes its passes."""
 
     encodes_at_once = False
-    """Is a complete batch encoded in the call that made it? Here while brokers are at work."""
+    """False: batches are encoded while brokers work."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RequestSender:
         settings: Settings,
         latencies: NodeLatencies,
         *,
-        transactions: Numbering | None,
+        transactions: Sequences | None,
     ) -> None:
         self._transport = transport
         self._metadata = metadata
@@ -53,19 +53,19 @@ class RequestSender:
             transport, metadata, accumulator, self.outcomes, transactions, settings
         )
         self._in_flight: dict[int, int] = {}
-        """Requests without an answer, by node."""
+        """Unanswered requests, by node."""
         self._planned: dict[int, int] = {}
-        """Bytes of the requests that are put together at this time, by node."""
+        """Bytes of the requests that are being put together, by node."""
         self._unready: dict[int, None] = {}
-        """Nodes that batches wait for."""
+        """Nodes that are not ready, although batches wait for them."""
         self._now_ms = 0
         self.metrics = RequestMetrics()
 
     def run_once(self) -> int | None:
-        """One pass; milliseconds until time itself makes the next one useful, None if never.
+        """Make a pass; return the milliseconds until time makes the next one useful, None if never.
 
-        A user's callback that raises ends the pass with its exception; the next one goes on with
-        the callback after it.
+        If a user's callback raises, the pass ends with its exception; the next pass goes on with
+        the following callback.
         """
         now_ms = self._now_ms = self._clock.monotonic_ms()
         upkeep, settled = self.upkeep, self.outcomes.settled
@@ -76,7 +76,7 @@ class RequestSender:
                 while upkeep.answers:
                     self._take_answer(upkeep.answers.popleft(), now_ms)
                 if now_ms < upkeep.quiet_until_ms and upkeep.may_send:
-                    # First this: the broker works while the outcomes are told.
+                    # Send first: the broker works while the callbacks run.
                     self._send_ready(now_ms)
             if took or settled:
                 upkeep.tell()
@@ -91,14 +91,14 @@ class RequestSender:
                 return delay
 
     def abort_all(self, error: EmbedlogError) -> None:
-        """Give up everything that has no outcome, and tell the callbacks."""
         self.upkeep.give_up_all(error)
         self._in_flight.clear()
 
     def recover(self) -> None:
-        """Ctrl-C has ended a pass between any two steps: give every batch it held an outcome.
+        """Give every batch of an interrupted pass an outcome: Ctrl-C may end a pass between any two
+        steps.
 
-        What was on a network is sent again, as after any lost connection.
+        Batches on the network are sent again, as after any lost connection.
         """
         self._transport.drop_requests("interrupted")
         self.upkeep.follow_again()
@@ -122,9 +122,9 @@ class RequestSender:
         return delay
 
     def _send_ready(self, now_ms: int) -> int | None:
-        """Send what may be sent; milliseconds until more may be, if time decides."""
+        """Send the batches that may be sent; return the milliseconds until time allows more."""
         if not self._settings.acks:
-            return self._send_all(now_ms)  # these requests count as sent when they have left
+            return self._send_all(now_ms)  # with acks=0, each request must leave at once
         self._transport.writes.hold()
         try:
             return self._send_all(now_ms)
@@ -158,10 +158,10 @@ class RequestSender:
                 return delay
 
     def _encode_ahead(self) -> None:
-        """Make the bytes of what is sent next, while the broker is at work.
+        """Encode the next batches while the broker works.
 
-        Without that one of them works and the other waits, in turns: a stream of 1 KiB records took
-        1.4 times as long with gzip and 1.15 with zstd. Plain batches take no time to speak of.
+        Otherwise client and broker work in turns: a stream of 1 KiB records took 1.4 times as long
+        with gzip and 1.15 with zstd. Plain batches are encoded in hardly any time.
         """
         settings = self._settings
         if self.upkeep.sent and settings.codec:
@@ -169,15 +169,15 @@ class RequestSender:
                 self._encode(batch)
 
     def _encode(self, batch: ProducerBatch) -> int:
-        """Make its bytes, unless they are; how many they are."""
         settings = self._settings
         batch.is_transactional = settings.transactional_id is not None
         return len(batch.encode(settings.codec, settings.level))
 
     def _may_be_sent(self, batch: ProducerBatch, leader: PartitionInfo) -> bool:
-        """Does the node take the batch in this request, and does the order of numbers allow it?
+        """Return whether the node takes the batch in this request, and the order of sequences
+        allows it.
 
-        A request takes max.request.size bytes, or one batch.
+        A request holds max.request.size bytes, or one batch.
         """
         node_id = leader.leader
         is_ready = self._transport.is_ready(node_id)
@@ -191,7 +191,7 @@ class RequestSender:
             return False
         size = self._planned.get(node_id, 0) + batch.size
         may_go = size <= self._settings.request_size_max or node_id not in self._planned
-        self._planned[node_id] = size  # also when it has no room: nothing goes before it
+        self._planned[node_id] = size  # even without room: no later batch may overtake it
         return may_go
 
     # A request
@@ -217,7 +217,7 @@ class RequestSender:
                 version = self._transactions.produce_version(node_id)
             pending = self._transport.send(node_id, self._request(batches), version=version)
         except BaseException as error:
-            # A defect of this client: its caller shall see it, and so shall whoever waits for the
+            # A defect of this client: its caller sees it, and so do the threads that wait for the
             # records.
             self._forget(sent)
             for batch in batches:
@@ -246,7 +246,7 @@ class RequestSender:
         )
 
     def _fits(self, batch: ProducerBatch) -> bool:
-        """Encode the batch; when it is too large for a request, queue its parts instead."""
+        """Encode the batch; if it is too large for a request, queue its parts instead."""
         settings = self._settings
         size = self._encode(batch)
         if settings.codec:
@@ -267,6 +267,5 @@ class RequestSender:
         self.outcomes.take_answer(sent, self.metrics, now_ms)
 
     def _forget(self, sent: SentRequest) -> None:
-        """The request has ended, well or not."""
         self.upkeep.forget(sent)
         self._in_flight[sent.node_id] -= 1

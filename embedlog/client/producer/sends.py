@@ -1,12 +1,13 @@
-"""`send` and `send_batch`, from what was given to records in their queues."""
+"""`send` and `send_batch`: from the user's arguments to records in their queues."""
 
 from __future__ import annotations
 
 from embedlog.client.arguments import LONG_MAX, partition_number, topic_name
 from embedlog.client.arguments import callback as checked_callback
 from embedlog.client.arguments import timestamp_ms as checked_timestamp
-from embedlog.client.producer.batch import BatchFuture, DeliveryFuture, ProducerBatch
+from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.columns import Columns
+from embedlog.client.producer.futures import BatchFuture, DeliveryFuture
 from embedlog.client.producer.records import (
     Acknowledgement,
     ProducerRecord,
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.producer.batch import DeliveryCallback
-    from embedlog.client.producer.destinations import PartitionQueue
     from embedlog.client.producer.parts import ProducerParts
+    from embedlog.client.producer.queues import PartitionQueue
     from embedlog.client.producer.records import Given
     from embedlog.client.producer.sizes import Headers
 
 
 class RecordSends:
-    """What one producer does with one record at a time. As thread-safe as the producer is."""
+    """Queues single records of one producer. As thread-safe as the producer."""
 
     def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
@@ -47,7 +48,7 @@ class RecordSends:
         headers: Headers | None,
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture:
-        """Queue a record. What the cluster or a limit refuses is a future that has failed.
+        """Queue a record. A refusal by the cluster or by a limit returns a failed future.
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send`.
@@ -74,7 +75,7 @@ class RecordSends:
         named: int | None,
         began_ms: int | None,
     ) -> DeliveryFuture:
-        """Append `record`, as the accumulator takes it; `named` is a partition that was named."""
+        """Append `record`, a tuple of the accumulator's arguments; the user `named` a partition."""
         try:
             future = self._accumulator.append(queue, *record)
             if future is None:
@@ -147,7 +148,6 @@ class RecordSends:
     def _append_when_free(
         self, queue: PartitionQueue, *record: Any, began_ms: int | None = None
     ) -> DeliveryFuture:
-        """Append once buffer.memory has room again."""
         appended: list[DeliveryFuture] = []
 
         def is_appended() -> bool:
@@ -161,17 +161,17 @@ class RecordSends:
 
 
 class ColumnSends:
-    """What one producer does with many records at once. As thread-safe as the producer is."""
+    """Queues many records of one producer at once. As thread-safe as the producer."""
 
     def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
-        # In the call, as the broker is in this process.
+        # True if batches are encoded in the call, as the broker is in this process.
         self._is_built = parts.sender.encodes_at_once
 
     def send(self, topic: str, given: Given, partition: int | None) -> BatchFuture:
-        """Send records, as the batches that they become: `given` is what `own_columns` made.
+        """Queue `given`, the result of `own_columns`, and return a future of the batches.
 
-        What the cluster or a limit refuses is a failed batch, the last of its topic.
+        If the cluster or a limit refuses records, a failed batch comes last and stands for them.
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send_batch`.
@@ -254,7 +254,7 @@ class ColumnSends:
         if not self._is_built or batch.encode_built() is None:
             columns.freeze()
         if self._parts.interceptors is not None:
-            batch.is_bulk = False  # each record's metadata is asked for
+            batch.is_bulk = False  # the interceptors need each record's metadata
             told = Acknowledgement(self._parts.interceptors, None)
             for index in range(batch.record_count):
                 batch.add_callback(index, told)

@@ -1,48 +1,19 @@
-"""The producer's configuration: Kafka's keys, the rules between them, and where it runs."""
+"""The rules between a producer's settings, and their defaults in process and over a network."""
 
 from __future__ import annotations
 
-from embedlog.client.settings import COMMON, INT_MAX, LONG_MAX, NATURAL, warn_idle
+from embedlog.client.settings import INT_MAX, warn_idle
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.settings import Definitions, Settings
-
-PRODUCER: Definitions = {
-    **COMMON,
-    "acks": ("choice", None, ("all", "-1", "0", "1")),
-    "batch.size": ("int", None, NATURAL),
-    "buffer.memory": ("int", 33_554_432, (0, LONG_MAX)),
-    "compression.type": ("choice", "none", ("none", "gzip", "snappy", "lz4", "zstd")),
-    "compression.gzip.level": ("int", None, (-1, 9)),
-    "compression.lz4.level": ("int", None, (1, 17)),
-    "compression.zstd.level": ("int", None, (-131_072, 22)),
-    "delivery.timeout.ms": ("int", None, NATURAL),
-    "enable.idempotence": ("bool", None, None),
-    "interceptor.classes": ("objects", (), None),
-    "key.serializer": ("converter", None, None),
-    "linger.ms": ("int", None, NATURAL),
-    "max.block.ms": ("int", 60_000, (0, LONG_MAX)),
-    "max.in.flight.requests.per.connection": ("int", 5, (1, INT_MAX)),
-    "max.request.size": ("int", 1_048_576, NATURAL),
-    "metadata.max.idle.ms": ("int", 300_000, (5_000, LONG_MAX)),
-    "partitioner.adaptive.partitioning.enable": ("bool", True, None),
-    "partitioner.availability.timeout.ms": ("int", 0, (0, LONG_MAX)),
-    "partitioner.class": ("object", None, None),
-    "partitioner.ignore.keys": ("bool", False, None),
-    "retries": ("int", None, NATURAL),
-    "transaction.timeout.ms": ("int", None, (1, INT_MAX)),
-    "transaction.two.phase.commit.enable": ("bool", False, None),
-    "transactional.id": ("text", None, None),
-    "value.serializer": ("converter", None, None),
-}
+    from embedlog.client.settings import Settings
 
 _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _REQUEST_OVERHEAD = 1024
-"""Room for what surrounds a batch in its request."""
+"""Bytes for the parts of a request around a batch."""
 _NETWORK_LINGER_MS = 5
 _NETWORK_BATCH_SIZE = 16_384
 _IN_PROCESS_BATCH_SIZE = 65_536
@@ -52,19 +23,7 @@ _IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
 class SenderSettings:
-    """What a sender reads of a producer's settings."""
-
-    __slots__ = (
-        "acks",
-        "codec",
-        "in_flight_max",
-        "level",
-        "linger_ms",
-        "part_size_max",
-        "request_size_max",
-        "request_timeout_ms",
-        "transactional_id",
-    )
+    """The settings that a sender reads."""
 
     def __init__(self, settings: Settings, *, in_process: bool) -> None:
         codec: str = settings["compression.type"]
@@ -74,26 +33,26 @@ class SenderSettings:
         self.acks = _ACKS[settings["acks"]]
         self.linger_ms: int = settings["linger.ms"]
         if in_process:
-            # A pass for a full batch must not also send the one that was begun a moment ago.
+            # A pass for a full batch must not also send a batch that was begun a moment ago.
             self.linger_ms = max(self.linger_ms, 1)
         self.in_flight_max: int = settings["max.in.flight.requests.per.connection"]
         self.request_timeout_ms: int = settings["request.timeout.ms"]
         self.request_size_max: int = settings["max.request.size"]
         self.part_size_max = max(self.request_size_max - _REQUEST_OVERHEAD, 1)
-        """Of the parts of a batch that is larger than a request may be."""
+        """The largest part of a batch that is split because it is too large for a request."""
 
 
 def complete(given: Settings, *, in_process: bool, loses_answers: bool = True) -> Settings:
-    """Fill in the defaults that Kafka derives.
+    """Fill in the defaults that depend on other settings or on the transport.
 
-    In process linger.ms is 0, as there is no round trip to share; batch.size is 65536, as what a
-    batch costs beside its bytes is then a tenth of a record's price, not a third. Where no answer
-    can be lost on the way (see `Transport`) enable.idempotence is false.
+    In process linger.ms is 0, as there is no round trip to share, and batch.size is 65536: the
+    fixed cost of a batch is then a tenth of a record's price, not a third. If no answer can be lost
+    (see `Transport`) enable.idempotence is false.
 
     Raises:
-        ConfigError: enable.idempotence or transactional.id was asked for and another setting
-            contradicts it, or delivery.timeout.ms is shorter than linger.ms and request.timeout.ms
-            together, or compression.gzip.level is 0, which would compress nothing.
+        ConfigError: enable.idempotence or transactional.id was set and another setting contradicts
+            it, or delivery.timeout.ms is shorter than linger.ms and request.timeout.ms together, or
+            compression.gzip.level is 0, which would compress nothing.
     """
     settings = dict(given)
     if settings["linger.ms"] is None:
@@ -148,7 +107,7 @@ def _idempotence(given: Settings, *, loses_answers: bool) -> bool:
 
 
 def _transaction_timeout(given: Settings) -> int:
-    """What the coordinator is asked for: with two-phase commit a transaction never times out."""
+    """Return the coordinator's time-out for transactions; INT_MAX with two-phase commit."""
     timeout_ms: int | None = given["transaction.timeout.ms"]
     two_phases = given["transaction.two.phase.commit.enable"]
     if given["transactional.id"] is None:
@@ -167,7 +126,7 @@ def _transaction_timeout(given: Settings) -> int:
 
 
 def interceptors(settings: Settings) -> InterceptorChain | None:
-    """Those that the settings name, imported only then."""
+    """Make the interceptors that the settings name; import their module only then."""
     if not settings["interceptor.classes"]:
         return None
     from embedlog.client.interceptors import InterceptorChain

@@ -1,11 +1,11 @@
-"""How large a record is in its batch: about, at most, and to the byte.
+"""The size of a record in its batch: estimated, at most, and exact.
 
     length | attributes 1 | timestamp delta | offset delta | key length | key
            | value length | value | header count | headers       (varints, unless a size is given)
 
-`send` counts with the first, which costs an addition. Before a batch is closed because that count
-says it is full, the third corrects it, so that a batch holds exactly as many records as one of
-Kafka's own client does.
+`send` uses the estimate, which costs an addition. Before a batch is closed because the estimate
+says that it is full, the exact size corrects it, so that a batch holds exactly as many records as a
+batch of Kafka's client.
 """
 
 from __future__ import annotations
@@ -25,29 +25,27 @@ if TYPE_CHECKING:
 
 BATCH_OVERHEAD = 61
 _BOUND_MARGIN = 128
-"""More than `size_upper_bound` exceeds `record_size` by: 61 + 21 + two lengths of 5 + 1."""
+"""More than `size_upper_bound` can exceed `record_size`: 61 + 21 + two lengths of 5 + 1."""
 SMALL_VALUE_MAX = 8_000
 SMALL_OVERHEAD = 12
 """Bytes around a value below 8 KB in its batch: length 2, attributes, timestamp delta 2, offset
 delta 2, key length 1, value length 2, header count, and one to spare."""
 SMALL_SLACK = 5
-"""At least 7 of those 12 are needed."""
+"""How much SMALL_OVERHEAD overestimates at most: a record needs at least 7 of the 12 bytes."""
 RECORD_OVERHEAD = 36
-"""The most that can surround a key and a value: 21 of the record, 5 for each of three lengths."""
+"""The most bytes around a key and a value: 21 of the record, 5 for each of three lengths."""
 _RECORD_OVERHEAD_MAX = 21
 _HEADER_OVERHEAD = 10
 
 
 class RecordLimits:
-    """What one record may be at most: max.request.size, and all of buffer.memory."""
-
-    __slots__ = ("_limits", "size_max", "surely_fits")
+    """The limits of one record's size: max.request.size, and all of buffer.memory."""
 
     def __init__(self, settings: Settings) -> None:
         self._limits = {name: settings[name] for name in ("max.request.size", "buffer.memory")}
         self.size_max: int = min(self._limits.values())
         self.surely_fits = self.size_max - _BOUND_MARGIN
-        """A record of this `record_size` need not be checked."""
+        """A record of this `record_size` needs no check."""
 
     def check(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
         """Raise MessageTooLarge for a record that might not fit."""
@@ -61,7 +59,7 @@ class RecordLimits:
 
 
 def headers_size(headers: Headers) -> int:
-    """An upper bound of the bytes that headers take in a record."""
+    """Return an upper bound of the size of headers in a record."""
     return sum(
         len(key.encode()) + (len(value) if value is not None else 0) + _HEADER_OVERHEAD
         for key, value in headers
@@ -69,7 +67,7 @@ def headers_size(headers: Headers) -> int:
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """About the bytes a record takes in its batch, rather too many than too few."""
+    """Return the estimated size of a record in its batch, rather too large than too small."""
     size = len(value) if value is not None else 0
     if key is not None:
         size += len(key)
@@ -78,7 +76,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """The most bytes a record can take as a batch of its own: what Kafka holds against limits."""
+    """Return the largest possible size of a batch of this record alone; Kafka limits this size."""
     size = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + _field_size(key) + _field_size(value)
     return size + _headers_exact_size(headers or ())
 
@@ -90,7 +88,7 @@ def exact_size(
     headers: Sequence[Headers] | None,
     start: int,
 ) -> int:
-    """The bytes that the records from `start` on take in a batch that begins with the first."""
+    """Return the size of the records from index `start` on, in a batch of all the records."""
     if headers is None:
         ordinary = _ordinary_size(values, keys, timestamps, start)
         if ordinary:
@@ -111,7 +109,7 @@ def exact_size(
 def exact_record_size(
     index: int, delta: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> int:
-    """The bytes of record `index` of a batch whose first one is `delta` ms older."""
+    """Return the size of record `index`, whose timestamp is `delta` ms after the first."""
     body = (
         1  # attributes
         + varint_size(delta)
@@ -129,10 +127,10 @@ def _ordinary_size(
     timestamps: Sequence[int],
     start: int,
 ) -> int:
-    """`exact_size` of records whose varints are all of one known size; 0 when they are not.
+    """Return `exact_size` if all varints have one known size, else 0.
 
-    C loops only: 0.1 us a record, where counting one by one takes 1.5. A stream of 100 bytes over
-    TCP takes 1.4 times as long without.
+    Loops in C only: 0.1 us a record, where counting one by one takes 1.5. Without this function, a
+    stream of 100 bytes over TCP takes 1.4 times as long.
     """
     end = len(values)
     count = end - start
@@ -171,7 +169,7 @@ def _headers_exact_size(headers: Headers) -> int:
 
 
 def _field_size(data: bytes | None) -> int:
-    """A length and as many bytes; null is a length of -1."""
+    """Return the size of a length and its bytes; null is a length of -1."""
     if data is None:
         return 1
     size = len(data)

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 
 class Transactional:
-    """Needs a transactional.id. What an error means says its attribute `remedy`:
+    """The transaction calls of `Producer`; they need a transactional.id.
+
+    The attribute `remedy` of an error says what to do:
 
     "abort"   the transaction cannot be committed: abort it, and begin again
-    "close"   the producer can do no more, as when another one with its id has begun
-    "retry"   a call timed out after max.block.ms: call it again, for the same outcome
+    "close"   the producer can do no more, as when another producer with its id has begun
+    "retry"   a call timed out after max.block.ms: repeat it to get the same outcome
     """
 
     _parts: ProducerParts
@@ -36,8 +38,8 @@ class Transactional:
     def init_transactions(self, *, keep_prepared: bool = False) -> None:
         """Get this producer's epoch, once, before the first transaction.
 
-        Any other producer with its transactional.id is fenced off, and what it left open is
-        aborted. `keep_prepared`: with two-phase commit, a prepared transaction stays, for
+        This fences every other producer with the same transactional.id, and aborts its open
+        transaction. `keep_prepared`: with two-phase commit, a prepared transaction stays, for
         `complete_transaction`.
 
         Raises:
@@ -48,10 +50,10 @@ class Transactional:
         self._of_transactions("init_transactions").init(keep_prepared=keep_prepared)
 
     def begin_transaction(self) -> None:
-        """Open a transaction; what is sent from here on belongs to it. Asks nobody.
+        """Open a transaction, which contains the records sent from here on. Sends no request.
 
         Raises:
-            IllegalState: one is open, or `init_transactions` was not called.
+            IllegalState: a transaction is open, or `init_transactions` was not called.
             KafkaError: the producer is fenced, or has failed for good.
         """
         self._of_transactions("begin_transaction").begin()
@@ -59,11 +61,11 @@ class Transactional:
     def send_offsets_to_transaction(
         self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata
     ) -> None:
-        """Commit a group's offsets with the transaction: they count if and when it does.
+        """Commit a group's offsets if and when the transaction commits.
 
-        `offsets` are of the next records to read; `group_metadata` is what
-        `Consumer.group_metadata` returns: the coordinator refuses a consumer that the group has
-        gone on without (KIP-447).
+        `offsets` are of the next records to read; `group_metadata` is the result of
+        `Consumer.group_metadata`: the coordinator refuses a consumer that is no longer a member of
+        the group (KIP-447).
 
         Raises:
             IllegalState: no transaction is open. KafkaError: the offsets are refused.
@@ -73,19 +75,19 @@ class Transactional:
         calls.send_offsets(offsets, group_metadata)
 
     def commit_transaction(self) -> None:
-        """Send what is left, wait for all of it, and commit.
+        """Send the rest, wait for all of it, and commit.
 
-        Readers with isolation.level=read_committed see all records of it from then on, and no
-        record if any of them could not be written.
+        From then on readers with isolation.level=read_committed see all its records; they see none
+        if any record could not be written.
 
         Raises:
             IllegalState: no transaction is open. TimedOut: see `remedy`.
-            KafkaError: it is not committed, as a record or the commit itself was refused.
+            KafkaError: a record or the commit itself was refused, so it is not committed.
         """
         self._of_transactions("commit_transaction").commit()
 
     def abort_transaction(self) -> None:
-        """Make nothing of what was sent. Records that were not written yet are dropped: their
+        """Discard the transaction's records. Records that were not written yet are dropped: their
         futures fail with `TransactionAborted`.
 
         Raises:
@@ -95,9 +97,9 @@ class Transactional:
         self._of_transactions("abort_transaction").abort()
 
     def prepare_transaction(self) -> PreparedTransaction:
-        """Write what is left, and take no more: the first phase of a two-phase commit.
+        """Write the rest, and admit no more: the first phase of a two-phase commit.
 
-        Keep what is returned with what the other side decides. The second phase is
+        Store the result with the decision of the other side. The second phase is
         `complete_transaction`, or a commit or abort, here or, after a crash, in a producer that
         called `init_transactions(keep_prepared=True)`.
 
@@ -123,4 +125,4 @@ class Transactional:
         return transactions
 
     def _check_open(self) -> None:
-        """Raise ClosedError if it is closed."""
+        """Raise ClosedError if the producer is closed."""

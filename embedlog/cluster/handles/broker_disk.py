@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class BrokerDisk:
-    """`cluster.broker(1).disk`."""
+    """The disk of one broker, for example `cluster.broker(1).disk`."""
 
     __slots__ = ("_member",)
 

@@ -46,7 +46,7 @@ class BrokerNode:
         self.node_id = node_id
         """The broker's number, node.id."""
         self.rack = rack
-        """The setting broker.rack, if it was made."""
+        """The setting broker.rack; None if it is not set."""
         self._running = running
         self._connect = connect
         self._optional_member = member
@@ -71,7 +71,7 @@ class BrokerNode:
 
     @property
     def core(self) -> Broker:
-        """The request door, with the broker behind it.
+        """The broker itself: its request door and its parts.
 
         Raises:
             ClosedError: the broker does not run.
@@ -115,8 +115,8 @@ class BrokerNode:
     def kill(self, *, lose_unsynced: bool = False) -> None:
         """End the broker as SIGKILL does, or with `lose_unsynced` as a loss of power does.
 
-        After a restart the broker has everything that it had written, or only what was synced to
-        disk. The controller learns of the kill at once.
+        After a restart the broker has everything that it had written, or only the data that was
+        synced to disk. The controller learns of the kill at once.
 
         Raises:
             IllegalState: the broker does not run.

@@ -1,10 +1,10 @@
-"""Settings of a group."""
+"""Settings of a group; `broker_coordinators` has the broker settings that give their defaults."""
 
 TABLE = """
 consumer.assignment.interval.ms int 1000 >=0 cluster-wide
     Shortest time between two assignments of a consumer group.
 consumer.assignor.offload.enable boolean true - internal
-    Compute assignments of consumer groups beside the requests.
+    Compute assignments of consumer groups apart from the requests.
 consumer.heartbeat.interval.ms int 5000 >=1 cluster-wide
     Time between heartbeats of members of the consumer group.
 consumer.session.timeout.ms int 45000 >=1 cluster-wide
@@ -16,7 +16,7 @@ errors.deadletterqueue.topic.name string "" - cluster-wide
 share.assignment.interval.ms int 1000 >=0 cluster-wide
     Shortest time between two assignments of a share group.
 share.assignor.offload.enable boolean true - internal
-    Compute assignments of share groups beside the requests.
+    Compute assignments of share groups apart from the requests.
 share.auto.offset.reset string latest offset-reset cluster-wide
     Where a share group begins in a new partition: latest, earliest, or by_duration.
 share.delivery.count.limit int 5 >=2 cluster-wide
@@ -24,23 +24,23 @@ share.delivery.count.limit int 5 >=2 cluster-wide
 share.heartbeat.interval.ms int 5000 >=1 cluster-wide
     Time between heartbeats of members of the share group.
 share.isolation.level string read_uncommitted one-of:read_committed,read_uncommitted cluster-wide
-    May the share group read records of open and aborted transactions?
+    Whether the share group reads records of open and aborted transactions.
 share.partition.max.record.locks int 2000 >=100 cluster-wide
     Records of one partition that may be handed out at the same time.
 share.record.lock.duration.ms int 30000 >=1000 cluster-wide
-    How long a member may keep a record before it goes to another.
+    How long a member may keep a record before another member gets it.
 share.renew.acknowledge.enable boolean true - cluster-wide
-    May members prolong their hold on a record?
+    Allow members to prolong their hold on a record.
 share.session.timeout.ms int 45000 >=1 cluster-wide
     Silence after which a member of the share group is removed.
 streams.acceptable.recovery.lag long 10000 >=0 internal
-    Offsets a streams task may lag and still count as caught up.
+    Number of offsets by which a streams task may lag and still count as caught up.
 streams.assignment.interval.ms int 1000 >=0 cluster-wide
     Shortest time between two assignments of a streams group.
 streams.assignor.name string null - cluster-wide
     How tasks are spread over the members of the streams group.
 streams.assignor.offload.enable boolean true - internal
-    Compute assignments of streams groups beside the requests.
+    Compute assignments of streams groups apart from the requests.
 streams.heartbeat.interval.ms int 5000 >=1 cluster-wide
     Time between heartbeats of members of the streams group.
 streams.initial.rebalance.delay.ms int 3000 >=0 cluster-wide

@@ -25,7 +25,10 @@ _FIRST_WITH_NOT_FOUND = 6
 def listed(
     groups: Mapping[str, Group], states: Collection[str], types: Collection[str]
 ) -> list[ListedGroup]:
-    """List the groups of these states and types, in lower case; without states or types, of any."""
+    """List the groups that have one of the states and one of the types.
+
+    Both are given in lower case; an empty collection allows any.
+    """
     found = []
     for group in groups.values():
         state = group.state_name()
@@ -45,7 +48,7 @@ def listed(
 
 
 def described(groups: Mapping[str, Group], group_id: str, version: int) -> DescribedGroup:
-    """Describe a classic group; any other is dead, which is an error from v6 on."""
+    """Describe a classic group. Any other group is described as dead, from v6 on as an error."""
     group = groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return group.described()
@@ -72,7 +75,7 @@ def deletion(
 
     Raises:
         GroupIdNotFound: the group does not exist.
-        NonEmptyGroup: it has members.
+        NonEmptyGroup: the group has members.
     """
     group = groups.get(group_id)
     if group is None:

@@ -1,18 +1,18 @@
-"""`Group`: the questions that the coordinator has for a group of either protocol.
+"""`Group`: the base class of the groups of both protocols.
 
     classic/     ClassicGroup   members elect a leader, which assigns (JoinGroup, SyncGroup)
     consumer/    ConsumerGroup  the coordinator assigns (KIP-848)
 
-The offsets part asks whether a commit is allowed, whether a group may be deleted, and which stored
-offsets are in use; listing and describing ask for names. Nothing here changes a group.
+The code for offsets asks a group whether a commit is allowed, whether the group may be deleted, and
+which stored offsets are in use. Listing and describing ask for names. No method changes a group,
+except that an accepted commit keeps its member alive.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from embedlog.common import IN_PROCESS_HOST
-from embedlog.value import Value
+from embedlog.common import IN_PROCESS_HOST, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _IN_PROCESS = f"/{IN_PROCESS_HOST}"
 
 
 def is_in_process(client_host: str) -> bool:
-    """Was the member a client in the coordinator's own process, by its record's `client_host`?"""
+    """Return whether the `client_host` of a record is a client in the coordinator's process."""
     return client_host == _IN_PROCESS
 
 
@@ -63,7 +63,7 @@ class Group(ABC):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Has the group no members?"""
+        """Return whether the group has no members."""
 
     @abstractmethod
     def validate_offset_commit(
@@ -85,11 +85,11 @@ class Group(ABC):
         """
 
     def offset_commit_accepted(self, member_id: str) -> None:  # noqa: B027 - most need not know
-        """Note a plain commit, a sign of life; `member_id` may be "" or unknown."""
+        """Note an accepted commit, a sign of life; `member_id` may be "" or unknown."""
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise the client's error unless the member may fetch; others pass None and -1."""
+        """Raise the client's error unless the member may fetch. None and -1 stand for no member."""
 
     @abstractmethod
     def validate_offset_delete(self) -> None:
@@ -105,13 +105,13 @@ class Group(ABC):
         """Check that the whole group may be deleted.
 
         Raises:
-            NonEmptyGroup: it has members.
-            GroupIdNotFound: it is dead.
+            NonEmptyGroup: the group has members.
+            GroupIdNotFound: the group is dead.
         """
 
     @abstractmethod
     def is_subscribed_to(self, topic: str) -> bool:
-        """May a member read that topic? If so, its offsets stay."""
+        """Return whether a member may read that topic. If so, the topic's offsets do not expire."""
 
     @abstractmethod
     def offset_expiry_base(self) -> ExpiryBase | None:

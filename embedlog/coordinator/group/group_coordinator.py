@@ -1,9 +1,9 @@
 """`GroupCoordinator`: the groups of a broker. `GroupShard` has the operations on them.
 
 A group belongs to the partition of `__consumer_offsets` that its id's hash selects. FindCoordinator
-creates the topic; until then every request fails with NotCoordinator. Metadata changes under a lock
-that groups must not wait for. So a change is noted at once, and applied before the next request or
-by the scheduler.
+creates the topic; until then every request fails with NotCoordinator. Metadata changes arrive under
+the controller lock, under which no shard's lock may be taken. So a change is only noted at first,
+and applied before the next request or by the scheduler.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class GroupCoordinator:
         self._scheduler.add(self)
 
     def _group_count(self) -> int:
-        """Count the groups of all loaded shards; others take no memory. Needs no lock."""
+        """Count the groups of all loaded shards; the groups of other shards take no memory. Needs
+        no lock.
+        """
         return sum(len(shard.groups) for shard in self.runtime.loaded())
 
     def _make_timer(self) -> Timer:
@@ -132,7 +134,7 @@ class GroupCoordinator:
     # Metadata
 
     def on_metadata(self, change: MetadataDelta) -> None:
-        """Note a change, to apply it soon, with any lock held."""
+        """Note a change that will be applied soon. The caller may hold any lock."""
         self._changes.append(change)
         self._scheduler.notify(self)
 

@@ -75,7 +75,9 @@ class GroupShard:
     def join(
         self, client: ClientIdentity, request: JoinGroupRequest, version: int
     ) -> Result[JoinGroupResponse]:
-        """Let a classic client join a group of either kind; it replaces an empty consumer group."""
+        """Let a classic client join a group of either type. An empty consumer group becomes
+        classic.
+        """
         if not request.member_id:
             self._check_room(request.group_id)
         group = self._consumer_group(request.group_id)
@@ -121,7 +123,8 @@ class GroupShard:
             )
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        # Compare the type's name: without consumer groups their modules are not loaded.
+        # Compare the type's name: `isinstance` would load the modules of consumer groups for
+        # nothing.
         group: Any = self.groups.get(group_id)
         return group if group is not None and group.GROUP_TYPE == _CONSUMER else None
 
@@ -223,7 +226,7 @@ class GroupShard:
             self._consumer.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove members that were threads of the process that had the log open before."""
+        """Remove the members that ran in the former process of this broker: they ended with it."""
         yield from self.classic.opened()
         if self._consumer is not None:
             yield from self._consumer.opened()

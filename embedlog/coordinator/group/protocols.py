@@ -38,6 +38,6 @@ class SupportedProtocols:
         return {name for name, count in self._counts.items() if count == self.member_count}
 
     def has_common(self, names: Iterable[str]) -> bool:
-        """Do all members support one of `names`? True without members."""
+        """Return whether all members support one of `names`. True without members."""
         counts, member_count = self._counts, self.member_count
         return any(counts.get(name, 0) == member_count for name in names)

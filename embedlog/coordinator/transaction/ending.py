@@ -41,7 +41,7 @@ _ENDED: dict[int, tuple[str, str]] = {
     states.COMPLETE_ABORT: (_INVALID, _DONE),
     states.EMPTY: (_INVALID, _INVALID),
 }
-"""EndTxn before version 5: the request names the present epoch."""
+"""The answer to EndTxn before version 5, by state. The request names the present epoch."""
 
 _ENDED_WITH_BUMP: dict[int, tuple[str, str, str, str]] = {
     # state                  commit: repeated  present     abort: repeated   present
@@ -50,7 +50,8 @@ _ENDED_WITH_BUMP: dict[int, tuple[str, str, str, str]] = {
     states.COMPLETE_ABORT: (_INVALID, _INVALID, _DONE, _PREPARE),
     states.EMPTY: (_FENCED, _INVALID, _FENCED, _PREPARE),
 }
-"""EndTxn from version 5 on."""
+"""The answer to EndTxn from version 5 on, by state: "repeated" is a request with the epoch before
+the present one."""
 
 _ERRORS: dict[str, type[errors.KafkaError]] = {
     _INVALID: errors.InvalidTxnState,
@@ -68,7 +69,7 @@ def end(
     client_version: int,
     new_producer_id: Callable[[], int],
 ) -> Result[ProducerIdAndEpoch]:
-    """Decide; answer with the next producer id and epoch (version 2 only).
+    """Commit or abort; answer with the next producer id and epoch (version 2 only).
 
     Requires: the shard's lock.
 
@@ -115,7 +116,7 @@ def end(
 
 
 def _is_repeated(present: TransactionMetadata, producer_id: int, producer_epoch: int) -> bool:
-    """Does the request name the producer id and epoch from before the client's own last end?
+    """Return whether the request names the producer id and epoch before the client's last end.
 
     The client has lost that end's answer. Kafka compares the numbers alone: after an end that kept
     the epoch it would give a zombie of the earlier epoch the epoch of its successor.
@@ -153,7 +154,7 @@ def _prepared(
 
 
 def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[None]:
-    """Free the id for its next transaction: every partition has the marker.
+    """Free the id for its next transaction, as every partition has the marker.
 
     Do nothing if another coordinator was faster. Requires: the shard's lock.
     """
@@ -168,7 +169,7 @@ def keep_pending(
 ) -> Result[None]:
     """Show administrators only the partitions that lack the marker. Requires: the shard's lock.
 
-    Not written: the broker that loads the log next sends all markers again.
+    This is not written to the log: the broker that loads it next sends all markers again.
     """
     present = _still(shard, decided)
     if present is not None:
@@ -177,7 +178,7 @@ def keep_pending(
 
 
 def _still(shard: TransactionShard, decided: TransactionMetadata) -> TransactionMetadata | None:
-    """Return the id's present state; None if it has moved on from the decided one."""
+    """Return the id's present state; None if it is no longer the decided state."""
     present = shard.transactions.get(decided.transactional_id)
     if (
         present is None

@@ -92,7 +92,7 @@ def _taken_over(
             raise errors.ProducerFenced()
         last_epoch = expected_epoch
     else:
-        # Without a last epoch a new client cannot be mistaken for one that repeats a request.
+        # Without a last epoch, a new client cannot be mistaken for a client that repeats a request.
         last_epoch = NO_EPOCH if expected_epoch is None else epoch
         if is_exhausted(epoch):
             producer_id, epoch = new_producer_id(), 0

@@ -78,7 +78,7 @@ class _Decided:
         self.coordinator_epoch = shard.context.leader_epoch
         self.untold = set(transaction.partitions)
         self.is_asked = False
-        """Is a request with its markers under way?"""
+        """True while a request with its markers is under way."""
 
 
 class TransactionMarkers:
@@ -109,7 +109,7 @@ class TransactionMarkers:
         self._ask(decided)
 
     def run_once(self, _now_ms: int) -> int | None:
-        # A notice from within this call would repeat the call at once, as long as a marker is
+        # A `notify` from within this call would repeat the call at once, as long as a marker is
         # missing.
         self._runs = True
         try:

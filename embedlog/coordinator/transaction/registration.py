@@ -1,4 +1,4 @@
-"""The partitions of a transaction: adding them, and checking for them."""
+"""Adding partitions to a transaction, and finding the partitions that it lacks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def missing_partitions(
     producer_epoch: int,
     partitions: Collection[TopicIndex],
 ) -> set[TopicIndex]:
-    """Return the partitions that the transaction lacks; requirements as for `add_partitions`."""
+    """Return the partitions that the transaction lacks. Requires and raises as `add_partitions`."""
     present = _of_producer(shard, transactional_id, producer_id, producer_epoch)
     if present.is_prepared:
         raise errors.ConcurrentTransactions()

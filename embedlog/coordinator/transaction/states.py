@@ -21,7 +21,8 @@ COMPLETE_ABORT = 5
 DEAD = 6
 """A deleted id: its record is a tombstone."""
 PREPARE_EPOCH_FENCE = 7
-"""Kafka's state between a fence and PREPARE_ABORT, here one step. ListTransactions may name it."""
+"""Kafka's state between a fence and PREPARE_ABORT. Here both are one step, so no id is ever in this
+state, but ListTransactions may ask for it."""
 
 NAMES = (
     "Empty",

@@ -151,11 +151,11 @@ class TransactionCoordinator:
         is_verified_only: bool,
         is_patient: bool = False,
     ) -> Pending[dict[TopicIndex, int]]:
-        """Return an error code for each partition: may the producer write to it in its transaction?
+        """Return an error code for each partition; 0 if the producer may write to it.
 
-        Adds missing partitions, which clients of version 2 leave to the broker. With
-        `is_verified_only` a missing partition gets TRANSACTION_ABORTABLE instead. With `is_patient`
-        the answer waits a moment for the end of the id's last transaction.
+        Partitions that the transaction lacks are added: clients of version 2 leave that to the
+        broker. With `is_verified_only` a missing partition gets TRANSACTION_ABORTABLE instead. With
+        `is_patient` the answer waits a moment for the end of the id's last transaction.
         """
         if not transactional_id:
             return completed(dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST)))

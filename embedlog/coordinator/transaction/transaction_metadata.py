@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.coordinator.result import CoordinatorRecord
 from embedlog.coordinator.transaction import states
-from embedlog.value import Value
 from wire.schemas.transaction_log import (
     PartitionsSchema,
     TransactionLogKey,
@@ -48,7 +48,8 @@ class TransactionMetadata(Value):
     """The producer id after the end of a transaction that uses up the last epoch."""
     producer_epoch: int = NO_EPOCH
     last_producer_epoch: int = NO_EPOCH
-    """The last epoch, which a client names when it repeats a request. Not in the record."""
+    """The epoch before the present one. A client that repeats a request names it. It is not in the
+    record."""
     state: int = states.EMPTY
     partitions: frozenset[TopicIndex] = frozenset()
     """The partitions of the transaction that is open or ending."""
@@ -75,16 +76,16 @@ class TransactionMetadata(Value):
 
     @property
     def is_prepared(self) -> bool:
-        """Is the transaction decided, though some partition may lack its marker?"""
+        """Return whether the transaction is decided, though some partition may lack its marker."""
         return self.state in (states.PREPARE_COMMIT, states.PREPARE_ABORT)
 
     @property
     def is_over(self) -> bool:
-        """Is the transaction decided, and every partition has its marker?"""
+        """Return whether the transaction is decided, and every partition has its marker."""
         return self.state in (states.COMPLETE_COMMIT, states.COMPLETE_ABORT)
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Has the transaction been open for longer than its producer's time-out?"""
+        """Return whether the transaction has been open for longer than its producer's time-out."""
         return (
             self.state == states.ONGOING
             and self.timeout_ms != NO_TIMEOUT_MS
@@ -144,7 +145,10 @@ def tombstone(transactional_id: str) -> CoordinatorRecord:
 
 
 def record_of(transaction: TransactionMetadata, *, value_version: int) -> CoordinatorRecord:
-    """Return the record, without `last_producer_epoch`; Kafka before 3.8 reads version 0 only."""
+    """Return the record of a state, without `last_producer_epoch`.
+
+    Kafka before 3.8 can read only records of value version 0.
+    """
     has_tags = value_version > 0
     is_empty = transaction.state == states.EMPTY
     value = TransactionLogValue(

@@ -1,7 +1,7 @@
 """`TransactionShard`: the transactional ids of one partition of `__transaction_state`.
 
-From its append to its commit a transition is pending, and the id takes no other request. Then it is
-applied, and a decision goes to the markers.
+A transition is pending from its append to its commit, and meanwhile the id takes no other request.
+At the commit the shard applies the transition, and passes a decision to the markers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TransactionShard:
         self.transaction_version = transaction_version
         """Returns the level of the cluster's feature `transaction.version`."""
         self.transactions: dict[str, TransactionMetadata] = {}
-        """By transactional id, committed state only."""
+        """Transactional id -> its last committed state."""
         self._pending: set[str] = set()
         self._when_decided = when_decided
         self._when_free = when_free
@@ -75,14 +75,15 @@ class TransactionShard:
             raise errors.ConcurrentTransactions()
 
     def is_free(self, transactional_id: str) -> bool:
-        """May the id's next transaction begin? Needs no lock."""
+        """Return whether the id's next transaction may begin. Needs no lock."""
         present = self.transactions.get(transactional_id)
         return self.is_settled(transactional_id) and (present is None or not present.is_prepared)
 
     def check_client(self, client_version: int) -> None:
         """Raise UnsupportedVersion for a client of version 2 if the cluster is at level 0.
 
-        Clients know the level and do not do this; Kafka would never answer the id again.
+        Clients know the level and do not do this. Kafka would never again answer a request for the
+        id.
         """
         if client_version > 0 == self.transaction_version():
             raise errors.UnsupportedVersion("transaction.version is 0")
@@ -117,7 +118,8 @@ class TransactionShard:
                     elif target.is_over:
                         self._free(target.transactional_id)
 
-        # A transaction of a version 2 client ends as such, even if the level was lowered.
+        # The end of a version 2 client's transaction follows version 2, even if the cluster's level
+        # was lowered meanwhile.
         has_tags = self.transaction_version() >= _FIRST_WITH_TAGGED_VALUES
         return Result(
             [
@@ -202,7 +204,7 @@ class TransactionShard:
             self.transactions[transactional_id] = from_record(transactional_id, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """This topic has no transactional records."""
+        """Do nothing: this topic has no transactional records."""
 
     def loaded(self) -> None:
         """Resume decided transactions and start the timers."""

@@ -1,1 +1,1 @@
-"""The follower's side of replication: fetching from leaders, and cutting its logs."""
+"""The follower's side of replication: it fetches from leaders, and truncates diverging logs."""

@@ -1,7 +1,7 @@
 """All fetchers of a broker, one for each leader, as one duty of the scheduler.
 
-Any thread notes changes of the metadata; the duty acts on them. It costs time only for fetchers
-that have something to do: an answer, the end of a delay, a partition to follow.
+Any thread may report a changed partition (`note`); the duty acts on it. A round of the duty only
+steps the fetchers with work: an answer, the end of a delay, a partition to follow.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Fetchers:
-    """Public methods may be called from any thread, with any lock held.
+    """The fetchers of one broker. Any thread may call the public methods, with any lock held.
 
-    `wake` is called without any lock when readers of a partition may have something new.
+    `wake` is called without any lock when there may be news for the readers of a partition.
     """
 
     def __init__(
@@ -45,10 +45,9 @@ class Fetchers:
         self._wake = wake
         self._lock = ranked_lock(Rank.FETCHERS)
         self._news: dict[TopicPartition, Partition] = {}
-        """Partitions whose leaders changed; the duty decides whether and from where to fetch them.
-        """
+        """Changed partitions. The duty decides from which leader to fetch them, if any."""
         self._held: dict[TopicPartition, Partition | None] = {}
-        """Partitions that a test holds back, with the partition to follow on release."""
+        """Partitions that a test holds back -> the object to follow on release, if any."""
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._ready: dict[ReplicaFetcher, None] = {}
@@ -62,7 +61,7 @@ class Fetchers:
         self._scheduler.remove(self)
 
     def note(self, partition: Partition) -> None:
-        """Fetch the changed partition from its present leader, or stop fetching it."""
+        """Let the duty fetch a changed partition from its present leader, or stop fetching it."""
         with self._lock:
             self._news[partition.topic_partition] = partition
         self._scheduler.notify(self)
@@ -83,10 +82,10 @@ class Fetchers:
                 self._news[topic_partition] = partition
         self._scheduler.notify(self)
 
-    # The duty
+    # Called by the scheduler
 
     def run_once(self, now_ms: int) -> int | None:
-        """Act on changes, and let every fetcher continue that can."""
+        """Act on changed partitions, and step every fetcher that has work."""
         if self._news:
             with self._lock:
                 news, self._news = self._news, {}

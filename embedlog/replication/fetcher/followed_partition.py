@@ -1,4 +1,4 @@
-"""One followed partition: its part of a fetch, and what the answer does to its log."""
+"""One followed partition: its part of a fetch, and the changes of its log after the answer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FIRST_DELAY_MS = 5
 
 
 class FollowedPartition:
-    """A partition under one leader in one term. Only its fetcher uses it; it has no lock.
+    """A partition that follows one leader in one term. Only its fetcher uses it, without a lock.
 
-    It changes the log under the partition lock, and only while the partition still follows that
+    It changes the log under the partition's lock, and only while the partition still follows that
     leader in that term.
     """
 
@@ -43,15 +43,16 @@ class FollowedPartition:
         self.leader_epoch = partition.leader_epoch
         self.delayed_until_ms = 0
         self.is_throttled = False
-        """Is it delayed by the throttle?"""
+        """Whether the throttle delays it."""
         self._delay_ms = 0
         self._sent_offset = UNDEFINED
 
     def begin(self) -> None:
-        """Prepare the log so that its end is the offset to fetch from.
+        """Prepare the log for fetching: after this call, fetch from its end.
 
-        Epochs without records are forgotten, because the leader may not know them. A log without
-        epochs may diverge from the leader's anywhere after its high watermark, and is cut there.
+        Epochs without records are removed, because the leader may not know them. A log without
+        epochs may diverge from the leader's log anywhere after its own high watermark, so it is
+        truncated to the high watermark.
         """
         log = self.partition.log
         with self.partition.lock:
@@ -62,7 +63,10 @@ class FollowedPartition:
                 truncate_to(log, log.offsets.high_watermark)
 
     def is_current(self) -> bool:
-        """Does the partition still follow this leader in this term? Requires: its lock."""
+        """Return whether the partition still follows this leader in this term.
+
+        Requires: the partition's lock.
+        """
         partition = self.partition
         return (
             not partition.is_leader
@@ -87,12 +91,13 @@ class FollowedPartition:
     def append(
         self, records: Buffer, *, high_watermark: int, log_start_offset: int, now_ms: int
     ) -> bool:
-        """Append the leader's records and take over its offsets; return whether there is news.
+        """Append the leader's records and take over its offsets.
 
-        On `fsync` topics the records are synced on return. `now_ms` is wall time.
+        Return whether the high watermark or the log start offset has changed. On `fsync` topics the
+        records are synced on return. `now_ms` is wall time.
 
         Raises:
-            KafkaError: as `append_as_follower`.
+            KafkaError: `append_as_follower` refuses the records.
         """
         partition = self.partition
         log = partition.log
@@ -114,22 +119,23 @@ class FollowedPartition:
 
     @property
     def was_asked(self) -> bool:
-        """Did a fetch of this term name it? An answer to an earlier fetch is ignored."""
+        """Whether a fetch of this term has named the partition. Answers to earlier fetches must be
+        ignored."""
         return self._sent_offset != UNDEFINED
 
     def next_delay_ms(self, longest_ms: int) -> int:
-        """Return the delay for a leader that does not know its term yet; it doubles each time."""
+        """Return the delay while the leader does not know its term yet; it doubles at each call."""
         self._delay_ms = min(max(2 * self._delay_ms, _FIRST_DELAY_MS), longest_ms)
         return self._delay_ms
 
     def has_moved_on(self) -> bool:
-        """Is the end of the log another than in the last fetch?"""
+        """Return whether the end of the log has changed since the last fetch request."""
         return self.partition.log.log_end_offset != self._sent_offset
 
     def truncate(self, epoch: int, end_offset: int) -> None:
-        """Cut the log where it diverges: the leader's `epoch` ended at `end_offset`.
+        """Truncate a diverging log; the leader has answered that `epoch` ends at `end_offset`.
 
-        The next fetch shows whether that was far enough.
+        If the log still diverges, the answer to the next fetch truncates it further.
 
         Raises:
             KafkaStorageError: the disk refuses.
@@ -155,7 +161,7 @@ class FollowedPartition:
         return min(own_end, end_offset, end)
 
     def truncate_behind(self, leader_end_offset: int) -> bool:
-        """Cut the log at the leader's end; return whether it was longer."""
+        """Truncate the log to the leader's end; return whether the log was longer."""
         log = self.partition.log
         with self.partition.lock:
             if not self.is_current() or leader_end_offset >= log.log_end_offset:
@@ -164,7 +170,7 @@ class FollowedPartition:
             return True
 
     def start_at(self, leader_start_offset: int) -> None:
-        """Begin again at the leader's first offset if this log ends before it."""
+        """If this log ends before the leader's first offset, empty it and continue there."""
         log = self.partition.log
         with self.partition.lock:
             if self.is_current() and leader_start_offset > log.log_end_offset:
@@ -175,7 +181,7 @@ class FollowedPartition:
 
 
 def is_failed(followed: FollowedPartition, error: Exception) -> bool:
-    """Has the log failed for good, so that fetching is pointless until the next leader?"""
+    """Return whether the log has failed for good, so that fetching into it is pointless."""
     return (
         isinstance(error, errors.KafkaStorageError) and followed.partition.log.failure is not None
     )

@@ -1,11 +1,11 @@
-"""What a follower does when the leader does not have its offset.
+"""The look-up of a follower whose fetch offset the leader does not have.
 
-    leader's end is lower      an unclean election: cut the records after it
-    leader's start is higher   give up the records in between: begin again there
-    neither                    continue at the end of the own log
+    the leader's end is lower      truncate the log to it: an unclean leader lacks the records after
+    the leader's start is higher   empty the log and continue there: the records between are deleted
+    neither                        continue at the end of the log
 
-The look-up asks for the end and then for the start, each by a ListOffsets request. An error ends
-it, and the next fetch begins another.
+The look-up asks the leader for its end and then for its start, each by a ListOffsets request. An
+error ends the look-up; if the next fetch is out of range as well, a new look-up begins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ EARLIEST = -2
 
 
 class OutOfRangeLookup:
-    """The look-up for one partition. `send` asks the leader; its answer wakes the fetcher."""
+    """The look-up for one partition. `send` sends a request to the leader; its answer wakes the
+    fetcher.
+    """
 
     def __init__(self, followed: FollowedPartition, node_id: int, send: Send) -> None:
         self.followed = followed
@@ -40,7 +42,7 @@ class OutOfRangeLookup:
         """Continue if the leader has answered; return whether the look-up is finished.
 
         Raises:
-            KafkaError: the leader refused or was not reached, or the own disk refuses.
+            KafkaError: the leader refused or was not reached, or this broker's disk refuses.
         """
         while self._pending.done():
             offset = self._offset()

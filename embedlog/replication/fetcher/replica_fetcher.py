@@ -1,21 +1,22 @@
 """The fetches of a follower from one leader: one request at a time, for all its partitions.
 
-    idle            nothing to fetch, or every partition is delayed
-    in flight       a request was sent; its answer or failure calls for the next step
+    idle            there is nothing to fetch, or every partition is delayed
+    in flight       a request was sent; its answer or failure causes the next step
     backing off     the leader was not reached: nothing is sent for replica.fetch.backoff.ms
 
     answer for a partition              action
-    records, offsets                    append, take over; the next request names the partition
-    a diverging epoch                   cut the end of the log where the histories diverge
-    OFFSET_OUT_OF_RANGE                 see `out_of_range`
-    FENCED_LEADER_EPOCH                 nothing until the metadata brings the next term
-    the leader does not know its term   delay for a moment, twice as long each time
+    records, offsets                    append them, take over; the next request names the partition
+    a diverging epoch                   truncate the log where the histories diverge
+    OFFSET_OUT_OF_RANGE                 look up the leader's offsets, see `out_of_range`
+    FENCED_LEADER_EPOCH                 stop until the metadata brings the next term
+    the leader does not know its term   delay for a moment, each time twice as long
     any other error                     delay the partition for replica.fetch.backoff.ms
-    the own log has failed for good     nothing until the metadata brings the next term
+    this broker's log has failed        stop until the metadata brings the next term
 
-A request waits at the leader while there is no news. Further partitions to fetch do not wait for
-it: the next request overtakes it, and the leader answers the older one with an error. If the older
-one does get a real answer, its news may be lost, and the session begins again.
+A request waits at the leader while there is no news. If partitions are added meanwhile, the next
+request is sent at once and overtakes the waiting one, which the leader then answers with an error.
+If the overtaken request gets a real answer nevertheless, its news may be lost, so the session
+begins again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 _log = Logger("replication")
 
 _ROUNDS_MAX = 16
-"""Requests answered at once in a row, before the other fetchers have their turn."""
+"""If the leader answers at once, send this many requests in a row before other fetchers go on."""
 
 _LOG_ERRORS = (KafkaError, CorruptRecord)
 
@@ -54,14 +55,15 @@ _UNAWARE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""The metadata has reached this broker before the leader, which will soon know its term."""
+"""The errors of a leader that does not know its term yet: the metadata has reached this broker
+first, but will reach the leader soon."""
 
 
 class ReplicaFetcher:
-    """The followed partitions of one leader. Only `Fetchers` calls it, one thread at a time.
+    """Fetches the followed partitions of one leader. Only `Fetchers` calls it, a thread at a time.
 
-    `is_ready` is called by any thread when an answer has arrived. `wake` is called without any lock
-    when readers of a partition may have news.
+    `is_ready` is called in any thread when an answer has arrived. `wake` is called without any lock
+    when there may be news for the readers of a partition.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class ReplicaFetcher:
         self._retry_ms = 0
 
     def add(self, followed: FollowedPartition) -> None:
-        """Fetch a partition, from the end of its log."""
+        """Begin to fetch a partition, from the end of its log."""
         try:
             followed.begin()
         except KafkaError as error:
@@ -110,7 +112,7 @@ class ReplicaFetcher:
     def step(self) -> int | None:
         """Do the work that is due; return the monotonic time of the next step, or None.
 
-        A step may be called at any time.
+        The caller may step at any time, even if nothing is due.
         """
         self._drop_overtaken()
         self._go_on_looking_up()
@@ -232,7 +234,7 @@ class ReplicaFetcher:
             self._wake(followed.partition)
 
     def _slow_down(self, followed: FollowedPartition, data: PartitionData) -> None:
-        """Delay a partition that has much to catch up with, while the throttle is exceeded."""
+        """Count the received bytes; delay a partition that lags while the throttle is exceeded."""
         partition = followed.partition
         if not self._throttle.covers(partition.topic, partition.index):
             return
@@ -255,7 +257,10 @@ class ReplicaFetcher:
             self._wake(followed.partition)
 
     def _failed(self, followed: FollowedPartition, error: Exception) -> None:
-        """Begin another session, as the leader's news may be lost; then delay or give up."""
+        """Handle an error of a partition's log: delay the partition, or stop fetching it for good.
+
+        Begin a new session, because news of the leader may be lost.
+        """
         self._session.restart()
         if is_failed(followed, error):
             self._session.remove(followed)
@@ -285,7 +290,7 @@ class ReplicaFetcher:
                 self._session.add(followed)
 
     def _next_ms(self) -> int | None:
-        """Return when there will be something to do without an answer."""
+        """Return the time at which a delay or a back-off ends, or None."""
         times = [until_ms for until_ms, _, _ in self._delayed[:1]]
         if self._in_flight is None and self._retry_ms > self._clock.monotonic_ms():
             times.append(self._retry_ms)

@@ -1,12 +1,11 @@
 """The follower's half of a fetch session (KIP-227): requests that name only changes.
 
-    first request     names all partitions and is answered at once: it begins the session
-    next requests     name partitions whose offsets moved, and forgotten ones; the answer may wait,
-                      and names the partitions with news
+    first request     names all partitions, begins the session, and is answered at once
+    next requests     name the partitions whose offsets have changed or that are no longer fetched;
+                      the answer may wait, and names the partitions with news
     no session        the leader's cache is full: every request names all partitions
 
-A request tells the leader where the log of a partition ends: fetching from there acknowledges
-everything before.
+The fetch offset of a partition is the end of its log. It acknowledges all records before.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ EPOCH_MAX = 2**31 - 1
 NO_SESSION = 0
 
 _ROUNDS_WITHOUT = 100
-"""Fetches between two requests for a session that the leader refused."""
+"""After the leader had no room for a session, ask for one again after this many fetches."""
 
 
 class FollowerSession:
-    """What one leader knows of the partitions fetched from it. Only its fetcher uses it."""
+    """The fetch session with one leader: builds the requests. Only the leader's fetcher uses it."""
 
     def __init__(self, node_id: int, membership: Membership) -> None:
         self._node_id = node_id
@@ -43,7 +42,7 @@ class FollowerSession:
         self._rounds_without = 0
 
     def add(self, followed: FollowedPartition) -> None:
-        """Fetch a partition from the next request on, or tell the leader its changed offsets."""
+        """Name the partition in the next request, because it is new or its offsets have changed."""
         self.partitions[followed.key] = followed
         self.changed[followed] = None
         self._forgotten.pop(followed.key, None)
@@ -56,7 +55,7 @@ class FollowerSession:
 
     @property
     def has_news(self) -> bool:
-        """Would the next request tell the leader anything? Then it may overtake a waiting fetch."""
+        """Whether the next request would name a change, so that it may overtake a waiting fetch."""
         return bool(self.changed or self._forgotten) and self._epoch != INITIAL_EPOCH
 
     def next_request(self) -> FetchRequest | None:
@@ -71,7 +70,8 @@ class FollowerSession:
             replica_state=ReplicaState(
                 replica_id=self._node_id, replica_epoch=self._membership.broker_epoch
             ),
-            # The leader answers the first request of a session at once: it must not be overtaken.
+            # The first request of a session must not be overtaken, so the leader may not let it
+            # wait.
             max_wait_ms=0 if self._epoch == INITIAL_EPOCH else config.replica_fetch_wait_max_ms,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
@@ -91,7 +91,7 @@ class FollowerSession:
         return request
 
     def answered(self, request: FetchRequest, session_id: int) -> None:
-        """Note that the leader answered `request` without a top-level error."""
+        """Continue the session after `request` was answered without a top-level error."""
         if request.session_epoch == INITIAL_EPOCH:
             self._id = session_id
             self._epoch = 1
@@ -104,7 +104,10 @@ class FollowerSession:
             )  # the session ended because it was empty
 
     def restart(self, *, is_known: bool = True) -> None:
-        """Begin another session. `is_known`: the leader may still have the present one."""
+        """Begin a new session. The next request ends the present one if the leader still has it.
+
+        `is_known` is False if the leader has answered that it no longer has the session.
+        """
         if not is_known:
             self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH

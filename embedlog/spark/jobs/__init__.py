@@ -1,1 +1,1 @@
-"""Maintenance jobs of logs and tables: each a function `job(spark, ...) -> Report`."""
+"""Maintenance jobs for logs and tables. Each is a function `job(spark, ...) -> Report`."""

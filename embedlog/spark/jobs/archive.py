@@ -1,26 +1,27 @@
-"""From topics to a Parquet table: every record once, however often the job is run or killed.
+"""Copies topics to a Parquet table: every record once, however often the job runs or is killed.
 
-The table is one with a manifest (`sinks.manifest`). A commit of it adds the files of a range of
-offsets and says up to where the archive goes then; so there is no other state, and no Spark
-checkpoint. The next run goes on there. The table's properties:
+The table has a manifest (`tables.manifest`). Each commit adds the files of a range of offsets and
+stores the offsets that the archive has reached, where the next run continues. There is no other
+state and no Spark checkpoint. The table's properties:
 
     {"archive": {"id": "...", "isolation": "read_uncommitted", "topics": {
         "orders": {"id": "<topic id>", "starts": {"0": 0}, "offsets": {"0": 1200}}}}}
 
-`starts` are where the archive of a partition began, `offsets` up to where it goes. All runs have
-one isolation level: with another, the log may end before the archive does.
+`starts` are the first offsets of the archive by partition, `offsets` its end offsets. All runs have
+the same isolation level: with another one, the log may end before the archive does.
 
-Its columns are those of Spark's Kafka source, with `headers`, and `date`, the UTC day of the
-timestamp. Files are by topic and day, and hold records of one partition in the order of offsets.
+The table has the columns of Spark's Kafka source with `headers`, and `date`, the UTC day of the
+timestamp. Each file belongs to a topic and a day, and holds records of one partition in the order
+of offsets.
 
-In a data directory the job says how far it has come after each commit, and retention waits for that
-where the topic's `embedlog.retention.archived` is true. The table has to stay where it is, then: an
-archive that is given up is withdrawn by `LogDirectoryReader.withdraw_archived`.
+In a data directory the job publishes its progress after each commit. Retention waits for it in
+topics whose `embedlog.retention.archived` is true. The table must then stay at its path; use
+`LogDirectoryReader.withdraw_archived` to give up an archive.
 
-Tasks read the log and write the files, Arrow batch by Arrow batch: of 10 million records of 100 B
-each takes 1 us of a processor, and took 14 us by way of Spark's rows.
+Tasks read the log and write the files, Arrow batch by Arrow batch: each of 10 million records of
+100 B takes 1 us of a processor, against 14 us through Spark's rows.
 
-One run at a time: a lock is held for as long as it takes, and ends with its process.
+A lock allows one run at a time. It ends with its process.
 """
 
 from __future__ import annotations
@@ -38,26 +39,25 @@ from embedlog.runtime.files import make_directory
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
-from embedlog.spark.jobs.topics import Topics
-from embedlog.spark.offsets import limited
+from embedlog.spark.jobs.topics import JobTopics
+from embedlog.spark.offsets import Positions, limited
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable, TableState
-from embedlog.spark.pipeline.sinks.stage import open_stage
-from embedlog.spark.pipeline.sinks.staging import StagedFile, TaskFiles, give_places
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
+from embedlog.spark.pipeline.tables.stage import open_stage
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.task_files import StagedFile, TaskFiles, give_places
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import InputPartition
 
-    from embedlog.spark.batch_reader import BatchReader
-    from embedlog.spark.offsets import Positions
+    from embedlog.spark.reading.batch_reader import BatchReader
 
 APP = "archive"
 PROPERTY = "archive"
 COMMIT_RECORDS = 10_000_000
-"""Records of a commit, about: what a killed run has to do again at most."""
+"""Approximate records of a commit: the most that a killed run has to repeat."""
 _LOCK = "_archive.lock"
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
 _PARTITIONED_BY = ("topic", "date")
@@ -65,7 +65,7 @@ _PARTITIONED_BY = ("topic", "date")
 
 def archive(
     spark: SparkSession,
-    topics: Topics,
+    topics: JobTopics,
     table: str | Path,
     *,
     commit_records: int = COMMIT_RECORDS,
@@ -73,19 +73,19 @@ def archive(
     progress: Callable[[int, int], None] = lambda done, total: None,
     reached: Callable[[str], None] = lambda step: None,
 ) -> Report:
-    """Add what has come since the last run, in commits of about `commit_records` records.
+    """Add the records since the last run, in commits of about `commit_records` records.
 
-    The table at `table` is made by the first commit. `allow_loss` goes on where records have left
-    the log before they were archived. `progress` is told of offsets: done, in all.
+    The first commit makes the table at `table`. With `allow_loss` the job continues although
+    records left the log before they were archived. `progress` gets offsets: done, total.
 
     Raises:
-        ConfigError: `commit_records` is no positive number.
-        DataLoss: records between the archive's end and the log's start are gone, or the archive is
-            ahead of the log.
-        ProjectError: the table is none of an archive, a topic was made anew since or while this
-            runs, or the isolation level is not that of the runs before.
-        UnknownTopicOrPartition: there is no such topic.
-        DirectoryLocked: another run is at it.
+        ConfigError: `commit_records` is not positive.
+        DataLoss: records between the archive's end and the log's start no longer exist, or the
+            archive is ahead of the log.
+        ProjectError: the table is not an archive, a topic was recreated since the last run or
+            during this one, or earlier runs had another isolation level.
+        UnknownTopicOrPartition: a topic does not exist.
+        DirectoryLocked: another run is active.
     """
     if commit_records < 1:
         raise ConfigError(f"commit_records={commit_records}: expected 1 or more")
@@ -100,29 +100,20 @@ def archive(
         lock.close()
 
 
-def archived_offsets(state: TableState) -> Positions:
-    """Where the archive goes to, by partition."""
+def archived_ranges(state: TableState) -> dict[TopicPartition, tuple[int, int]]:
+    """Return (first offset, end offset) of the archive by partition."""
     known = state.properties.get(PROPERTY, {"topics": {}})["topics"]
-    return _by_partition(known, "offsets")
-
-
-def archive_starts(state: TableState) -> Positions:
-    """Where the archive of each partition began."""
-    return _by_partition(state.properties.get(PROPERTY, {"topics": {}})["topics"], "starts")
-
-
-def _by_partition(topics: Mapping[str, Any], what: str) -> Positions:
     return {
-        TopicPartition(topic, int(number)): offset
-        for topic, each in topics.items()
-        for number, offset in each[what].items()
+        TopicPartition(topic, int(number)): (each["starts"][number], end)
+        for topic, each in known.items()
+        for number, end in each["offsets"].items()
     }
 
 
 class _Run:
-    """One run, under the lock."""
+    """One run under the lock."""
 
-    def __init__(self, spark: SparkSession, topics: Topics, table: ManifestTable) -> None:
+    def __init__(self, spark: SparkSession, topics: JobTopics, table: ManifestTable) -> None:
         self._spark = spark
         self._topics = topics
         self._table = table
@@ -142,7 +133,7 @@ class _Run:
         sweep(self._table.path, APP, after=version)
         bounds = self._topics.bounds()
         first = position = self._starts(bounds, allow_loss)
-        self._publish()  # a run that was killed may not have come to it
+        self._publish()  # a killed run may not have published its last commit
         ends = {key: end for key, (_, end) in bounds.items()}
         total = sum(ends.values()) - sum(first.values())
         records = size = commits = 0
@@ -173,7 +164,7 @@ class _Run:
         won = [StagedFile(*file) for _, found in tasks for file in found]
         adds = give_places(won, where, path, key)
         reached("archive: staged")
-        # An id never comes back: when it is still the same, all was read of that topic.
+        # An id never comes back: if it is unchanged, every record read belongs to that topic.
         self._check_ids(self._topics.ids())
         self._table.commit(key, adds, properties={PROPERTY: self._property(begin, until)})
         reached("archive: committed")
@@ -181,18 +172,18 @@ class _Run:
         return adds
 
     def _publish(self) -> None:
-        """Let retention go on, where it waits for the archive."""
+        """Publish the archive's progress for retention."""
         known = self._state.properties.get(PROPERTY)
         if known is None or self._topics.path is None:
             return
         with embedlog.open_reader(self._topics.path) as reader:
-            # Also topics of earlier runs: what is published replaces what was.
+            # Include topics of earlier runs: publishing replaces all that was published before.
             there = {
                 (name, number) for name in reader.topics() for number in reader.partitions(name)
             }
             offsets = {
                 (key.topic, key.partition): offset
-                for key, offset in archived_offsets(self._state).items()
+                for key, (_, offset) in archived_ranges(self._state).items()
                 if (key.topic, key.partition) in there
             }
             ids = {name: each["id"] for name, each in known["topics"].items()}
@@ -201,10 +192,10 @@ class _Run:
     def _starts(
         self, bounds: Mapping[TopicPartition, tuple[int, int]], allow_loss: bool
     ) -> Positions:
-        known = archived_offsets(self._state)
+        known = archived_ranges(self._state)
         starts = {}
         for key, (start, end) in bounds.items():
-            archived = known.get(key, start)
+            _, archived = known.get(key, (start, start))
             if archived > end:
                 raise DataLoss(f"{key} ends at {end}, and is archived up to {archived}")
             if archived < start and not allow_loss:
@@ -220,7 +211,7 @@ class _Run:
         found = state.properties.get(PROPERTY)
         if found is None:
             if state.version >= 0:
-                raise ProjectError(f"{path}: is a table of something else than an archive")
+                raise ProjectError(f"{path}: is a table, but not of an archive")
             return
         if found["isolation"] != self._topics.isolation:
             raise ProjectError(
@@ -258,7 +249,7 @@ class _Run:
 
 
 def _write_part(where: str, reader: BatchReader, part: InputPartition) -> list[StagedFile]:
-    """In a task: a part of the log as files in the stage `where`."""
+    """Write a part of the log as files in the stage `where`. Runs in a task."""
     files = TaskFiles(where, _PARTITIONED_BY)
     for batch in reader.read(part):
         files.write(_with_date(batch))
@@ -266,7 +257,7 @@ def _write_part(where: str, reader: BatchReader, part: InputPartition) -> list[S
 
 
 def _with_date(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of the table: `date` is the UTC day of the timestamp."""
+    """Return the columns of the table; `date` is the UTC day of the timestamp."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,30 +1,28 @@
-"""Small files of a table become large ones, in one commit: readers see before or after.
+"""Packs the small files of a table into large ones in one commit: readers see before or after.
 
-A stream writes a file for each of its tasks and batches. Here those of one part, partition and
-directory level are packed into files of about `target_bytes`; their rows are copied as they are,
-in the order of the files. A file that another commit took away meanwhile makes the commit fail
-(see `TableConflict`), and the work is planned anew. The old files are deleted an hour later by a
-commit of the table, as its other removed files are; those of Iceberg stay for its snapshots.
+A stream writes a file for each of its tasks and batches. The job packs the files of one part,
+partition and directory level into files of about `target_bytes`; rows are copied as they are, in
+the order of the files. If another commit has removed one of the files, the commit fails (see
+`TableConflict`) and the work is planned again. A later commit of the table deletes the old files
+after an hour, like its other removed files; in an Iceberg table they stay for its snapshots.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.packing import filled
+from embedlog.spark.jobs.packing import Pack, filled, new_key, pack_files
 from embedlog.spark.jobs.report import Report
-from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.sinks.manifest import ONE_TIME, ManifestTable
-from embedlog.spark.pipeline.sinks.one_time import at_work
-from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.stage import make_durable, new_file
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,15 +30,7 @@ if TYPE_CHECKING:
 TARGET_BYTES = 256 << 20
 _ATTEMPTS = 5
 _LEVELS_FROM = 2
-"""A path below the table: `data`, the directory of a commit, then levels of partitions."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pack:
-    """Files that become one, at `path`."""
-
-    sources: tuple[DataFile, ...]
-    path: str
+"""Levels of a path below the table: `data`, the directory of a commit, then partitions."""
 
 
 def compact(
@@ -52,14 +42,14 @@ def compact(
     options: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
-    """Pack the small files of the table at `path`, those below half of `target_bytes`.
+    """Pack the files of the table at `path` that are smaller than half of `target_bytes`.
 
-    `format` is that of the table: "parquet" with a pipeline's manifest, "iceberg" with the
-    `options` of a pipeline's sink, or "delta", which its own library does. `progress` is told of
-    bytes: done, in all. A second run finds nothing to do.
+    `format` is "parquet" for a pipeline's table with a manifest, "iceberg" (with the `options` of a
+    pipeline's sink), or "delta", whose own library does the work. `progress` gets bytes: done,
+    total. A second run finds nothing to do.
 
     Raises:
-        ConfigError: `target_bytes` is not positive, or the format has no such thing.
+        ConfigError: `target_bytes` is not positive, or the format is unknown.
         ProjectError: there is no table at `path`.
         TableConflict: other commits came in between, five times in a row.
     """
@@ -74,7 +64,7 @@ def compact(
         attempt_once = partial(compact_iceberg, spark, table, options or {}, target_bytes, progress)
     elif format == "parquet":
         if ManifestTable(table).state().version < 0:
-            raise ProjectError(f"{path}: no table: it has no commit in _log")
+            raise ProjectError(f"{path}: no table: there is no commit in _log")
         attempt_once = partial(_try, spark, table, target_bytes, progress)
     else:
         raise ConfigError(f"format={format!r}: expected parquet, iceberg or delta")
@@ -90,62 +80,33 @@ def compact(
 def _try(
     spark: SparkSession, path: str, target_bytes: int, progress: Callable[[int, int], None]
 ) -> Report:
-    table = ManifestTable(path)
-    key = CommitKey(f"{ONE_TIME}compact-{real_runtime().random.uuid().hex()}", 0)
+    table, key = ManifestTable(path), new_key()
     files = [file for part in table.parts() for file in table.files(part)]
     packs = _packs(path, key, files, target_bytes)
-    total = sum(file.size_bytes for pack in packs for file in pack.sources)
-    removes = [file for pack in packs for file in pack.sources]
-    adds: list[DataFile] = []
-    winners: dict[str, str] = {}
-    with at_work([table], key.app):
-        stage = open_stage(path, key.directory)
-        done = 0
-        for slot, found in run_tasks(spark, partial(_pack, stage), packs):
-            pack = packs[slot]
-            first, winners[found["path"]] = pack.sources[0], pack.path
-            adds.append(
-                DataFile(pack.path, found["rows"], found["bytes"], first.part, first.partition)
-            )
-            done += sum(file.size_bytes for file in pack.sources)
-            progress(done, total)
-        close_stage(stage, winners)
-        wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
-        assert have == wanted, (have, wanted)
-        if packs:
-            table.commit(key, adds, removes)
-    counts = {
-        "files_before": len(files),
-        "files_after": len(files) - len(removes) + len(adds),
-        "packed": len(removes),
-        "rows": wanted,
-        "bytes_before": total,
-        "bytes_after": sum(file.size_bytes for file in adds),
-    }
-    return Report("compact", counts, tuple({"file": file.path} for file in adds))
+    report = pack_files(spark, table, key, packs, _pack, progress=progress)
+    after = len(files) - report.counts["packed"] + len(packs)
+    counts = {"files_before": len(files), "files_after": after, **report.counts}
+    return replace(report, counts=counts)
 
 
-def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: int) -> list[_Pack]:
-    """Groups of neighbouring small files; one alone stays as it is."""
+def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: int) -> list[Pack]:
+    """Return groups of neighbouring small files; a single file stays as it is."""
     groups: dict[tuple[Any, ...], list[DataFile]] = {}
     for file in files:
+        # The directories between a commit's and the file: a partition, or a bucket.
+        levels = tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
         if file.size_bytes * 2 < target_bytes:
-            groups.setdefault((file.part, file.partition, _levels(path, file)), []).append(file)
+            groups.setdefault((file.part, file.partition, levels), []).append(file)
     packs = []
     for (_, _, levels), members in groups.items():
         directory = "/".join((path, "data", key.directory, *levels))
         for some in filled(members, target_bytes):
-            packs.append(_Pack(tuple(some), new_file(directory)))
+            packs.append(Pack(tuple(some), new_file(directory)))
     return packs
 
 
-def _levels(path: str, file: DataFile) -> tuple[str, ...]:
-    """The directories between a commit's and the file: a partition, or a bucket."""
-    return tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
-
-
-def _pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
-    """Copy the rows of some files into one in `stage`, in bounded memory; it is durable."""
+def _pack(stage: str, pack: Pack) -> Mapping[str, Any]:
+    """Copy the rows of some files into one durable file in `stage`, in bounded memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -164,7 +125,7 @@ def _pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
 
 
 def _as(table: Any, schema: Any) -> Any:
-    """The columns of a schema; those that the table lacks are null."""
+    """Return the columns of a schema; columns that the table lacks are null."""
     import pyarrow as pa
 
     columns = [
@@ -177,7 +138,7 @@ def _as(table: Any, schema: Any) -> Any:
 
 
 def _delta(path: str, target_bytes: int) -> Report:
-    """What Delta's library offers: one commit of its own, tried again by it on a conflict."""
+    """Compact with Delta's own library: one commit, which the library repeats after a conflict."""
     try:
         from deltalake import DeltaTable
     except ImportError:

@@ -1,43 +1,37 @@
-"""Small files of an Iceberg table become large ones, in one snapshot.
+"""Packs the small files of an Iceberg table into large ones, in one snapshot.
 
-Rows are read as the table's schema has them now, whatever was added or renamed since their file was
-written. A file of an older partition spec, or with rows that another engine has deleted beside it,
-stays as it is. The old files belong to older snapshots, and go with those.
+Rows are read with the table's newest schema, even if columns were added or renamed after their file
+was written. A file of an older partition spec, or with delete files of another engine, stays as it
+is. The old files belong to older snapshots and are deleted with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.packing import filled
+from embedlog.spark.jobs.packing import Pack, filled, new_key, pack_files
 from embedlog.spark.jobs.report import Report
-from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat, path_of
-from embedlog.spark.pipeline.sinks.manifest import ONE_TIME
-from embedlog.spark.pipeline.sinks.one_time import at_work
-from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
+from embedlog.spark.pipeline.tables.iceberg import IcebergFormat, path_of
+from embedlog.spark.pipeline.tables.stage import make_durable, new_file
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
-class _Pack:
-    """Files that become one, at `path`, with the columns of that schema of the table."""
+@dataclass(frozen=True)
+class IcebergPack(Pack):
+    """A pack whose file has the columns of the table's schema `schema_id`."""
 
     table: str
     options: Mapping[str, str]
     schema_id: int
-    sources: tuple[DataFile, ...]
-    path: str
 
 
 def compact_iceberg(
@@ -50,8 +44,9 @@ def compact_iceberg(
     """Pack the small files of the table at `path` once; see `compact`.
 
     Raises:
-        ConfigError: it is partitioned by more than the values of columns.
-        ProjectError: there is no table. TableConflict: other commits came in between.
+        ConfigError: the table is partitioned by more than the values of columns.
+        ProjectError: there is no table.
+        TableConflict: other commits came in between.
     """
     format = IcebergFormat(path, options)
     table = format.table()
@@ -60,47 +55,25 @@ def compact_iceberg(
     for field in table.spec().fields:
         if str(field.transform) != "identity":
             raise ConfigError(f"{path}: partitioned by {field}: only identity can be compacted")
-    key = CommitKey(f"{ONE_TIME}compact-{real_runtime().random.uuid().hex()}", 0)
+    key = new_key()
     packs = packs_of(table, path, options, key, target_bytes)
-    removes = [file for pack in packs for file in pack.sources]
-    total = sum(file.size_bytes for file in removes)
-    adds: list[DataFile] = []
-    winners: dict[str, str] = {}
-    with at_work([format], key.app):
-        stage = open_stage(path, key.directory)
-        done = 0
-        for slot, found in run_tasks(spark, partial(copy_pack, stage), packs):
-            if "conflict" in found:
-                raise TableConflict(f"{path}: {found['conflict']}")
-            pack = packs[slot]
-            winners[found["path"]] = pack.path
-            adds.append(DataFile(pack.path, found["rows"], found["bytes"]))
-            done += sum(file.size_bytes for file in pack.sources)
-            progress(done, total)
-        close_stage(stage, winners)
-        wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
-        assert have == wanted, (have, wanted)
-        if packs:
-            if _schema_id(format) != packs[0].schema_id:
-                # Columns that went meanwhile must not come back with our files.
-                raise TableConflict(f"{path}: another commit changed the schema")
-            format.commit(key, adds, removes)
+
+    def check() -> None:
+        table = format.table()
+        if table is None or table.schema().schema_id != packs[0].schema_id:
+            # Columns that were dropped meanwhile must not come back with our files.
+            raise TableConflict(f"{path}: another commit changed the schema")
+
+    report = pack_files(spark, format, key, packs, copy_pack, progress=progress, check=check)
     count = len(format.files())
-    counts = {
-        "files_before": count + len(removes) - len(adds),
-        "files_after": count,
-        "packed": len(removes),
-        "rows": wanted,
-        "bytes_before": total,
-        "bytes_after": sum(file.size_bytes for file in adds),
-    }
-    return Report("compact", counts, tuple({"file": file.path} for file in adds))
+    before = count + report.counts["packed"] - len(packs)
+    return replace(report, counts={"files_before": before, "files_after": count, **report.counts})
 
 
 def packs_of(
     table: Table, path: str, options: Mapping[str, str], key: CommitKey, target_bytes: int
-) -> list[_Pack]:
-    """Groups of small files of one partition, in the order of their names; one alone stays."""
+) -> list[IcebergPack]:
+    """Return groups of small files of one partition, sorted by name; a single file stays."""
     groups: dict[str, list[DataFile]] = {}
     for task in table.scan().plan_files():
         file = task.file
@@ -117,19 +90,14 @@ def packs_of(
         members.sort(key=lambda each: each.path)
         for some in filled(members, target_bytes):
             where = new_file(f"{path}/data/{key.directory}")
-            packs.append(_Pack(path, options, schema_id, tuple(some), where))
+            packs.append(IcebergPack(tuple(some), where, path, options, schema_id))
     return packs
 
 
-def _schema_id(format: IcebergFormat) -> int:
-    table = format.table()
-    return -1 if table is None else table.schema().schema_id
+def copy_pack(stage: str, pack: IcebergPack) -> Mapping[str, Any]:
+    """Copy the rows of some files into one durable file in `stage`, one file in memory at a time.
 
-
-def copy_pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
-    """Copy the rows of some files into one in `stage`, a file in memory at a time; it is durable.
-
-    A conflict is returned: raised, Spark would make the attempt again, to no avail.
+    A conflict is returned, not raised: after an exception Spark would repeat the attempt in vain.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -144,7 +112,7 @@ def copy_pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
     gone = [each.path for each in pack.sources if each.path not in tasks]
     if gone:
         return {"conflict": f"another commit took {gone[0]} away"}
-    # Without ids: of files that are added, pyiceberg takes the columns by their names.
+    # Without field ids: pyiceberg finds the columns of added files by name.
     schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
     path = new_file(stage)

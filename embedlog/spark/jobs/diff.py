@@ -1,8 +1,8 @@
-"""An archive against its log, or two logs: checksums that need no order, rows where they differ.
+"""Compares an archive with its log, or two logs: sums of hashes first, then the rows that differ.
 
-A record has a 64-bit hash of its key, value, headers and timestamp, and of which of them are null.
-The hashes of 65,536 offsets of a partition are summed, so that both sides come down to a few
-numbers, wherever their records lie. Records are compared one by one only where sums differ.
+A record has a 64-bit hash of its key, value, headers and timestamp, and of flags for nulls. The
+hashes of 65,536 offsets of a partition are summed, so each side comes down to a few numbers and the
+order of its files does not matter. Records are compared one by one only where sums differ.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.common import TopicPartition
-from embedlog.spark.jobs.archive import archive_starts, archived_offsets
+from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.topics import JobTopics
+from embedlog.spark.offsets import Positions
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import ROWS
+from embedlog.spark.pipeline.running.positions import within
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-    from embedlog.spark.offsets import Positions
 
 ROWS_MAX = 1_000
 _BUCKET = 65_536
@@ -30,31 +30,28 @@ _PLACE = ("topic", "partition")
 
 
 def diff(
-    spark: SparkSession, left: Topics | str | Path, right: Topics, *, rows_max: int = ROWS_MAX
+    spark: SparkSession, left: JobTopics | str | Path, right: JobTopics, *, rows_max: int = ROWS_MAX
 ) -> Report:
-    """Compare the records of `left`, topics or the table of an archive, with those of `right`.
+    """Compare the records of `left`, topics or the table of an archive, with those in `right`.
 
-    What is compared are the offsets that both sides should have: of each partition from where the
-    later one begins, as a log or the commits of an archive say, to where the earlier one ends. The
-    report has the first `rows_max` offsets that differ, and which side lacks them.
+    The job compares the offsets that both sides should have. In each partition they begin where the
+    later side begins and end where the earlier side ends, as the log or the archive's commits say.
+    The report has the first `rows_max` offsets that differ, and the side that lacks them.
 
     Raises:
-        ProjectError: there is no archive.
+        ProjectError: there is no archive at `left`.
         UnknownTopicOrPartition: a topic is not in the log.
     """
-    if isinstance(left, Topics):
+    if isinstance(left, JobTopics):
         starts, ends = _common(left.bounds(), right.bounds())
         ours = left.read(spark, starts, ends)
     else:
         table = ManifestTable(str(Path(left).resolve()))
-        state = table.state()
         files = [each.path for each in table.files(ROWS)]
         if not files:
             raise ProjectError(f"{left}: no archive, or an empty one")
         ours = spark.read.option("mergeSchema", "true").parquet(*files)
-        begins = archive_starts(state)
-        archived = {key: (begins[key], end) for key, end in archived_offsets(state).items()}
-        starts, ends = _common(archived, right.bounds())
+        starts, ends = _common(archived_ranges(table.state()), right.bounds())
         ours = ours.where(_within(starts, ends))
     theirs = right.read(spark, starts, ends)
     return _compare(ours, theirs, starts, ends, rows_max)
@@ -68,7 +65,7 @@ def _common(
         starts[key] = max(left[key][0], right[key][0])
         ends[key] = max(starts[key], min(left[key][1], right[key][1]))
     for key, (start, _) in right.items():
-        # Partitions of the topic that the left side does not know: nothing of them is compared.
+        # The left side does not know these partitions of the topic: compare nothing in them.
         starts.setdefault(key, start)
         ends.setdefault(key, start)
     return starts, ends
@@ -79,12 +76,7 @@ def _within(starts: Positions, ends: Positions) -> Column:
 
     chosen = f.lit(False)
     for key, start in starts.items():
-        chosen = chosen | (
-            (f.col("topic") == key.topic)
-            & (f.col("partition") == key.partition)
-            & (f.col("offset") >= start)
-            & (f.col("offset") < ends[key])
-        )
+        chosen = chosen | within(key, start, ends[key])
     return chosen
 
 
@@ -101,14 +93,11 @@ def _compare(
     rows: tuple[Mapping[str, Any], ...] = ()
     count = 0
     if differing:
-        buckets = {(row["topic"], row["partition"], row["bucket"]) for row in differing}
         chosen = f.lit(False)
-        for topic, partition, bucket in sorted(buckets):
-            chosen = chosen | (
-                (f.col("topic") == topic)
-                & (f.col("partition") == partition)
-                & (f.col("bucket") == bucket)
-            )
+        for row in differing:
+            start = row["bucket"] * _BUCKET
+            key = TopicPartition(row["topic"], row["partition"])
+            chosen = chosen | within(key, start, start + _BUCKET)
         by_offset = [*place, "offset"]
         both = (
             left.where(chosen).withColumnRenamed("hash", "left_hash")
@@ -128,7 +117,7 @@ def _compare(
 def _hashed(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
-    # A hash passes over nulls, so that which fields are null has to be hashed as well.
+    # The hash skips nulls, so hash also which fields are null.
     headers = f.expr(
         "transform(headers, h -> struct(h.key, h.value IS NULL AS is_null, h.value AS value))"
     )

@@ -1,8 +1,8 @@
-"""What is in topics: counts, sizes, rates, keys, disorder, for each partition and in all.
+"""Describes topics: counts, sizes, rates, keys and disorder, by partition and in total.
 
-With `headers_only` nothing is decoded: the batches' headers are read, of which the table `batches`
-is made. Times are then those of batches (their largest timestamp), and nothing is known of keys,
-values and the ratio of compression.
+With `headers_only` the job decodes no record: it reads the batches' headers, as the table `batches`
+does. Times are then the largest timestamps of batches, and the report says nothing about keys,
+values and the compression ratio.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import embedlog
-from embedlog.errors import ConfigError, UnknownTopicOrPartition
-from embedlog.spark.directory_access import INTERNAL_TOPICS
+from embedlog.errors import ConfigError
 from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.topics import partitions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,43 +24,39 @@ _MINUTE_MS = 60_000
 def profile(
     spark: SparkSession, path: str, topics: Sequence[str] = (), *, headers_only: bool = False
 ) -> Report:
-    """Describe `topics` of the data directory at `path`, all but internal ones without any.
+    """Describe `topics` of the data directory at `path`, or all topics except internal ones.
 
-    `rows` of the report, one a partition; sizes are in bytes, times in milliseconds since 1970:
+    The report has a row for each partition; sizes are in bytes, times in milliseconds since 1970:
 
         records, batches, stored_bytes, first_offset, last_offset, codecs, transactional_batches
         first_ms, last_ms, per_minute (the mean), busiest_minute (most records in one)
         backwards                    records (batches) older than the one before
         null_keys, null_values, distinct_keys (approximate, 5 %), key_bytes, value_bytes
         value_sizes                  {power of two: records with a value of fewer bytes}
-        compression_ratio            bytes of keys and values for one stored
+        compression_ratio            bytes of keys and values / bytes stored
 
-    `counts` are sums, and `skew`: records of the fullest partition for one of the mean.
+    `counts` are sums, and `skew`: records of the fullest partition / records of the mean one.
 
     Raises:
-        ConfigError: there is no topic.
-        UnknownTopicOrPartition: there is no such topic.
+        ConfigError: the directory has no topic.
+        UnknownTopicOrPartition: a topic does not exist.
     """
-    with embedlog.open_reader(path) as reader:
-        names = list(topics) or [each for each in reader.topics() if each not in INTERNAL_TOPICS]
-        for name in names:
-            if not reader.partitions(name):
-                raise UnknownTopicOrPartition(f"{path} has no topic {name!r}")
-        found: dict[tuple[str, int], dict[str, Any]] = {
-            (name, number): {"topic": name, "partition": number, "records": 0, "stored_bytes": 0}
-            for name in names
-            for number in reader.partitions(name)
-        }
-    if not names:
+    partitions = partitions_of(path, topics, internal=False)
+    if not partitions:
         raise ConfigError(f"{path} has no topic to describe")
+    names = ",".join(dict.fromkeys(key.topic for key in partitions))
+    found: dict[tuple[str, int], dict[str, Any]] = {
+        key: {"topic": key.topic, "partition": key.partition, "records": 0, "stored_bytes": 0}
+        for key in partitions
+    }
     source = spark.read.format("embedlog").option("path", path)
-    source = source.option("subscribe", ",".join(names))
+    source = source.option("subscribe", names)
     batches = source.option("table", "batches").load()
     for frame in _of_batches(batches, with_times=headers_only):
         _merge(found, frame)
     if not headers_only:
         reading = spark.read.format("embedlog").option("path", path)
-        records = reading.option("subscribe", ",".join(names)).load()
+        records = reading.option("subscribe", names).load()
         for frame in _of_records(records):
             _merge(found, frame)
     rows = [found[key] for key in sorted(found)]
@@ -95,7 +90,7 @@ def _of_batches(batches: DataFrame, *, with_times: bool) -> list[DataFrame]:
 
 
 def _of_times(timed: DataFrame) -> list[DataFrame]:
-    """Of columns offset, ms and weight (records): bounds, the busiest minute, steps back."""
+    """Return bounds, busiest minute and steps back, of the columns offset, ms, weight (records)."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -147,7 +142,6 @@ def _merge(found: dict[tuple[str, int], dict[str, Any]], frame: DataFrame) -> No
 
 
 def _derive(row: dict[str, Any], *, is_decoded: bool) -> None:
-    """What follows from the others."""
     if not row["records"]:
         return
     span = (row["last_ms"] - row["first_ms"]) / _MINUTE_MS

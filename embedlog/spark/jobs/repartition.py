@@ -1,11 +1,11 @@
-"""A topic written again with another number of partitions, or with other keys, exactly once.
+"""Writes a topic again with another number of partitions, or with other keys, exactly once.
 
-Records with a key go where Kafka's default partitioner sends them (murmur2), those without one to
-their old partition modulo the new number. Records of one key stay in the order of their old
-partition and offset: the tasks read in that order, nothing is shuffled, and the sink appends what
-they staged in the order of the tasks. All of it becomes visible in one commit, which has the name
-"repartition/<source>/<target>" and a version: a job that was killed is simply run again, and
-one that is run again after its commit does nothing.
+Records with a key go to the partition that Kafka's default partitioner chooses (murmur2), records
+without one to their old partition modulo the new number. Records of one key keep the order of their
+old partition and offset: the tasks read in that order, nothing is shuffled, and the sink appends
+the staged rows in the order of the tasks. One commit makes all of it visible. The commit has the
+name "repartition/<source>/<target>" and a version: run a killed job again; a run after the commit
+does nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _KEEPING_ALL = {"retention.ms": "-1"}
-"""Of a topic that the job makes: its records are as old as they were, and nothing shall go."""
+"""Keeps the records in a topic that the job makes: they are as old as in the source."""
 
 
 def repartition(
@@ -42,15 +42,15 @@ def repartition(
 ) -> Report:
     """Write the committed records of `source` to `target`, which has `partitions` partitions.
 
-    The target is made if it is not there, with `config` (and without retention by time, unless
-    that says so). `key` is SQL over the columns of a record that makes the new key; `where` SQL
-    that leaves records out. Another `version` writes once more: with `startingOffsets` among the
-    `options` what came since. `options` are those of `format("embedlog")`, for both sides.
+    A missing target is made with `config`, and without retention by time unless `config` sets it.
+    `key` is an SQL expression over a record's columns for the new key, `where` selects the records.
+    Another `version` writes once more: with `startingOffsets` among the `options`, only the records
+    since then. `options` belong to `format("embedlog")`, for both sides.
 
     Raises:
         ConfigError: source and target are the same, a number is not positive, or the target cannot
-            be made, as its directory is open elsewhere.
-        UnknownTopicOrPartition: there is no such source.
+            be made because another process has the directory open.
+        UnknownTopicOrPartition: the source does not exist.
         InvalidPartitions: the target has another number of partitions.
     """
     from pyspark.sql import functions as f
@@ -89,7 +89,7 @@ def repartition(
 
 
 def _report(path: str, application: str, version: int, counts: dict[str, Any]) -> Report:
-    """What the commit has written, unless another one came behind it already."""
+    """Report the ranges that the commit wrote, unless a later commit has replaced that note."""
     last = read_last(real_runtime().files, path)
     rows: list[dict[str, Any]] = []
     if last is not None and (last.application, last.version) == (application, version):

@@ -1,4 +1,4 @@
-"""What a job says when it is done."""
+"""The report that every job returns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`counts` of the whole, `rows` of its parts: partitions, findings, tables."""
+    """`counts` of the whole job, `rows` for its parts: partitions, findings, tables."""
 
     job: str
     counts: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[Mapping[str, Any], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return asdict(self)

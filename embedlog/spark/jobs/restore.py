@@ -1,9 +1,10 @@
-"""From a Parquet table of records to topics: the same keys, values, headers, times and partitions.
+"""Writes a Parquet table of records to topics: the same keys, values, headers, times and
+partitions.
 
-The order inside a partition is that of the old offsets; the new ones begin where the topic ends.
-Into a data directory a restore is one commit of the exactly-once sink, of an application that is
-named after the archive, its version and what is chosen of it: doing it twice does nothing. Over
-the wire it is at least once, as brokers without transactions allow no more.
+Records of a partition keep their order; their new offsets begin at the end of the topic. Into a
+data directory a restore is one commit of the exactly-once sink. Its application name is made of the
+archive, the archive's version and the selection, so running it twice does nothing. Over the wire it
+is at least once, because brokers without transactions allow no more.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import embedlog
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
-from embedlog.spark.jobs.archive import archived_offsets
+from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import ROWS
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import ROWS
 from embedlog.storage.state_files.commit_file import CommitFile
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Which records: every condition that is given holds. `where` is SQL over the columns."""
+class Selection:
+    """A selection of records. Every given condition must hold; `where` is SQL over the columns."""
 
     topics: tuple[str, ...] = ()
     where: str = "true"
@@ -49,26 +50,27 @@ def restore(
     *,
     path: str | None = None,
     bootstrap_servers: str | None = None,
-    chosen: Chosen | None = None,
+    chosen: Selection | None = None,
     names: Mapping[str, str] | None = None,
     append: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> Report:
-    """Write an archive to topics of a data directory, which is made if need be, or of brokers.
+    """Write an archive to topics of a data directory, which may be new, or of brokers.
 
-    `names` gives topics other names. Topics that do not exist are made, with as many partitions as
-    the archive knows, and with `retention.ms=-1`: the records are as old as they were. One that has
-    records already is refused unless `append` is set. `options` are of the sink, such as
-    "kafka.compression.type". In a directory whose owner is running, topics have to be there before.
+    `names` gives topics other names. Missing topics are made, with as many partitions as the
+    archive knows and with `retention.ms=-1`, because the records are old. A topic that has records
+    is refused unless `append` is set. `options` are the sink's, such as "kafka.compression.type".
+    While another process owns the directory, the topics must exist.
 
     Raises:
-        ConfigError: not one of `path` and `bootstrap_servers`; two topics are to become one; or a
-            topic is not there, and the directory's owner is running, who alone may make it.
-        ProjectError: no table, nothing in it, or a topic has records.
+        ConfigError: both or neither of `path` and `bootstrap_servers` are given; two topics would
+            become one; or a topic is missing and another process owns the directory, so that only
+            that process can make it.
+        ProjectError: there is no table, nothing is selected, or a topic has records.
     """
     if (path is None) == (bootstrap_servers is None):
         raise ConfigError("one of path and bootstrap_servers is needed")
-    chosen, names = chosen or Chosen(), names or {}
+    chosen, names = chosen or Selection(), names or {}
     manifest = ManifestTable(str(Path(table).resolve()))
     state = manifest.state()
     files = manifest.files(ROWS)
@@ -83,7 +85,7 @@ def restore(
         return Report("restore", {"records": 0, "repeated": 1})
     frame = _records(spark, [each.path for each in files], chosen)
     counts = _partition_counts(frame)
-    for key in archived_offsets(state):
+    for key in archived_ranges(state):
         if key.topic in counts:
             counts[key.topic] = max(counts[key.topic], key.partition + 1)
     targets = _targets(counts, names)
@@ -103,7 +105,7 @@ def restore(
     return Report("restore", {"records": sum(r["records"] for r in rows), "repeated": 0}, rows)
 
 
-def _records(spark: SparkSession, paths: list[str], chosen: Chosen) -> DataFrame:
+def _records(spark: SparkSession, paths: list[str], chosen: Selection) -> DataFrame:
     from pyspark.sql import functions as f
 
     frame = spark.read.option("mergeSchema", "true").parquet(*paths)
@@ -134,13 +136,12 @@ def _renamed(frame: DataFrame, names: Mapping[str, str]) -> DataFrame:
     return frame.withColumn("topic", new)
 
 
-def _application(path: str, chosen: Chosen, names: Mapping[str, str]) -> str:
+def _application(path: str, chosen: Selection, names: Mapping[str, str]) -> str:
     what = json.dumps([path, sorted(chosen.topics), chosen.where, sorted(names.items())])
     return f"restore:{hashlib.sha256(what.encode()).hexdigest()[:24]}"
 
 
 def _targets(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, int]:
-    """The partition counts of the topics to be written."""
     targets = {names.get(name, name): count for name, count in counts.items()}
     if len(targets) < len(counts):
         given = ", ".join(f"{name} as {names.get(name, name)}" for name in sorted(counts))
@@ -151,7 +152,7 @@ def _targets(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, i
 def _prepare(
     targets: Mapping[str, int], path: str | None, servers: str | None, *, append: bool
 ) -> None:
-    """Make the topics that are not there; refuse what has records."""
+    """Make missing topics; refuse topics with records unless `append` is set."""
     if path is None:
         with embedlog.Admin(servers) as admin:
             _make_topics(admin, targets)
@@ -174,8 +175,7 @@ def _make_topics(admin: embedlog.Admin, targets: Mapping[str, int]) -> None:
 
 
 def _sizes(targets: Mapping[str, int], path: str | None, servers: str | None) -> dict[str, int]:
-    """How many offsets each topic holds."""
     sizes = dict.fromkeys(targets, 0)
-    for key, (start, end) in Topics(tuple(targets), path, servers).bounds().items():
+    for key, (start, end) in JobTopics(tuple(targets), path, servers).bounds().items():
         sizes[key.topic] += end - start
     return sizes

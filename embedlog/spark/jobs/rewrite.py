@@ -1,52 +1,52 @@
-"""Writing closed segments of a log directory anew: erasure, compaction, compression, batches.
+"""Rewrites closed segments of a data directory: erasure, compaction, compression, larger batches.
 
-Offsets stay, so consumers, checkpoints and committed offsets do. The tasks read and stage; the
-owner of the directory, or the job where nobody owns it, checks and swaps: see
-`embedlog.storage.staging`. A segment that changed meanwhile is refused and tried again, and
-what could not be done is in the report. Killed at any moment the log is whole, each segment is the
-old or the new one, and running the job again goes on.
+Offsets do not change, so consumers, checkpoints and committed offsets stay valid. The tasks read
+and stage; the owner of the directory (or the job, if there is no owner) checks the staged files and
+swaps them in: see `embedlog.storage.staging`. A segment that changed meanwhile is refused and tried
+again; the report names the segments that were not rewritten. If the job is killed, the log stays
+whole and each segment is the old or the new one; run the job again to continue.
 
-The active segment is never touched: `roll` begins a new one first. The report says where it still
-holds what was to be erased. Copies elsewhere (archives, replicas, a file put into quarantine) are
-not the log's.
+The active segment is never touched: `roll` first begins a new one. The report tells where it still
+holds records to erase. Copies elsewhere (archives, replicas, quarantined files) are not changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 import embedlog
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
-from embedlog.spark.directory_access import INTERNAL_TOPICS
+from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.spark.jobs.topics import partitions_of, stored_topic_id
 from embedlog.spark.sink.options import CODECS
-from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
-from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
+from embedlog.storage.staging.manifest import Replacement, ReplacingFile
+from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
 from wire.records.errors import RecordsError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _ATTEMPTS = 3
 _SEGMENTS_MAX = 16
-"""Of a task, and of a manifest: the owner holds the partition's lock while it swaps them in."""
+"""Segments of a task and of a manifest: the owner locks the partition while it swaps them in."""
 _SIZE_MAX = 256 << 20
-"""Bytes of a task's segments, unless one is larger."""
+"""Bytes of a task's segments, unless one segment is larger."""
 _WAVE = 4
-"""Tasks of a wave for each core: what is staged takes room until it is swapped in."""
+"""Tasks of a wave for each core: staged files take disk space until they are swapped in."""
 _OFFSETS_MAX = 1_000
 _TIMEOUT_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What one task rewrites: closed segments of one partition, by base offset."""
+    """A task's work: closed segments of one partition, by base offset."""
 
     key: TopicPartition
     bases: tuple[int, ...]
@@ -67,17 +67,17 @@ def rewrite(
     timeout_ms: int = _TIMEOUT_MS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
-    """Rewrite the closed segments of `topics`, all but internal ones without any.
+    """Rewrite the closed segments of `topics`, or of all topics except internal ones.
 
-    `keys` are erased with every record that has them. `compact` keeps of each key the last
-    committed record, tombstones and records without a key, too; a task holds the keys of one
-    partition in memory. `compression` and `level` are Kafka's names. Batches of no producer below
-    `batch_size` bytes are joined up to it. `progress` is told of bytes: done, in all. A damaged
-    segment is left alone, and in the report.
+    Every record with one of `keys` is erased. `compact` keeps the last committed record of each
+    key, tombstones, and records without a key; a task holds the keys of one partition in memory.
+    `compression` and `level` are Kafka's names. Batches without a producer id that are smaller than
+    `batch_size` bytes are joined up to that size. `progress` gets bytes: done, total. A damaged
+    segment is not changed, and is in the report.
 
     Raises:
-        ConfigError: nothing to do, or an unknown codec.
-        UnknownTopicOrPartition: there is no such topic.
+        ConfigError: there is nothing to do, or the codec is unknown.
+        UnknownTopicOrPartition: a topic does not exist.
         TimedOut: the owner does not answer.
     """
     erased = frozenset(keys)
@@ -88,9 +88,12 @@ def rewrite(
     if not (erased or compact or compression is not None or batch_size or roll):
         raise ConfigError("keys, compact, compression, batch_size or roll: nothing is to be done")
     codec = None if compression is None else CODECS[compression]
-    rules = Rules(erased=erased, codec=codec, level=level, batch_size=batch_size)
+    rules = RewriteRules(erased=erased, codec=codec, level=level, batch_size=batch_size)
     job = _Job(spark, path, rules, compact=compact, timeout_ms=timeout_ms)
-    partitions = _partitions(path, topics)
+    for topic in topics:
+        if topic in INTERNAL_TOPICS:
+            raise ConfigError(f"{topic} is written by its coordinator only")
+    partitions = partitions_of(path, topics, internal=False)
     if roll:
         for key in partitions:
             job.roll(key)
@@ -100,10 +103,10 @@ def rewrite(
 
 
 class _Job:
-    """One run: what it has done, by partition."""
+    """One run and its results by partition."""
 
     def __init__(
-        self, spark: SparkSession, path: str, rules: Rules, *, compact: bool, timeout_ms: int
+        self, spark: SparkSession, path: str, rules: RewriteRules, *, compact: bool, timeout_ms: int
     ) -> None:
         self._spark = spark
         self._path = path
@@ -116,13 +119,12 @@ class _Job:
         self._damaged: dict[TopicPartition, list[str]] = {}
 
     def roll(self, key: TopicPartition) -> None:
-        """Let the owner begin a segment."""
         self._commit(Replacement(self._new_id(), key, is_roll=True))
 
     def run(
         self, partitions: Sequence[TopicPartition], progress: Callable[[int, int], None]
     ) -> None:
-        """Rewrite what there is, and what was refused once more."""
+        """Rewrite the partitions; rewrite those with refused segments again."""
         pending = list(partitions)
         for _ in range(_ATTEMPTS):
             shares = [share for key in pending for share in _shares(self._path, key, self._compact)]
@@ -144,7 +146,6 @@ class _Job:
     def report(
         self, partitions: Sequence[TopicPartition], left: dict[TopicPartition, list[int]]
     ) -> Report:
-        """What was done, and what was not."""
         rows: list[dict[str, Any]] = []
         for key in partitions:
             row: dict[str, Any] = {"topic": key.topic, "partition": key.partition, **_NOTHING}
@@ -164,18 +165,18 @@ class _Job:
         return Report("rewrite", counts, tuple(rows))
 
     def _run_wave(self, shares: Sequence[_Share]) -> None:
-        from embedlog.storage.staging import exchange, staging
+        from embedlog.storage.staging import exchange
 
         job = self._new_id()
-        work = _work(self._path, self._rules, job, is_compacting=self._compact)
+        work = partial(_rewrite_share, self._path, self._rules, job, self._compact)
         files = self._runtime.files
         try:
             for slot, found in run_tasks(self._spark, work, shares):
                 self._hand_over(shares[slot].key, found)
         finally:
             if not exchange.is_wanted(files, self._path, job):
-                staging.discard(files, self._path, job)
-            staging.tidy(files, self._path)
+                exchange.discard(files, self._path, job)
+            exchange.tidy(files, self._path)
 
     def _hand_over(self, key: TopicPartition, found: dict[str, Any]) -> None:
         counts = self._counts.setdefault(key, dict(_NOTHING))
@@ -193,7 +194,7 @@ class _Job:
             counts[name] += count
 
     def _commit(self, replacement: Replacement) -> None:
-        from embedlog.spark.hand_over import commit
+        from embedlog.spark.committer import commit
 
         commit(self._path, replacement, timeout_ms=self._timeout_ms, runtime=self._runtime)
 
@@ -201,35 +202,15 @@ class _Job:
         return self._runtime.random.uuid().hex()
 
 
-_NOTHING = {
-    "segments": 0,
-    "rewritten": 0,
-    "records": 0,
-    "erased": 0,
-    "superseded": 0,
-    "bytes_before": 0,
-    "bytes_after": 0,
-}
+_NOTHING = dict.fromkeys(
+    ("segments", "rewritten", "records", "erased", "superseded", "bytes_before", "bytes_after"), 0
+)
 _OF_ATTEMPT = ("segments", "records", "bytes_before", "bytes_after")
-"""What is counted anew when segments were refused, and all of the partition is done again."""
-
-
-def _partitions(path: str, topics: Sequence[str]) -> list[TopicPartition]:
-    with embedlog.open_reader(path) as reader:
-        wanted = topics or [each for each in reader.topics() if each not in INTERNAL_TOPICS]
-        found = []
-        for topic in wanted:
-            if topic in INTERNAL_TOPICS:
-                raise ConfigError(f"{topic} is written by its coordinator only")
-            numbers = reader.partitions(topic)
-            if not numbers:
-                raise errors.UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
-            found += [TopicPartition(topic, number) for number in numbers]
-        return found
+"""Counts that begin at 0 again when a partition with refused segments is rewritten as a whole."""
 
 
 def _shares(path: str, key: TopicPartition, is_whole: bool) -> Iterator[_Share]:
-    """Neighbouring closed segments, as one task takes them; all of them if it `is_whole`."""
+    """Yield groups of neighbouring closed segments for the tasks; one group if it `is_whole`."""
     files = real_runtime().files
     with embedlog.open_reader(path) as reader:
         found = reader.partition(*key).segment_paths()[:-1]
@@ -250,22 +231,16 @@ def _shares(path: str, key: TopicPartition, is_whole: bool) -> Iterator[_Share]:
         yield _Share(key, tuple(bases), total)
 
 
-def _work(
-    path: str, rules: Rules, job: str, *, is_compacting: bool
-) -> Callable[[_Share], dict[str, Any]]:
-    def work(share: _Share) -> dict[str, Any]:
-        return _rewrite_share(path, rules, job, share, is_compacting)
-
-    return work
-
-
 def _rewrite_share(
-    path: str, rules: Rules, job: str, share: _Share, is_compacting: bool
+    path: str, rules: RewriteRules, job: str, is_compacting: bool, share: _Share
 ) -> dict[str, Any]:
     runtime = real_runtime()
     with embedlog.open_reader(path) as reader:
         part = reader.partition(*share.key)
-        topic_id = _topic_id(path, share.key)
+        try:
+            topic_id = stored_topic_id(path, share.key).hex()
+        except (FileNotFoundError, CorruptRecord):
+            topic_id = ""
         latest = _latest(part, share.bases[-1]) if is_compacting else None
     rewriter = Rewriter(rules, latest)
     name = runtime.random.uuid().hex()
@@ -293,19 +268,8 @@ def _rewrite_share(
     }
 
 
-def _topic_id(path: str, key: TopicPartition) -> str:
-    from embedlog.storage import paths
-    from embedlog.storage.state_files import partition_metadata
-
-    name = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
-    try:
-        return partition_metadata.decode(real_runtime().files.read(name), name).hex()
-    except (FileNotFoundError, CorruptRecord):
-        return ""
-
-
 def _latest(part: Any, last_base: int) -> dict[bytes, int]:
-    """The offset of each key's last committed record in the closed segments."""
+    """Return the offset of each key's last committed record in the closed segments."""
     bases = [base for base, _ in part.segment_paths()]
     end = next((base for base in bases if base > last_base), part.high_watermark)
     latest: dict[bytes, int] = {}
@@ -320,7 +284,7 @@ def _latest(part: Any, last_base: int) -> dict[bytes, int]:
 def _left(
     spark: SparkSession, path: str, partitions: Sequence[TopicPartition], erased: frozenset[bytes]
 ) -> Iterator[tuple[TopicPartition, list[int]]]:
-    """The offsets from the active segment on that hold a key which was to be erased."""
+    """Yield the offsets of the active segment whose keys should be erased."""
 
     def work(key: TopicPartition) -> list[int]:
         with embedlog.open_reader(path) as reader:

@@ -1,25 +1,26 @@
-"""Every file of a log directory looked at, in parallel: the table `findings` as a job.
+"""Checks every file of a data directory in parallel: the table `findings` as a job.
 
-With a state file closed segments that were sound, and have not changed since, are not read again
-for a while: of a large log a daily scrub reads what is new. What rots in place shows when they are
-read again, after `recheck_ms` at the latest.
+With a state file, closed segments that were sound and have not changed are skipped for a while, so
+a daily scrub of a large log reads only new segments. Data that decays on the disk is found when a
+segment is read again, after `recheck_ms` at the latest.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import embedlog
 from embedlog.common import TopicPartition
-from embedlog.errors import ConfigError, CorruptRecord, UnknownTopicOrPartition
+from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.spark.jobs.topics import partitions_of
 from embedlog.storage import paths
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.storage.verification.verified_segments import VerifiedSegment, read_state, write_state
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 RECHECK_MS = 7 * 86_400_000
 _NO_PARTITION = TopicPartition("", 0)
-"""Stands for the files of the data directory itself."""
+"""Stands for the files of the data directory itself, which belong to no partition."""
 _WAVE = 4
 _MB = 1_000_000
 _RULES = {
@@ -47,15 +48,15 @@ def scrub(
     recheck_ms: int = RECHECK_MS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
-    """Look at every file of `topics`, of the whole directory without any. Nothing is changed.
+    """Check every file of `topics`, or of the whole directory. Changes nothing.
 
-    `rows` of the report are findings: topic, partition, file, position, reason, rule. `state` names
-    a file to remember sound segments in; a damaged one is a finding, and all is read. `progress` is
-    told of bytes: done, in all.
+    The report's `rows` are findings: topic, partition, file, position, reason, rule. `state` names
+    a file that remembers sound segments; if that file is damaged, that is a finding and everything
+    is read. `progress` gets bytes: done, total.
 
     Raises:
-        ConfigError: `path` is no directory, or `recheck_ms` below 0.
-        UnknownTopicOrPartition: there is no such topic.
+        ConfigError: `path` is not a directory, or `recheck_ms` is negative.
+        UnknownTopicOrPartition: a topic does not exist.
     """
     runtime = real_runtime()
     files, clock = runtime.files, runtime.clock
@@ -64,7 +65,8 @@ def scrub(
         raise ConfigError(f"{path}: not a directory")
     if recheck_ms < 0:
         raise ConfigError(f"recheck_ms={recheck_ms}: expected 0 or more")
-    partitions = _partitions(path, topics)
+    # Findings in the files of the whole directory belong to no partition.
+    partitions = [_NO_PARTITION, *partitions_of(path, topics, internal=True)]
     now_ms, began_ms = clock.wall_ms(), clock.monotonic_ms()
     found = _Found()
     known = {} if state is None else _read_state(str(state), found)
@@ -77,7 +79,7 @@ def scrub(
     for begin in range(0, len(partitions), width):
         wave = partitions[begin : begin + width]
         shares = [(key, _of(fresh, key)) for key in wave]
-        for slot, part in run_tasks(spark, _work(path, now_ms), shares):
+        for slot, part in run_tasks(spark, partial(_verify, path, now_ms), shares):
             found.add(wave[slot], part)
         done += sum(sizes[key] for key in wave)
         progress(done, total)
@@ -88,7 +90,7 @@ def scrub(
 
 
 class _Found:
-    """What the tasks have found so far."""
+    """The findings and counts of the tasks."""
 
     def __init__(self) -> None:
         self.verified: dict[str, VerifiedSegment] = {}
@@ -97,7 +99,7 @@ class _Found:
         self._counts: Counter[str] = Counter()
 
     def add(self, key: TopicPartition, part: dict[str, Any]) -> None:
-        """Take what one task says. Files that all partitions share are told of once."""
+        """Add the result of one task. Findings in files of the whole directory count once."""
         for file, position, reason in part["findings"]:
             if (file, position, reason) not in self._seen:
                 self._seen.add((file, position, reason))
@@ -107,7 +109,6 @@ class _Found:
             self.verified[name] = VerifiedSegment.from_json(each)
 
     def tell(self, key: TopicPartition, finding: CorruptRecord) -> None:
-        """Note one finding."""
         self._rows.append(
             {
                 "topic": key.topic or None,
@@ -120,7 +121,6 @@ class _Found:
         )
 
     def report(self, elapsed_ms: int) -> Report:
-        """All of it."""
         counts: dict[str, Any] = {
             name: self._counts[name]
             for name in ("partitions", "segments", "skipped", "batches", "bytes", "torn_bytes")
@@ -131,60 +131,41 @@ class _Found:
         return Report("scrub", counts, tuple(self._rows))
 
 
-def _work(
-    path: str, now_ms: int
-) -> Callable[[tuple[TopicPartition, dict[str, Any]]], dict[str, Any]]:
-    def work(share: tuple[TopicPartition, dict[str, Any]]) -> dict[str, Any]:
-        key, known = share
-        read = 0
+def _verify(path: str, now_ms: int, share: tuple[TopicPartition, dict[str, Any]]) -> dict[str, Any]:
+    key, known = share
+    read = 0
 
-        def progress(size: int) -> None:
-            nonlocal read
-            read += size
+    def progress(size: int) -> None:
+        nonlocal read
+        read += size
 
-        verification = Verification(
-            real_runtime().files,
-            path,
-            progress,
-            key.__eq__,
-            known={name: VerifiedSegment.from_json(each) for name, each in known.items()},
-            wall_ms=now_ms,
-        )
-        findings = [[each.path, each.position, each.reason] for each in verification.findings()]
-        return {
-            "findings": findings,
-            "verified": {
-                name: each.to_json() for name, each in verification.sound.verified.items()
-            },
-            "counts": {
-                "partitions": len(verification.ends),
-                "segments": verification.segment_count,
-                "skipped": verification.sound.skipped_count,
-                "batches": verification.batch_count,
-                "bytes": read,
-                "torn_bytes": verification.torn_size,
-            },
-        }
-
-    return work
-
-
-def _partitions(path: str, topics: Sequence[str]) -> list[TopicPartition]:
-    """The files that all share come first: findings in them are of no partition."""
-    with embedlog.open_reader(path) as reader:
-        found = [_NO_PARTITION]
-        for topic in topics or reader.topics():
-            numbers = reader.partitions(topic)
-            if not numbers:
-                raise UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
-            found += [TopicPartition(topic, number) for number in numbers]
-        return found
+    verification = DirectoryCheck(
+        real_runtime().files,
+        path,
+        progress,
+        key.__eq__,
+        known={name: VerifiedSegment.from_json(each) for name, each in known.items()},
+        wall_ms=now_ms,
+    )
+    findings = [[each.path, each.position, each.reason] for each in verification.findings()]
+    return {
+        "findings": findings,
+        "verified": {name: each.to_json() for name, each in verification.sound.verified.items()},
+        "counts": {
+            "partitions": len(verification.ends),
+            "segments": verification.segment_count,
+            "skipped": verification.sound.skipped_count,
+            "batches": verification.batch_count,
+            "bytes": read,
+            "torn_bytes": verification.torn_size,
+        },
+    }
 
 
 def _size(path: str, key: TopicPartition) -> int:
     if key == _NO_PARTITION:
         return 0
-    return Verification(real_runtime().files, path, lambda _: None, key.__eq__).size()
+    return DirectoryCheck(real_runtime().files, path, lambda _: None, key.__eq__).size()
 
 
 def _of(known: dict[str, VerifiedSegment], key: TopicPartition) -> dict[str, Any]:
@@ -205,7 +186,7 @@ def _read_state(path: str, found: _Found) -> dict[str, VerifiedSegment]:
 
 
 def _rule(finding: CorruptRecord) -> str:
-    """Which rule a finding breaks, in few words."""
+    """Return a short name for the rule that a finding breaks."""
     for suffix, name in _RULES.items():
         if finding.path.endswith(suffix):
             return name

@@ -1,4 +1,4 @@
-"""The topic that a job writes to: made where it is not there, and whole."""
+"""Makes the topic that a job writes to, with all of its partitions."""
 
 from __future__ import annotations
 
@@ -8,25 +8,22 @@ from contextlib import suppress
 import embedlog
 from embedlog.errors import ConfigError, DirectoryLocked, InvalidPartitions, TopicAlreadyExists
 from embedlog.runtime import real_runtime
-from embedlog.storage.directory.meta_properties import node_id_of
-
-_KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
-"""The job does not know the settings of the program whose directory it opens for a moment."""
+from embedlog.spark.committer import guest_settings
 
 
 def ensure_topic(
     path: str, topic: str, partitions: int, *, servers: str = "", config: Mapping[str, str]
 ) -> bool:
-    """Make `topic` in the directory at `path`; say whether it was made.
+    """Make `topic` in the directory at `path`; return whether it was missing.
 
-    A process that died while it made the topic has left directories for some of its partitions
-    only, and the sink takes those for all: here the others are made. A directory that another
-    process has open is reached at `servers`.
+    If a process died while making the topic, only some of its partitions have directories, and the
+    sink would count only those: the missing ones are made. If another process has the directory
+    open, the topic is made over the wire at `servers`.
 
     Raises:
-        ConfigError: it is open elsewhere, and `servers` is "".
-        InvalidPartitions: the topic is there, with another number of partitions.
-        KafkaError: it cannot be made.
+        ConfigError: another process has the directory open, and `servers` is "".
+        InvalidPartitions: the topic exists with another number of partitions.
+        KafkaError: the topic cannot be made.
     """
     known = _count(path, topic)
     if known == partitions:
@@ -50,9 +47,7 @@ def ensure_topic(
 
 
 def _make(path: str, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-    node_id = node_id_of(real_runtime(), path)
-    settings = _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}
-    with embedlog.open(path, config=settings) as cluster:
+    with embedlog.open(path, config=guest_settings(real_runtime(), path)) as cluster:
         with suppress(TopicAlreadyExists):
             cluster.create_topic(topic, partitions, config=config)
         broker = cluster.broker().core

@@ -1,4 +1,4 @@
-"""A function for each of some items, in Spark's tasks; what they return comes back as JSON."""
+"""Runs a function in Spark's tasks, once for each item; its results come back as JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 def run_tasks(
     spark: SparkSession, work: Callable[[T], Any], items: Sequence[T]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (index of the item, what `work` returned), in the order of the items.
+    """Yield (index of the item, result of `work`), in the order of the items.
 
-    Each item is a task of its own. An attempt that fails is made again, so `work` must allow it.
-    `work` and the items can be pickled; what it returns is JSON.
+    Each item has its own task. Spark repeats a failed attempt, so `work` must allow repetition.
+    `work` and the items must be picklable; the results must fit JSON.
     """
     items = list(items)
     if not items:

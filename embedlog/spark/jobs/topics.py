@@ -1,8 +1,9 @@
-"""The topics a job works on, in a data directory or behind an address."""
+"""The topics of a job, in a data directory or at brokers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,24 +12,25 @@ from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.spark.access import open_access
+from embedlog.spark.access.directory import INTERNAL_TOPICS
+from embedlog.spark.access.log_access import open_access
+from embedlog.spark.offsets import Positions, to_json
 from embedlog.spark.options import SourceOptions
-from embedlog.spark.schema import records_ddl
+from embedlog.spark.reading.columns import records_ddl
 from embedlog.storage import paths
 from embedlog.storage.state_files import partition_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from embedlog.spark.batch_reader import BatchReader
-    from embedlog.spark.offsets import Positions
+    from embedlog.spark.reading.batch_reader import BatchReader
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
-    """`names` of a log: of a data directory at `path`, or of the brokers `bootstrap_servers`.
+class JobTopics:
+    """Topics of a data directory at `path`, or of the brokers at `bootstrap_servers`.
 
-    `options` are those of `format("embedlog")`, such as "kafka.isolation.level".
+    `options` belong to `format("embedlog")`, such as "kafka.isolation.level".
     """
 
     names: tuple[str, ...]
@@ -37,17 +39,17 @@ class Topics:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises ConfigError: no topic, or not one place."""
+        """Raises ConfigError unless there is a topic, and exactly one place."""
         if not self.names:
             raise ConfigError("topics: at least one is needed")
         if (self.path is None) == (self.bootstrap_servers is None):
             raise ConfigError("one of path and bootstrap_servers is needed")
 
     def bounds(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Where each partition begins and ends for a reader, as of one moment.
+        """Return (first offset, end offset) of each partition for a reader, all of one moment.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: a topic does not exist.
         """
         parsed = SourceOptions.parse(self._options(), streaming=False)
         access = open_access(parsed)
@@ -63,10 +65,10 @@ class Topics:
             access.close()
 
     def ids(self) -> dict[str, str]:
-        """The id of each topic: one that is made anew under its name has another.
+        """Return the id of each topic. A topic that was deleted and made again has another id.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: a topic does not exist.
         """
         ids = {}
         try:
@@ -76,25 +78,22 @@ class Topics:
                 for name in self.names:
                     ids[name] = uuid_to_text(found[name].topic_id)
                 return ids
-            files = real_runtime().files
             for name in self.names:
-                directory = paths.log_directory(self.path, TopicPartition(name, 0))
-                file = f"{directory}/{paths.PARTITION_METADATA}"
-                ids[name] = uuid_to_text(partition_metadata.decode(files.read(file), file))
+                key = TopicPartition(name, 0)
+                ids[name] = uuid_to_text(stored_topic_id(self.path, key))
         except (KeyError, FileNotFoundError):
             raise errors.UnknownTopicOrPartition(f"no topic {name!r} in {self.place}") from None
         return ids
 
     def read(self, spark: SparkSession, starts: Positions, ends: Positions) -> DataFrame:
-        """The records of these offsets, with their headers."""
         options = {**self._options(), **_ranges(starts, ends), "includeHeaders": "true"}
         return spark.read.format("embedlog").options(**options).load()
 
     def reader(self, starts: Positions, ends: Positions) -> BatchReader:
-        """What reads them without Spark's rows. Requires: there is a session."""
+        """Return a reader of these offsets that makes no Spark rows. Requires: a session exists."""
         from pyspark.sql.types import StructType
 
-        from embedlog.spark.batch_reader import BatchReader
+        from embedlog.spark.reading.batch_reader import BatchReader
 
         options = {**self._options(), **_ranges(starts, ends)}
         schema = StructType.fromDDL(records_ddl(headers=True))
@@ -103,13 +102,13 @@ class Topics:
 
     @property
     def isolation(self) -> str:
-        """Kafka's isolation level that they are read with."""
+        """Kafka's isolation level of the reads."""
         is_committed = SourceOptions.parse(self._options(), streaming=False).read_committed
         return "read_committed" if is_committed else "read_uncommitted"
 
     @property
     def place(self) -> str:
-        """Where they are, for messages."""
+        """The directory or address, for messages."""
         return self.path or self.bootstrap_servers or ""
 
     def _options(self) -> dict[str, str]:
@@ -120,10 +119,38 @@ class Topics:
         return {**options, "kafka.bootstrap.servers": self.bootstrap_servers}
 
 
-def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:
-    from embedlog.spark.pipeline.positions import offsets_json
+def partitions_of(path: str, topics: Sequence[str], *, internal: bool) -> list[TopicPartition]:
+    """Return the partitions of `topics` in a data directory; by default of all topics.
 
+    Without `internal`, internal topics are not among the default.
+
+    Raises:
+        UnknownTopicOrPartition: a topic does not exist.
+    """
+    found = []
+    with embedlog.open_reader(path) as reader:
+        all_topics = [name for name in reader.topics() if internal or name not in INTERNAL_TOPICS]
+        for topic in topics or all_topics:
+            numbers = reader.partitions(topic)
+            if not numbers:
+                raise errors.UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
+            found += [TopicPartition(topic, number) for number in numbers]
+    return found
+
+
+def stored_topic_id(path: str, key: TopicPartition) -> bytes:
+    """Return the topic's id from the directory of one partition.
+
+    Raises:
+        FileNotFoundError: the partition has no such file.
+        CorruptRecord: the file is damaged.
+    """
+    file = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
+    return partition_metadata.decode(real_runtime().files.read(file), file)
+
+
+def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:
     return {
-        "startingOffsets": offsets_json({(k.topic, k.partition): v for k, v in starts.items()}),
-        "endingOffsets": offsets_json({(k.topic, k.partition): v for k, v in ends.items()}),
+        "startingOffsets": json.dumps(to_json(starts)),
+        "endingOffsets": json.dumps(to_json(ends)),
     }

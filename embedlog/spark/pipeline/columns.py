@@ -1,17 +1,19 @@
-"""The columns that the pipeline gives every row beside the decoded ones; all begin with `_`.
+"""The columns that the pipeline adds to the decoded ones of every row; all begin with `_`.
 
-_key _value _headers          the record as it came; dead letters are made of them
-_topic _partition _offset     its coordinates; tables that keep them can be replayed into
+_key _value _headers          the record as it came, for its dead letter
+_topic _partition _offset     the record's coordinates; a replay needs them in a table
 _timestamp                    the record's time
-_tombstone _deleted           a null value; a row that says its key is gone (Debezium's `d`, too)
+_tombstone                    the value is null
+_deleted                      the row's key was deleted: a tombstone, or Debezium's `d`
 _op                           Debezium's operation: c, u, d, r or t
-_unknown                      JSON of what the row had and the schema has not, or null
-_attempt                      how often it was tried, this time included
-_error                        why it is a dead letter: stage, rule, message; null for good rows
+_unknown                      JSON of the row's columns that the schema lacks, or null
+_attempt                      count of attempts, including this one
+_error                        stage, rule and message of a dead letter; null for good rows
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from embedlog.spark.pipeline.errors import ProjectError
@@ -38,19 +40,26 @@ META = Struct(
     )
 )
 STAGES = ("key", "decode", "map", "schema", "rule", "late")
-"""Where a row may become a dead letter."""
+"""The steps at which a row may become a dead letter."""
 COORDINATES = ("_topic", "_partition", "_offset")
+BROKEN = "_broken"
+"""The column that `rules.judge` adds: the names of the rules that a row breaks."""
 KEPT = (*COORDINATES, "_timestamp")
-"""What `SELECT *` of a table keeps; the other ones would only repeat what the columns say."""
+"""Columns of `SELECT *` that a table keeps; the other ones would repeat decoded columns."""
 INTERNAL = tuple(each.name for each in META.fields)
-SOURCE = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+
+
+def kept_columns(names: Iterable[str]) -> list[str]:
+    """Return the columns of a transform's rows that a table keeps."""
+    hidden = {*INTERNAL, BROKEN} - set(KEPT)
+    return [name for name in names if name not in hidden]
 
 
 def with_meta(decoded: Struct) -> Struct:
-    """The decoded columns and the pipeline's.
+    """Return the decoded columns and the pipeline's.
 
     Raises:
-        ProjectError: a decoded column has a name of the pipeline's.
+        ProjectError: a decoded column has the name of one of the pipeline's.
     """
     for each in decoded.fields:
         if each.name in INTERNAL:
@@ -59,7 +68,7 @@ def with_meta(decoded: Struct) -> Struct:
 
 
 def key_columns(decode_key: Any, decoded: Struct) -> Struct:
-    """The decoded columns, and those that the record's key adds."""
+    """Return the decoded columns and the column of the record's key."""
     if decode_key is None or decode_key.column is None:
         return decoded
     if any(each.name == decode_key.column for each in decoded.fields):

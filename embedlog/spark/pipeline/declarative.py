@@ -1,7 +1,7 @@
-"""A project's source, schema and rules inside of Spark Declarative Pipelines.
+"""A project's source, schema and rules in Spark Declarative Pipelines.
 
-There Spark runs the flows and keeps their tables, so sinks, transforms and the trigger of the
-project file do not count; what it reads, how it decodes and what it rejects does.
+There Spark runs the flows and keeps their tables, so it ignores the sinks, transforms and trigger
+of the project file. Source, decoding and rules apply.
 
     from pyspark import pipelines as dp
     from embedlog.spark.pipeline import declarative
@@ -17,9 +17,9 @@ project file do not count; what it reads, how it decodes and what it rejects doe
     def orders_rejected():
         return REJECTED
 
-The frames are made outside of the functions, as Spark lets nothing be analysed inside of them.
-Both are streams. No state is kept between batches, so a watermark of the project rejects only rows
-without an event time; give the stream one of Spark's own.
+Make the frames outside of the functions, because Spark forbids analysis inside of them. Both frames
+are streams. No state is kept between batches, so a watermark of the project rejects only rows
+without an event time; use one of Spark's own watermarks on the stream.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from embedlog.spark.pipeline.batch.dead_letters import letters
+from embedlog.spark.pipeline.batch.evaluate import Evaluator
 from embedlog.spark.pipeline.columns import KEPT
-from embedlog.spark.pipeline.dead_letters import letters
-from embedlog.spark.pipeline.evaluate import Evaluator
 from embedlog.spark.pipeline.project import Project, load
-from embedlog.spark.pipeline.sinks.table import CommitKey
-from embedlog.spark.pipeline.source import read_stream
+from embedlog.spark.pipeline.running.topics import read_stream
+from embedlog.spark.pipeline.tables.table import CommitKey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def rows(spark: SparkSession, project: Project | str | Path) -> DataFrame:
-    """The rows that fit the schema and keep the rules, with their coordinates.
+    """Return the rows that fit the schema and keep the rules, with their coordinates.
 
     Raises:
         ProjectError: the project cannot be read.
     """
     evaluator, judged = _judged(spark, project)
-    # Spark lets nobody ask for the columns of a frame here.
+    # Spark forbids asking a frame for its columns here.
     kept = [*(each.name for each in evaluator.columns.fields), *KEPT]
     return judged.where("_error IS NULL AND NOT _tombstone").select(*kept)
 
 
 def rejects(spark: SparkSession, project: Project | str | Path) -> DataFrame:
-    """The dead letters, with the reason and the record as it came.
+    """Return the dead letters, with the reason and the record as it came.
 
     Raises:
         ProjectError: the project cannot be read.

@@ -1,4 +1,4 @@
-"""Testing pipelines without a broker: records in, rows out, and the end at any step.
+"""Tests pipelines without a broker: records in, rows out, and a kill at any step.
 
     from embedlog.spark.pipeline.kit import PipelineKit, spark  # a session-scoped pytest fixture
 
@@ -9,8 +9,8 @@
             kit.run_once([b'{"id": 2, "amount": 1}'])
         kit.restart()  # and goes on from its checkpoint
 
-The project's tables and state are under the directory that the kit was given, and its topics and
-the console are Parquet tables there.
+The project's tables and state are in the kit's directory. Its topics and the console become Parquet
+tables there.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import pytest
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
+from embedlog.spark.pipeline.batch.report import Totals
+from embedlog.spark.pipeline.commands.sample import RECORD_DDL, SampleRecord, as_frame
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project, load
-from embedlog.spark.pipeline.report import Totals
-from embedlog.spark.pipeline.runner import Runner
-from embedlog.spark.pipeline.sample import RECORD_DDL, SampleRecord, as_frame
-from embedlog.spark.pipeline.session import open_session
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.parquet import read_table
+from embedlog.spark.pipeline.running.runner import Runner
+from embedlog.spark.pipeline.running.spark_session import open_session
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.parquet import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,7 @@ Given: TypeAlias = bytes | tuple[bytes | None, bytes | None] | SampleRecord
 
 
 class KilledError(EmbedlogError):
-    """Ends a run at a step, as the end of its process would: nothing after the step is done."""
+    """Ends a run at a step, as the death of its process would: nothing after the step is done."""
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +54,9 @@ def spark() -> Iterator[SparkSession]:
 
 @contextmanager
 def session_for_tests(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """The session of the fixture `spark`, for a fixture of your own; it is stopped at the end.
+    """The session of the fixture `spark`, for your own fixture; it is stopped at the end.
 
-    `settings` are of Spark's, and go before those of the kit.
+    `settings` are Spark's, and override the kit's.
 
     Raises:
         ProjectError: PySpark is not installed.
@@ -77,7 +77,7 @@ def session_for_tests(settings: Mapping[str, str] | None = None) -> Iterator[Spa
 
 
 class PipelineKit:
-    """One pipeline over records of the test's. Sinks become Parquet tables under `directory`."""
+    """A pipeline that reads the test's records. Its sinks become Parquet tables in `directory`."""
 
     def __init__(
         self, spark: SparkSession, project: Project | str | Path, directory: str | Path
@@ -107,10 +107,10 @@ class PipelineKit:
         make_directory(self._files, str(self._base / "records"), sync=False)
 
     def run_once(self, records: Sequence[Given] = ()) -> list[dict[str, Any]]:
-        """Give the pipeline records as one batch, run it, and return the rows of its first sink.
+        """Give the pipeline `records` as one batch, run it, and return all rows of its first sink.
 
-        All rows that it holds, without the coordinates. Records without a place are put behind
-        each other in partition 0 of the first topic, a second apart.
+        The rows come without their coordinates. Records without a place follow each other in
+        partition 0 of the first topic, a second apart.
         """
         if records:
             self._put([self._placed(each) for each in records])
@@ -118,12 +118,11 @@ class PipelineKit:
         return self.rows()
 
     def restart(self) -> Totals:
-        """Run from the checkpoint."""
         self.steps = []
         return Runner(self._spark, self.project, reached=self._reached, read=self._read).run()
 
     def rows(self, sink: str | None = None, *, hidden: bool = False) -> list[dict[str, Any]]:
-        """The rows of a sink (the first one by default); with `hidden` all of their columns."""
+        """Return the rows of a sink (default: the first); with `hidden`, also columns with `_`."""
         found = next(s for s in self.project.sinks if sink in (None, s.name))
         return [
             {name: value for name, value in row.items() if hidden or not name.startswith("_")}
@@ -132,7 +131,6 @@ class PipelineKit:
 
     @property
     def dead_letters(self) -> list[dict[str, Any]]:
-        """All dead letters."""
         path = str(self.project.dead_letters.path)
         if ManifestTable(path).state().version < 0:
             return []
@@ -141,10 +139,10 @@ class PipelineKit:
 
     @contextmanager
     def killed_at(self, step: int | str) -> Iterator[None]:
-        """End the run inside of the `with` at its step of this number (from 1) or name.
+        """End the run inside of the `with` at the step with this number (from 1) or name.
 
         Raises:
-            AssertionError: it did not come so far.
+            AssertionError: the run did not reach the step.
         """
         self._kill_at = step
         try:
@@ -183,7 +181,7 @@ class PipelineKit:
 
 
 def table_rows(kind: str, path: str) -> list[dict[str, Any]]:
-    """The rows of a table, as the own reader of its format gives them; none before its first."""
+    """Return the rows that the format's own reader finds; empty before the first commit."""
     files = real_runtime().files
     found: list[dict[str, Any]] = []
     if kind == "parquet":
@@ -196,12 +194,8 @@ def table_rows(kind: str, path: str) -> list[dict[str, Any]]:
         if DeltaTable.is_deltatable(path):
             found = pa.table(DeltaTable(path).to_pyarrow_dataset().to_table()).to_pylist()
     elif files.stat(f"{path}/catalog.sqlite") is not None:
-        from pyiceberg.catalog import load_catalog
-        from pyiceberg.exceptions import NoSuchTableError
+        from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
 
-        catalog = load_catalog("embedlog", type="sql", uri=f"sqlite:///{path}/catalog.sqlite")
-        try:
-            found = catalog.load_table("pipeline.rows").scan().to_arrow().to_pylist()
-        except NoSuchTableError:
-            found = []
+        table = IcebergFormat(path, {}).table()
+        found = [] if table is None else table.scan().to_arrow().to_pylist()
     return found

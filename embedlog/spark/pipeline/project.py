@@ -1,7 +1,7 @@
-"""The project file: what a pipeline reads, does and writes, checked as a whole before it runs.
+"""The project file of a pipeline, checked as a whole before the pipeline runs.
 
-TOML, or a Python file that assigns `PROJECT`, a dict of the same shape in which functions may
-stand where TOML names them as `file.py:function` or `package.module:function`.
+TOML, or a Python file that assigns a dict of the same shape to `PROJECT`. TOML names functions as
+`file.py:function` or `package.module:function`; a Python file may use the functions themselves.
 
     [pipeline]     name, state directory
     [source]       format ("embedlog" or "kafka"), topics, path, options
@@ -18,14 +18,14 @@ stand where TOML names them as `file.py:function` or `package.module:function`.
 from __future__ import annotations
 
 import runpy
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
+from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.settings import Settings
 
@@ -38,8 +38,8 @@ Reference: TypeAlias = str | Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where records come from. `path` is a data directory, for `embedlog` without a server."""
+class PipelineSource:
+    """The topics to read. `path` is a data directory, for `embedlog` without a server."""
 
     format: str
     topics: tuple[str, ...]
@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How a record's key becomes columns: `column` for one value, none for an object's members."""
+    """How a record's key becomes columns: one value in `column`, or an object's members."""
 
     format: str
     column: str | None
@@ -78,12 +78,12 @@ class Transform:
     name: str
     sql: str | None = None
     function: Reference | None = None
-    sessions: Sessions | None = None
+    sessions: SessionSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
-    """Rows of a key that are at most `gap_ms` apart make one session."""
+class SessionSettings:
+    """Sessions by key: rows at most `gap_ms` apart belong to one session."""
 
     key: tuple[str, ...]
     gap_ms: int
@@ -92,7 +92,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A boolean SQL expression that rows must fulfil; null counts as broken."""
+    """A boolean SQL expression that must be true for a row; null counts as broken."""
 
     name: str
     expect: str
@@ -102,7 +102,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where rows go. `source` is the name of a transform, the last one by default."""
+    """Where rows go. `source` names a transform; the default is the last one."""
 
     name: str
     type: str
@@ -120,7 +120,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Where bad records go, and how often one may be tried. `limit` < 0: any number of them."""
+    """Where bad records go, and how often each may be tried. A negative `limit` means no limit."""
 
     path: str | None
     max_attempts: int
@@ -129,7 +129,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Rows older than the greatest time seen in earlier batches, less `delay_ms`, are late."""
+    """Rows older than the greatest time of earlier batches minus `delay_ms` are late."""
 
     column: str
     delay_ms: int
@@ -137,12 +137,12 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A pipeline. `directory` is where its file lies; relative paths start there."""
+    """A pipeline. `directory` holds the project file; relative paths start there."""
 
     name: str
     directory: str
     state: str
-    source: Source
+    source: PipelineSource
     decode: Decode
     transforms: tuple[Transform, ...]
     rules: tuple[Rule, ...]
@@ -150,7 +150,7 @@ class Project:
     dead_letters: DeadLetters
     watermark: Watermark | None
     every_ms: int | None
-    """Time between batches; None: what is there now, and then it ends."""
+    """Time between batches; None to read the records that exist at the start, and end."""
     prometheus_port: int | None
     max_lag_records: int | None
 
@@ -164,7 +164,7 @@ def load(path: str | Path) -> Project:
     """Read a project file.
 
     Raises:
-        ProjectError: it cannot be read, or something in it is wrong; says where and what.
+        ProjectError: the file cannot be read, or contains an error; says where and what.
     """
     file = Path(path)
     if file.is_dir():
@@ -173,14 +173,14 @@ def load(path: str | Path) -> Project:
         if file.suffix == ".py":
             table = _python_table(file)
         else:
-            table = tomllib.loads(file.read_text("utf-8"))
+            table = tomllib.loads(read_file(str(file)).decode())
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProjectError(f"{file}: {error}") from None
     return parse(table, directory=file.parent, where=str(file))
 
 
 def parse(table: object, *, directory: str | Path = ".", where: str = "project") -> Project:
-    """The project that `table` describes; relative paths start at `directory`."""
+    """Return the project that `table` describes; relative paths start at `directory`."""
     base = Path(directory).resolve()
     top = Settings(table, where)
     head = top.table("pipeline") or _missing(top, "pipeline")
@@ -207,8 +207,16 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
     return project
 
 
+def read_file(path: str) -> bytes:
+    """Return the bytes of a project's file. Raises ProjectError if the file cannot be read."""
+    try:
+        return real_runtime().files.read(path)
+    except OSError as error:
+        raise ProjectError(f"{path}: {error.strerror or error}") from None
+
+
 def resolve(reference: Reference, directory: str) -> Callable[..., Any]:
-    """The function a project names.
+    """Return the function that a project names.
 
     Raises:
         ProjectError: there is no such file, module or function.
@@ -222,7 +230,7 @@ def resolve(reference: Reference, directory: str) -> Callable[..., Any]:
         if place.endswith(".py"):
             found = _file_names(str(Path(directory, place))).get(name)
         else:
-            found = getattr(_module(place), name, None)
+            found = getattr(import_module(place), name, None)
     except (OSError, ImportError, SyntaxError) as error:
         raise ProjectError(f"{reference!r}: {error}") from None
     if not callable(found):
@@ -230,15 +238,10 @@ def resolve(reference: Reference, directory: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _module(name: str) -> ModuleType:
-    __import__(name)
-    return sys.modules[name]
-
-
 def _file_names(path: str) -> dict[str, Any]:
-    """What a file of the user's defines.
+    """Run a user's file and return its names.
 
-    Its module is one that nobody can import, so its functions travel to the tasks by value.
+    The module cannot be imported by its name, so Spark sends its functions to the tasks by value.
     """
     return runpy.run_path(path, run_name="embedlog_project")
 
@@ -264,11 +267,11 @@ def _path(base: Path, text: str) -> str:
     return str(base / Path(text).expanduser())
 
 
-def _source(table: Settings, base: Path) -> Source:
+def _source(table: Settings, base: Path) -> PipelineSource:
     kind = table.choice("format", ("embedlog", "kafka"), "embedlog")
     path = table.text("path", "")
     options = table.options("options")
-    made = Source(kind, table.texts("topics"), _path(base, path) if path else None, options)
+    made = PipelineSource(kind, table.texts("topics"), _path(base, path) if path else None, options)
     table.finish()
     servers = "kafka.bootstrap.servers" in {key.lower() for key in options}
     if kind == "kafka" and not servers:
@@ -343,7 +346,7 @@ def _transform(table: Settings) -> Transform:
         raise table.wrong("name", name, "a name for SQL, not `input`,")
     if sessions is None:
         return Transform(name, sql or None, function)
-    made = Sessions(
+    made = SessionSettings(
         sessions.texts("key"), sessions.duration_ms("gap"), sessions.options("aggregates")
     )
     sessions.finish()
@@ -433,7 +436,6 @@ def _metrics(table: Settings | None) -> dict[str, Any]:
 
 
 def _check(project: Project, where: str) -> None:
-    """What holds between the tables."""
     if not project.sinks:
         raise ProjectError(f"{where}: no [[sink]]: the pipeline would write nothing")
     for what, names in (

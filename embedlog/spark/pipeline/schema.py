@@ -1,8 +1,8 @@
-"""The frozen schema of a row: Spark's own JSON form of a StructType, without Spark.
+"""The frozen schema of a row: the JSON form of Spark's StructType, without Spark.
 
-`conform` is the gate every decoded value goes through. It never turns what does not fit into
-null: it raises a DecodeError that names the column, the type and the value. A column that a row
-does not have is null where the schema says nullable, and an error where it does not.
+`Gate.conform` checks every decoded value. It never turns a value that does not fit into null: it
+raises a DecodeError that names the column, the type and the value. A missing column is null if the
+schema says nullable, and else an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type without parts. `precision` and `scale` count for `decimal` only."""
+    """A type without parts. `precision` and `scale` are for `decimal` only."""
 
     name: str
     precision: int = 0
@@ -46,7 +46,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Values by a string key."""
+    """Values of one type by a string key."""
 
     value: Type
     contains_null: bool = True
@@ -63,7 +63,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Named members, in order. The schema of a row is one."""
+    """Named members in order. A row's schema is a Struct."""
 
     fields: tuple[Field, ...]
 
@@ -73,10 +73,10 @@ Conform: TypeAlias = Callable[[Any, str], Any]
 
 
 def from_json(document: object, where: str = "schema") -> Struct:
-    """The schema in Spark's JSON form (`StructType.json()`).
+    """Read a schema in Spark's JSON form (`StructType.json()`).
 
     Raises:
-        ProjectError: it is not one; the message says where.
+        ProjectError: the document is not a schema; says where.
     """
     found = _type(document, where)
     if not isinstance(found, Struct):
@@ -85,7 +85,7 @@ def from_json(document: object, where: str = "schema") -> Struct:
 
 
 def load(path: str, text: bytes | str) -> Struct:
-    """The schema in a file's `text`; `path` is for messages."""
+    """Read the schema in a file's `text`; `path` is for messages."""
     try:
         return from_json(json.loads(text), path)
     except ValueError as error:
@@ -95,7 +95,7 @@ def load(path: str, text: bytes | str) -> Struct:
 
 
 def to_json(kind: Type) -> Any:
-    """Spark's JSON form, as `from_json` reads it."""
+    """Return Spark's JSON form, as `from_json` reads it."""
     match kind:
         case Primitive("decimal", precision, scale):
             return f"decimal({precision},{scale})"
@@ -126,7 +126,7 @@ def to_json(kind: Type) -> Any:
 
 
 def all_nullable(kind: Struct) -> Struct:
-    """The schema of rows that may be bad ones, which have null in all columns."""
+    """Return the schema with all columns nullable: in bad rows every column is null."""
     return Struct(tuple(Field(each.name, _loose(each.type), True) for each in kind.fields))
 
 
@@ -143,7 +143,7 @@ def _loose(kind: Type) -> Type:
 
 
 def ddl(kind: Type) -> str:
-    """The type as Spark's SQL writes it; columns are nullable, as decoded errors have none."""
+    """Return the type in Spark's SQL; columns are nullable, because bad rows have none."""
     match kind:
         case Primitive("long"):
             return "bigint"
@@ -166,12 +166,12 @@ def ddl(kind: Type) -> str:
 
 
 def columns_ddl(schema: Struct) -> str:
-    """The columns of a row as `name type, ...`."""
+    """Return the columns of a row as `name type, ...`."""
     return ", ".join(f"{_quoted(each.name)} {ddl(each.type)}" for each in schema.fields)
 
 
 def arrow(kind: Type) -> Any:
-    """The pyarrow type that Spark takes for it."""
+    """Return the pyarrow type that Spark takes for this type."""
     import pyarrow as pa
 
     match kind:
@@ -195,19 +195,19 @@ def arrow(kind: Type) -> Any:
 
 
 class Gate:
-    """Makes rows fit a schema. For one thread: `unknown` belongs to the row looked at last."""
+    """Converts rows to a schema. For one thread: `unknown` belongs to the last row."""
 
     def __init__(self, schema: Struct) -> None:
         self.schema = schema
         self.unknown: dict[str, Any] = {}
-        """What the last row had and the schema has not: dotted name -> value."""
+        """Columns of the last row that the schema lacks: dotted name -> value."""
         self._row = self._struct(schema)
 
     def conform(self, row: object) -> dict[str, Any]:
-        """The row with values of the schema's types.
+        """Return the row with values of the schema's types.
 
         Raises:
-            DecodeError: a value does not fit; it names column, type and value.
+            DecodeError: a value does not fit; names column, type and value.
         """
         self.unknown = {}
         found: dict[str, Any] = self._row(row, "")
@@ -234,7 +234,7 @@ class Gate:
                 return conform(value, path)
             if is_nullable:
                 return None
-            raise DecodeError(f"{path}: null, and {ddl(kind)} may not be null")
+            raise DecodeError(f"{path}: null, but {ddl(kind)} may not be null")
 
         return check
 
@@ -249,7 +249,7 @@ class Gate:
             made = {}
             for name, conform, member in members:
                 if name not in value and not member.nullable:
-                    raise DecodeError(f"{prefix}{name}: missing, and the schema needs it")
+                    raise DecodeError(f"{prefix}{name}: missing, but the schema needs it")
                 made[name] = conform(value.get(name), prefix + name)
             if len(value) > len(made) or not value.keys() <= names:
                 for name in value.keys() - names:
@@ -289,10 +289,10 @@ def _field(document: object, where: str) -> Field:
 
 
 def primitive(text: str, where: str) -> Primitive:
-    """The type that Spark calls `text`; `where` is named if there is none.
+    """Return Spark's type `text`; `where` is for the message.
 
     Raises:
-        ProjectError: there is none.
+        ProjectError: the type is unknown.
     """
     if text in PRIMITIVES:
         return Primitive(text)
@@ -363,7 +363,7 @@ def _binary(value: Any, path: str) -> bytes:
 
 
 def _timestamp(value: Any, path: str) -> datetime.datetime:
-    """A time with its zone, ISO 8601 text (UTC where it names no zone), or epoch milliseconds."""
+    """Convert a time with a zone, ISO 8601 text (UTC without a zone), or epoch milliseconds."""
     try:
         if isinstance(value, datetime.datetime):
             found = value
@@ -396,7 +396,7 @@ def _decimal(precision: int, scale: int) -> Conform:
         if isinstance(value, bool) or not isinstance(value, int | str | Decimal | float):
             raise _wrong(value, path, f"decimal({precision},{scale})")
         try:
-            # A float goes through its shortest text, which is what the JSON said.
+            # Use a float's shortest text, which is the number in the JSON.
             exact = Decimal(repr(value) if isinstance(value, float) else value)
         except InvalidOperation:
             raise _wrong(value, path, f"decimal({precision},{scale})") from None

@@ -1,4 +1,4 @@
-"""Reading a table of a project file: every key is known, typed, and named when it is wrong."""
+"""Reads a table of a project file: every key is known, has a type, and is named if it is wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DURATION_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000
 
 
 class Settings:
-    """One table. `finish` refuses the keys that nobody asked for."""
+    """One table. `finish` refuses the keys that no method has read."""
 
     def __init__(self, table: object, where: str) -> None:
         if not isinstance(table, Mapping):
@@ -22,40 +22,38 @@ class Settings:
         self.where = where
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text; without a default it must be there."""
+        """Return a text; it must be there if there is no default."""
         value = self._value(key, default)
         if not isinstance(value, str) or (default is None and not value):
             raise self.wrong(key, value, "a text")
         return value
 
     def choice(self, key: str, among: Sequence[str], default: str | None = None) -> str:
-        """One of the texts `among`."""
         value = self.text(key, default)
         if value not in among:
             raise self.wrong(key, value, f"one of {', '.join(among)}")
         return value
 
     def integer(self, key: str, default: int, minimum: int = 0) -> int:
-        """A whole number from `minimum` on."""
+        """Return a whole number of at least `minimum`."""
         value = self._value(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
             raise self.wrong(key, value, f"a whole number from {minimum} on")
         return value
 
     def optional_integer(self, key: str) -> int | None:
-        """A whole number from 0 on, None when there is none."""
+        """Return a whole number of at least 0, or None if the key is missing."""
         self._asked.add(key)
         return self.integer(key, 0) if key in self._table else None
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
         value = self._value(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, value, "true or false")
         return value
 
     def texts(self, key: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
-        """A list of texts; a lone text is a list of one."""
+        """Return a list of texts; a single text is a list of one."""
         value = self._value(key, default)
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list | tuple) or not all(isinstance(t, str) for t in found):
@@ -65,7 +63,7 @@ class Settings:
         return tuple(found)
 
     def options(self, key: str) -> dict[str, str]:
-        """Options of a Spark format: texts, numbers and flags, as texts."""
+        """Return the options of a Spark format: texts, numbers and flags, all as text."""
         value = self._value(key, {})
         if not isinstance(value, Mapping):
             raise self.wrong(key, value, "a table")
@@ -77,7 +75,7 @@ class Settings:
         return made
 
     def duration_ms(self, key: str, default: str | None = None) -> int:
-        """A time such as `500ms`, `10s`, `5m`, `2h`, `1d`; in milliseconds."""
+        """Return a time such as `500ms`, `10s`, `5m`, `2h` or `1d` in milliseconds."""
         text = self.text(key, default)
         number = text.rstrip("mshd ").strip()
         unit = text[len(number) :].strip() if text.startswith(number) else ""
@@ -86,34 +84,30 @@ class Settings:
         return int(number) * _DURATION_MS[unit]
 
     def table(self, key: str) -> Settings | None:
-        """A table inside this one, None when there is none."""
         value = self._value(key, {})
         return Settings(value, f"{self.where}.{key}") if key in self._table else None
 
     def tables(self, key: str) -> list[Settings]:
-        """A list of tables."""
         value = self._value(key, [])
         if not isinstance(value, list | tuple):
             raise self.wrong(key, value, "a list of tables")
         return [Settings(each, f"{self.where}.{key}[{n}]") for n, each in enumerate(value)]
 
     def any(self, key: str) -> Any:
-        """Whatever is there, None when nothing is."""
+        """Return a value of any type, or None."""
         self._asked.add(key)
         return self._table.get(key)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
         return key in self._table
 
     def wrong(self, key: str, value: object, wanted: str) -> ProjectError:
-        """The error that says what a key needs."""
         if key not in self._table:
             return ProjectError(f"{self.where}: `{key}` is missing: {wanted}")
         return ProjectError(f"{self.where}: {key} = {value!r}: {wanted} is needed")
 
     def finish(self) -> None:
-        """Refuse keys that mean nothing here, with the nearest one that does."""
+        """Refuse unknown keys, and suggest the nearest known one."""
         for key in self._table:
             if key not in self._asked:
                 near = get_close_matches(str(key), self._asked, 1)

@@ -1,7 +1,7 @@
-"""Murmur2 of many keys at once, bit for bit that of Kafka's producers.
+"""Murmur2 of many keys at once, with the same bits as Kafka's producers.
 
-Words of four bytes are taken by position: first those of all keys, then those of the keys that have
-a second one, and so on. 10,000 keys of 16 bytes take 0.5 ms; one by one they take 36 ms.
+Words of four bytes are taken by position: the first words of all keys, then the second words of all
+longer keys, and so on. 10,000 keys of 16 bytes take 0.5 ms; one by one they take 36 ms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PADDING = bytes(4)
 def murmur2(
     data: memoryview | bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.uint32]:
-    """The hash of each `data[start : start + size]`."""
+    """Return the hash of each `data[start : start + size]`."""
     padded = np.frombuffer(b"".join((data, _PADDING)), dtype=np.uint8)
     # A word may begin at any byte.
     words = np.ndarray((len(padded) - 3,), dtype="<u4", buffer=padded, strides=(1,))
@@ -43,5 +43,5 @@ def murmur2(
 
 
 def partitions_of(hashed: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
-    """The partition of each hash among `count`, as Kafka's producers choose it."""
+    """Return the partition of each hash, of `count` partitions, as Kafka's producers choose it."""
     return ((hashed & _POSITIVE) % np.uint32(count)).astype(np.int64)

@@ -1,21 +1,17 @@
-"""The sink's options: those of Spark's Kafka connector, and what exactly once adds."""
+"""The options of a write: Spark's Kafka connector's, and a few for exactly-once commits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.sql.types import DataType, StructType
 
 from embedlog.spark.options import warn_of_unknown
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql.types import DataType, StructType
-
 BATCH_SIZE = 512 << 10
-"""Bytes of a staged batch, unless `kafka.batch.size` says otherwise; max.message.bytes is 1 MiB."""
+"""Size in bytes of a staged batch without `kafka.batch.size`; max.message.bytes is 1 MiB."""
 COMMIT_TIMEOUT_MS = 60_000
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _KAFKA = "kafka."
@@ -39,7 +35,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """What a sink was told. `path` is "" for one that writes over the wire to `servers`."""
+    """The options of one write. `path` is "" for a write over the wire to `servers`."""
 
     path: str
     servers: str
@@ -55,16 +51,16 @@ class SinkOptions:
 
     @property
     def is_transactional(self) -> bool:
-        """Are all rows written over the wire in one transaction?"""
+        """Whether all rows are written over the wire in one transaction."""
         return not self.path and bool(self.producer.get("transactional.id"))
 
 
 def parse(options: Mapping[str, str]) -> SinkOptions:
-    """The options of a writer; their names are taken in any case, and of unknown ones is warned.
+    """Parse the options of a writer, with names in any case; warn of unknown options.
 
     Raises:
-        IllegalArgumentException: they are missing, conflicting, or of no use, as the connector says
-            it where it knows them.
+        IllegalArgumentException: an option is missing, invalid or contradicts another. The text is
+            the connector's for options that it has.
     """
     warn_of_unknown(options)
     given = {name.lower(): text for name, text in options.items()}
@@ -132,7 +128,7 @@ def check_schema(schema: StructType, options: SinkOptions) -> None:
 
 
 def refuse_overwrite() -> None:
-    """An append is all there is.
+    """Refuse the save mode Overwrite.
 
     Raises:
         IllegalArgumentException: always, in the connector's words.

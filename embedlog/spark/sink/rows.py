@@ -1,35 +1,33 @@
-"""An Arrow batch of rows as what a record has: topic, partition, key, value, headers, timestamp.
+"""An Arrow batch of rows as records: topic, partition, key, value, headers, timestamp.
 
-Columns are taken by name; others are ignored, as the connector does. `timestamp` is ours: the
-connector ignores it, too, and a restore needs it.
+Columns are found by name; others are ignored, as the connector does. The connector also ignores
+`timestamp`; embedlog writes it because a restore needs it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from embedlog.errors import UnknownTopicOrPartition
 from embedlog.spark.sink.murmur2 import murmur2, partitions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     from embedlog.spark.sink.options import SinkOptions
 
 NULL_TOPIC = "null topic present in the data. Use the topic option for setting a topic."
 
 
-class Rows:
-    """Rows that go to one topic, as columns.
+class TopicRows:
+    """Rows for one topic, as columns.
 
-    `keys` and `values` are Arrow arrays of binary, `timestamps` milliseconds. `keys` and `headers`
-    are None where no row has one.
+    `keys` and `values` are Arrow arrays of binary, `timestamps` are milliseconds. `keys` and
+    `headers` are None if no row has one.
     """
 
     __slots__ = ("headers", "keys", "timestamps", "values")
@@ -47,8 +45,8 @@ class Rows:
         self.headers = headers
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, now_ms: int) -> Rows:
-        """The rows of a batch; those without a timestamp get `now_ms`."""
+    def of(cls, batch: pa.RecordBatch, now_ms: int) -> TopicRows:
+        """Return the rows of a batch; rows without a timestamp get `now_ms`."""
         keys = _binary(batch.column("key")) if "key" in batch.schema.names else None
         return cls(
             _binary(batch.column("value")),
@@ -58,8 +56,8 @@ class Rows:
         )
 
     @classmethod
-    def joined(cls, parts: list[Rows]) -> Rows:
-        """All rows of some parts, in that order."""
+    def joined(cls, parts: list[TopicRows]) -> TopicRows:
+        """Return all rows of some parts, in that order."""
         if len(parts) == 1:
             return parts[0]
         keys = headers = None
@@ -81,7 +79,7 @@ class Rows:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Bytes of key, value and headers of each."""
+        """Size in bytes of key, value and headers of each row."""
         sizes = np.maximum(field_sizes(self.values), 0)
         if self.keys is not None:
             sizes = sizes + np.maximum(field_sizes(self.keys), 0)
@@ -89,20 +87,18 @@ class Rows:
             sizes = sizes + np.fromiter(map(_headers_size, self.headers), np.int64, len(sizes))
         return sizes
 
-    def take(self, slots: NDArray[np.int64]) -> Rows:
-        """The rows at `slots`, in that order."""
+    def take(self, slots: NDArray[np.int64]) -> TopicRows:
         indexes = pa.array(slots)
         headers = self.headers
-        return Rows(
+        return TopicRows(
             self.values.take(indexes),
             None if self.keys is None else self.keys.take(indexes),
             self.timestamps[slots],
             None if headers is None else [headers[slot] for slot in slots.tolist()],
         )
 
-    def slice(self, begin: int, end: int) -> Rows:
-        """The rows from `begin` to before `end`."""
-        return Rows(
+    def slice(self, begin: int, end: int) -> TopicRows:
+        return TopicRows(
             self.values.slice(begin, end - begin),
             None if self.keys is None else self.keys.slice(begin, end - begin),
             self.timestamps[begin:end],
@@ -111,28 +107,25 @@ class Rows:
 
 
 class Spreader:
-    """Which partition each row goes to: the one its column says, by its key, or the sticky one.
+    """Chooses the partition of each row: by its column `partition`, by its key, or the sticky one.
 
-    For one task. `count_of` tells how many partitions a topic has, `below(n)` draws of [0, n).
+    For one task. `count_of(topic)` returns a topic's partition count, `below(n)` draws from [0, n).
     """
 
     def __init__(
-        self,
-        batch_size: int,
-        count_of: Callable[[str], int],
-        below: Callable[[int], int],
+        self, batch_size: int, count_of: Callable[[str], int], below: Callable[[int], int]
     ) -> None:
         self._batch_size = max(batch_size, 1)
         self._count_of = count_of
         self._below = below
         self._sticky: dict[str, tuple[int, int]] = {}
-        """Topic -> the partition that rows without a key go to, and bytes that it got."""
+        """Topic -> the partition for rows without a key, and the bytes that it got so far."""
 
-    def partitions(self, topic: str, batch: pa.RecordBatch, rows: Rows) -> NDArray[np.int64]:
-        """The partition of each row.
+    def partitions(self, topic: str, batch: pa.RecordBatch, rows: TopicRows) -> NDArray[np.int64]:
+        """Return the partition of each row.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic, or no such partition.
+            UnknownTopicOrPartition: the topic, or the partition that a row names, does not exist.
         """
         count = self._count_of(topic)
         found = np.full(len(rows), -1, dtype=np.int64)
@@ -159,7 +152,7 @@ class Spreader:
         return found
 
     def _spread(self, topic: str, count: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One partition until it got about a batch, then the next."""
+        """Fill one partition with about one batch, then go on to the next."""
         first, filled = self._sticky.get(topic) or (self._below(count), 0)
         ends = filled + np.cumsum(sizes)
         steps = (ends - sizes) // self._batch_size
@@ -169,11 +162,7 @@ class Spreader:
 
 
 def by_topic(batch: pa.RecordBatch, options: SinkOptions) -> list[tuple[str, pa.RecordBatch]]:
-    """The rows of each topic, in their order.
-
-    Raises:
-        ValueError: a row has no topic.
-    """
+    """Return the rows of each topic, in their order. Raises ValueError if a row has no topic."""
     if options.topic is not None:
         return [(options.topic, batch)]
     column = batch.column("topic")
@@ -190,7 +179,7 @@ def _binary(column: Any) -> pa.Array:
 
 
 def _places(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], memoryview]:
-    """(start, size) of each field in the data of the column."""
+    """Return the starts and sizes of the fields in the column's data, and the data."""
     _, offsets, data = column.buffers()
     count = len(column)
     ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + count + 1]
@@ -202,7 +191,7 @@ def _timestamps(batch: pa.RecordBatch, now_ms: int) -> NDArray[np.int64]:
     if "timestamp" not in batch.schema.names:
         return np.full(len(batch), now_ms, dtype=np.int64)
     column = batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    # Floored, also before 1970: a division of integers in Arrow cuts toward zero.
+    # Round down even before 1970: integer division in Arrow rounds toward zero.
     milliseconds: NDArray[np.int64] = np.asarray(pc.fill_null(column, now_ms * 1000)) // 1000
     return milliseconds
 
@@ -221,6 +210,6 @@ def _headers_size(headers: list[tuple[str, bytes | None]]) -> int:
 
 
 def field_sizes(column: pa.Array) -> NDArray[np.int64]:
-    """Bytes of each field, -1 for null."""
+    """Return the size in bytes of each field, -1 for null."""
     sizes = np.asarray(pc.fill_null(pc.binary_length(column), -1))
     return sizes.astype(np.int64)

@@ -1,36 +1,34 @@
-"""What one task writes: staged files for a directory, or records over the wire."""
+"""How one task writes its rows: to staged files of a data directory, or over the wire."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from embedlog.common import TopicPartition
 from embedlog.errors import UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.encode import encode_batch
-from embedlog.spark.sink.rows import Rows, Spreader, by_topic
-from embedlog.storage.staging.staging import StagedWriter
-from embedlog.storage.state_files.staged_manifest import StagedFile
+from embedlog.spark.sink.options import SinkOptions
+from embedlog.spark.sink.rows import Spreader, TopicRows, by_topic
+from embedlog.storage.staging.manifest import StagedFile
+from embedlog.storage.staging.writer import StagedWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import pyarrow as pa
-
-    from embedlog.client.producer.batch import DeliveryFuture
-    from embedlog.spark.sink.options import SinkOptions
+    from embedlog.client.producer.futures import DeliveryFuture
 
 RECORD_OVERHEAD = 21
-"""At least what a record takes besides its fields; more than any small one does."""
+"""Upper bound of a small record's size without its fields."""
 
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task tells the committer: whose commit it is for, and the files of its rows.
+    """A task's message to the committer: the commit that its files belong to, and the files.
 
     `files` are (topic, partition, path in the staging area, size, count of records).
     """
@@ -42,7 +40,7 @@ class StagedMessage(WriterCommitMessage):
 
 @dataclass
 class SentMessage(WriterCommitMessage):
-    """What a task has sent over the wire; there is nothing left to commit."""
+    """A task's count of records sent over the wire. Nothing is left to commit."""
 
     count: int
 
@@ -62,11 +60,11 @@ class StagingTask:
         self._spreader = Spreader(options.batch_size, self._count_of, runtime.random.below)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> list[StagedFile]:
-        """Stage all rows; they survive loss of power when this returns.
+        """Stage all rows. When this returns, they survive a loss of power.
 
         Raises:
-            UnknownTopicOrPartition: a topic, or a partition, that is not there.
-            ValueError: a row without a topic.
+            UnknownTopicOrPartition: a topic or partition does not exist.
+            ValueError: a row has no topic.
             OSError: the disk refuses.
         """
         for batch in batches:
@@ -79,7 +77,7 @@ class StagingTask:
         return found
 
     def _add(self, topic: str, batch: pa.RecordBatch) -> None:
-        rows = Rows.of(batch, self._clock.wall_ms())
+        rows = TopicRows.of(batch, self._clock.wall_ms())
         partitions = self._spreader.partitions(topic, batch, rows)
         first = int(partitions[0])
         if (partitions == first).all():
@@ -127,18 +125,17 @@ class _StagedPartition:
     def __init__(self, writer: StagedWriter, options: SinkOptions) -> None:
         self._writer = writer
         self._options = options
-        self._parts: list[Rows] = []
+        self._parts: list[TopicRows] = []
         self._size = 0
 
-    def add(self, rows: Rows) -> None:
-        """Add some rows behind the others."""
+    def add(self, rows: TopicRows) -> None:
         ends = np.cumsum(rows.sizes + RECORD_OVERHEAD)
         limit = self._options.batch_size
         begin, before, count = 0, 0, len(rows)
         while begin < count:
             end = int(np.searchsorted(ends, before + limit - self._size, side="right"))
             if end == begin and not self._parts:
-                end += 1  # a record larger than a batch is one of its own
+                end += 1  # a record larger than a batch gets its own
             if end > begin:
                 self._parts.append(rows.slice(begin, end))
                 self._size += int(ends[end - 1]) - before
@@ -147,14 +144,14 @@ class _StagedPartition:
                 self._flush()
 
     def finish(self) -> list[StagedFile]:
-        """The files, synced."""
+        """Return the files, synced."""
         if self._parts:
             self._flush()
         return self._writer.finish()
 
     def _flush(self) -> None:
         options = self._options
-        rows = Rows.joined(self._parts)
+        rows = TopicRows.joined(self._parts)
         self._writer.write(encode_batch(rows, codec=options.codec, level=options.level))
         self._parts = []
         self._size = 0
@@ -168,11 +165,11 @@ class SendingTask:
         self._clock = real_runtime().clock
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> int:
-        """Send all rows; return how many, once all are acknowledged.
+        """Send all rows; return their count when all are acknowledged.
 
         Raises:
-            KafkaError: one of them was refused.
-            ValueError: a row without a topic.
+            KafkaError: a row was refused.
+            ValueError: a row has no topic.
         """
         from embedlog.client.producer.producer import Producer
 
@@ -191,8 +188,8 @@ class SendingTask:
 def send_rows(
     send: Callable[..., DeliveryFuture], topic: str, batch: pa.RecordBatch, now_ms: int
 ) -> list[DeliveryFuture]:
-    """Hand rows over to a producer's `send`; those without a timestamp get `now_ms`."""
-    rows = Rows.of(batch, now_ms)
+    """Pass rows to a producer's `send`; rows without a timestamp get `now_ms`."""
+    rows = TopicRows.of(batch, now_ms)
     count = len(rows)
     partitions = [None] * count
     if "partition" in batch.schema.names:
@@ -216,7 +213,7 @@ _FUTURES_MAX = 100_000
 
 
 def _settle(futures: list[DeliveryFuture]) -> int:
-    """Wait for each, and forget them; how many there were."""
+    """Wait for all futures, clear the list, and return their count."""
     for future in futures:
         future.result()
     count = len(futures)

@@ -1,27 +1,27 @@
-"""Over the wire with `kafka.transactional.id`: all rows of a batch in one transaction.
+"""Writing over the wire with `kafka.transactional.id`: all rows of a batch in one transaction.
 
-    task         gives its rows to the committer, in its message: it sends nothing
-    committer    takes the transactional id: whoever had it is fenced, what it left open is aborted
-                 asks the group which version comes next: a version before that is done, and left
+    task         returns its rows to the committer in its message; sends nothing
+    committer    takes the transactional id: this fences its former user and aborts its transaction
+                 asks the group for the next version: earlier versions are done, and skipped
                  sends all rows and commits `version + 1` for the group, in one transaction
 
-The group is `<transactional.id>-<application>`, of a stream `<transactional.id>-<query id>`. The
-version is stored as the offset of partition 0 of the batch's first topic by name, because a broker
-stores offsets of topics that it has; the largest one of the group counts. So the rows and the word
-that they are written are there together, or neither is, and a batch may be cut into other tasks
-when it is replayed. Transactions of the tasks themselves could not promise that: they end one by
-one, and a driver that dies in between would replay rows that count already.
+The group is `<transactional.id>-<application>`, for a stream `<transactional.id>-<query id>`. The
+version is stored as the committed offset of partition 0 of the batch's first topic by name, because
+a broker stores offsets only for topics that it has; the largest offset of the group counts. So the
+rows and the note that they are written appear together or not at all, and a replayed batch may be
+cut into other tasks. Separate transactions of the tasks could not promise that: they end one by
+one, and after a crash of the driver in between, the replay would write some rows twice.
 
-What it costs: the rows of a batch go through the driver, compressed. spark.driver.maxResultSize
-limits them, and transaction.timeout.ms the time to send them. Offsets of a group that nobody uses
-expire after the broker's offsets.retention.minutes (a week): a batch that is replayed later than
-that is written again.
+The price: all rows of a batch pass through the driver, compressed. spark.driver.maxResultSize
+limits their size, and transaction.timeout.ms the time to send them. Offsets of an unused group
+expire after the broker's offsets.retention.minutes (a week): a batch that is replayed later is
+written again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
@@ -32,21 +32,16 @@ from embedlog.client.producer.producer import Producer
 from embedlog.client.settings import ADMIN
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.sink.options import COLUMNS
+from embedlog.spark.sink.options import COLUMNS, SinkOptions
 from embedlog.spark.sink.rows import by_topic
 from embedlog.spark.sink.task import send_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from embedlog.spark.sink.options import SinkOptions
 
 
 @dataclass
 class RowsMessage(WriterCommitMessage):
-    """What a task tells the committer: whose commit it is for, and its rows.
+    """A task's message to the committer: the commit that its rows belong to, and the rows.
 
-    `rows` is an Arrow stream of `count` rows, empty when there are none.
+    `rows` is an Arrow stream of `count` rows; empty without rows.
     """
 
     application: str
@@ -56,7 +51,7 @@ class RowsMessage(WriterCommitMessage):
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> tuple[int, bytes]:
-    """The rows of a task, and how many; only the columns of a record, compressed."""
+    """Return the count of a task's rows, and the rows: the columns of a record only, compressed."""
     stream = pa.BufferOutputStream()
     writer = None
     count = 0
@@ -76,13 +71,14 @@ def pack(batches: Iterable[pa.RecordBatch]) -> tuple[int, bytes]:
 
 
 def commit_rows(options: SinkOptions, messages: Sequence[RowsMessage]) -> bool:
-    """Write the rows of all tasks in one transaction; False when that version was written before.
+    """Write the rows of all tasks in one transaction; False if that version was written before.
 
-    Without an application nothing is remembered: the rows are written, together.
+    Without an application no version is stored: the rows are written, together.
 
     Raises:
-        KafkaError: they are not written, or (TimedOut) nobody knows: the same call again will.
-        ValueError: a row without a topic. Nothing is written.
+        KafkaError: the rows are not written. After TimedOut the outcome is unknown, and the call
+            may be repeated.
+        ValueError: a row has no topic. Nothing is written.
     """
     messages = [each for each in messages if each.count]
     if not messages:
@@ -92,7 +88,7 @@ def commit_rows(options: SinkOptions, messages: Sequence[RowsMessage]) -> bool:
     now_ms = real_runtime().clock.wall_ms()
     with Producer(None, options.producer) as producer:
         producer.init_transactions()
-        # Not before: an older committer may still have been at it.
+        # Ask only after the fencing: until then an older committer may still be writing.
         if application and version < _next_version(options, group):
             return False
         with producer.transaction() as transaction:
@@ -109,7 +105,7 @@ def commit_rows(options: SinkOptions, messages: Sequence[RowsMessage]) -> bool:
 
 
 def _next_version(options: SinkOptions, group: str) -> int:
-    """The version that comes after the last one written, 0 when there is none."""
+    """Return the version after the last one written, or 0."""
     settings = {name: text for name, text in options.producer.items() if name in ADMIN}
     with Admin(None, settings) as admin:
         stored = admin.list_group_offsets([group], require_stable=True)[group]

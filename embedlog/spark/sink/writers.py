@@ -1,34 +1,31 @@
 """The writers that Spark calls: `write` in each task, `commit` or `abort` in a process of its own.
 
-what Spark does                                what follows
-the writer is pickled to the tasks             it holds options and a name, nothing else
-a stream's writer is made anew for `commit`    whose commit it is travels in the messages
-an attempt is run again, or lost a race        its files have another name, in no message
-`commit` raises, then `abort` is called        what is decided, or may be, is left alone
-a batch is replayed with its number            the version was committed: nothing is done
+Spark                                          so the writers
+pickles the writer for the tasks               hold options and a name only
+makes a new stream writer for `commit`         put application and version into the messages
+runs an attempt twice                          give its files other names, in no message
+calls `abort` after `commit` raised            keep files that are, or may be, committed
+replays a batch with its number                do nothing: the version was committed
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.sink.options import check_schema, parse, refuse_overwrite
+from embedlog.spark.sink.options import SinkOptions, check_schema, parse, refuse_overwrite
 from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
-    from pyspark.sql.datasource import WriterCommitMessage
-    from pyspark.sql.types import StructType
-
-    from embedlog.spark.sink.options import SinkOptions
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -36,28 +33,24 @@ _DIGEST_SIZE = 16
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes one DataFrame, all of it or nothing."""
+    """Writes one DataFrame, all of it or nothing.
+
+    Tasks stage or send their rows. `abort` removes staged files unless they may be committed.
+    """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Check options and columns.
-
-        Raises:
-            IllegalArgumentException, AnalysisException: see `options`.
-        """
+        """Raises IllegalArgumentException or AnalysisException: see `options`."""
         self._options = _checked(options, schema, overwrite)
         self._job = _job_name(self._options.application, self._options.version)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage, or send, the rows of one task."""
         options = self._options
         return _write(options, self._job, options.application, options.version, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make what the tasks staged part of the log."""
         _commit(self._options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what the tasks staged, unless it may be committed already."""
         _abort(self._options, {self._job})
 
 
@@ -65,29 +58,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a streaming query, each of them once."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Check options and columns; raises as `BatchWriter`.
-
-        `overwrite` is what Spark says for the output mode "complete": refused, too.
-        """
+        """Raises as `BatchWriter`. `overwrite` is Spark's word for the output mode "complete"."""
         self.options = _checked(options, schema, overwrite)
         self.name = real_runtime().random.uuid().hex()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage, or send, the rows of one task of a batch."""
         query_id, version = _query()
         job = f"{_digest(query_id)}-{version}-{self.name}"
         return _write(self.options, job, query_id, version, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Make what the tasks of a batch staged part of the log."""
         _commit(self.options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Remove what the tasks of a batch staged, unless it may be committed already."""
         _abort(self.options, {path.partition("/")[0] for path in _paths(messages)})
-
-
-# What both do
 
 
 def _checked(options: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
@@ -133,7 +117,7 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
     ]
     if not files:
         return
-    from embedlog.spark.hand_over import commit
+    from embedlog.spark.committer import commit
 
     application, version = staged[0].application, staged[0].version
     runtime = real_runtime()
@@ -146,20 +130,20 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 def _abort(options: SinkOptions, jobs: set[str]) -> None:
     if options.path:
-        from embedlog.storage.staging import exchange, staging
+        from embedlog.storage.staging import exchange
 
         files = real_runtime().files
         for job in sorted(jobs):
             if not exchange.is_wanted(files, options.path, job):
-                staging.discard(files, options.path, job)
-        staging.tidy(files, options.path)
+                exchange.discard(files, options.path, job)
+        exchange.tidy(files, options.path)
 
 
 def _sweep(path: str, application: str, version: int) -> None:
-    """Remove what attempts that were killed have staged for this version and older ones."""
+    """Remove files that killed attempts staged for this version and earlier ones."""
     if not application:
         return
-    from embedlog.storage.staging import exchange, staging
+    from embedlog.storage.staging import exchange
     from embedlog.storage.state_files import staged_layout
 
     files = real_runtime().files
@@ -168,8 +152,8 @@ def _sweep(path: str, application: str, version: int) -> None:
         number = job.removeprefix(prefix).partition("-")[0]
         is_old = job.startswith(prefix) and number.isdecimal() and int(number) <= version
         if is_old and not exchange.is_wanted(files, path, job):
-            staging.discard(files, path, job)
-    staging.tidy(files, path)
+            exchange.discard(files, path, job)
+    exchange.tidy(files, path)
 
 
 def _paths(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
@@ -191,7 +175,7 @@ def _digest(application: str) -> str:
 
 
 def _query() -> tuple[str, int]:
-    """The query's id and the batch's number, of the task that runs."""
+    """Return the query id and batch id of the running task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

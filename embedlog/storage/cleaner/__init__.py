@@ -1,7 +1,11 @@
-"""Log compaction: of every key the last record stays (topics with cleanup.policy=compact).
+"""Log compaction: only the last record of every key stays (topics with cleanup.policy=compact).
 
-    what is dirty enough     `dirty_range`    the last offset of each key    `offset_map`
-    one round, in slices     `round`          what stays of a batch          `filter`
-    transactions meanwhile   `transactions`   the new segment                `output`
-    which log, and when      `cleaner`        what it reads of settings      `settings`
+choosing which log to clean, and when         `cleaner`
+the broker's settings for it                  `settings`
+the dirty part of a log                       `dirty_range`
+one round of one log, in slices               `round`
+the last offset of each key                   `offset_map`
+which records of a batch stay                 `filter`
+aborted batches and transaction markers       `transactions`
+writing a new segment, and swapping it in     `output`
 """

@@ -1,15 +1,8 @@
-"""Log compaction: of every key the last record stays (topics with cleanup.policy=compact).
+"""The cleaner of a data directory's logs.
 
-The cleaner looks for the log with the largest share of dirty bytes, cleans it in one round, and
-looks again until none is worth a round. It works in slices of some milliseconds, in the thread
-that drives the scheduler, and has nothing to do while no compacted log changes.
-
-    cleaner_range          what is dirty, and whether a round is due
-    cleaner_round          map the keys, rewrite the segments, group by group
-    offset_map             key -> last offset
-    cleaner_transactions   what aborted batches and markers become
-    cleaner_filter         what stays of a batch
-    cleaner_output         the new segment, and the swap
+It does a round on the log with the largest share of dirty bytes, then on the next, until no log is
+due. It works in slices of some milliseconds, in the thread that drives the scheduler. While no
+compacted log changes it does not run at all.
 """
 
 from __future__ import annotations
@@ -21,48 +14,51 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage.cleaner.dirty_range import DirtyRange, dirty_range
 from embedlog.storage.cleaner.output import SegmentTooLarge
 from embedlog.storage.cleaner.round import CleaningRound, LogChanged
-from embedlog.storage.cleaner.settings import DefaultSettings as DefaultSettings
 from embedlog.storage.events import events
 from embedlog.storage.log_health import HARMLESS_ERRORS
 from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from embedlog.runtime import Clock
-    from embedlog.storage.cleaner.settings import Settings
-    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.cleaner.settings import CleanerSettings
     from embedlog.storage.log.log import Log
 
 
 class LogCleaner:
-    """Compacts the logs of one manager. Its calls exclude each other."""
+    """Compacts the logs of one data directory. Thread-safe: one call at a time."""
 
     def __init__(
         self,
-        manager: LogOwner,
-        settings: Settings,
+        logs: Callable[[], Sequence[Log]],
+        settings: CleanerSettings,
         clock: Clock,
+        *,
+        checkpoint: Callable[[], object],
         remove: Callable[[list[str], int], None],
     ) -> None:
-        """`remove` gets files to be removed, and after how many milliseconds."""
+        """`checkpoint` stores every log's `cleaned_offset`.
+
+        `remove(paths, delay_ms)` removes files after a delay.
+        """
+        self._logs = logs
+        self._checkpoint = checkpoint
         self._remove = remove
-        self._manager = manager
         self._settings = settings
         self._clock = clock
         self._lock = ranked_rlock(Rank.CLEANER)
         self._round: CleaningRound | None = None
         self._is_stopped = False
-        self.uncleanable: dict[Log, str] = {}
-        """Logs that are left alone since a round failed, and why; until they are opened again."""
-        self.uncleanable_since: dict[Log, int] = {}
-        """When that was, as wall time."""
+        self.uncleanable: dict[Log, tuple[int, str]] = {}
+        """Log -> (wall time, reason) of a failed cleaning. Such a log is not cleaned again before
+        it is next opened."""
 
     def run_once(self) -> int | None:
-        """Do one slice of work; return milliseconds until the next.
+        """Do one slice of work; return the milliseconds until the next.
 
-        None when nothing is due, nor will be before some log changes.
+        None if no log will be due before a log changes.
         """
         with self._lock:
             if self._is_stopped or not self._settings.log_cleaner_enable:
@@ -74,9 +70,10 @@ class LogCleaner:
             return self._continue(self._round)
 
     def finish_now(self) -> Iterator[int]:
-        """Do every round that is due, a slice at a time; yield the bytes that each slice saves.
+        """Do every round that is due, one slice per step of the iterator.
 
-        A round that the disk refuses, or that the log's changes end, is left to a later time.
+        Yield the bytes that a round has saved if the slice completed it, else 0. Stop early if the
+        disk refuses a round, or if the log was changed so that the round had to end.
         """
         while True:
             with self._lock:
@@ -97,17 +94,19 @@ class LogCleaner:
                 return
 
     def stop(self) -> None:
-        """End the round that is under way, and do nothing from here on."""
+        """Abandon the present round, and do no work from now on."""
         with self._lock:
             self._is_stopped = True
             self._end_round()
 
     def _begin(self) -> int | None:
-        """Begin a round on the log that needs it most; without one, say when to look again."""
+        """Begin a round on the log with the largest share of dirty bytes, among the logs due.
+
+        If no log is due, return the milliseconds until the next look, as `run_once` does.
+        """
         now_ms = self._clock.wall_ms()
-        logs = [log for log in self._manager.logs() if log.config.compact and log.failure is None]
+        logs = [log for log in self._logs() if log.config.compact and log.failure is None]
         self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
-        self.uncleanable_since = {log: self.uncleanable_since[log] for log in self.uncleanable}
         best: tuple[Log, DirtyRange] | None = None
         waits = []
         for log in logs:
@@ -119,7 +118,8 @@ class LogCleaner:
                 self._leave_alone(log, str(error))
                 continue
             except KafkaError as error:
-                # No descriptor for a segment. One that cannot be read for good stops the round.
+                # A segment cannot be opened. Without a descriptor try again later; after any other
+                # error leave the log alone.
                 if not _is_harmless(error):
                     self._leave_alone(log, str(error))
                 waits.append(self._settings.log_cleaner_backoff_ms)
@@ -136,18 +136,17 @@ class LogCleaner:
             *best,
             now_ms=now_ms,
             map_size_max=int(size_max * settings.log_cleaner_io_buffer_load_factor),
-            checkpoint=self._manager.checkpoints.write_positions,
+            checkpoint=self._checkpoint,
             remove=self._remove,
         )
         return None
 
     def _continue(self, round: CleaningRound) -> int:
-        """Do a slice of the round; return milliseconds until the next."""
         size = round.progress.read + round.progress.written
         try:
             if round.step():
                 self._round = None
-                self._manager.checkpoints.write_positions()
+                self._checkpoint()
                 read, written = round.progress.read, round.progress.written
                 events.info(
                     "%s was compacted: %d bytes read, %d written",
@@ -163,11 +162,11 @@ class LogCleaner:
             if not _is_harmless(error):
                 self._give_up(round.log, error)
             else:
-                # No room, or too many open files: perhaps not next time.
+                # The disk is full or too many files are open: try again later.
                 self._end_round()
                 return self._settings.log_cleaner_backoff_ms
         if round.log.chain.is_swapping:
-            return self._settings.log_cleaner_backoff_ms  # the disk is full just now
+            return self._settings.log_cleaner_backoff_ms  # the disk is full
         moved = round.progress.read + round.progress.written - size
         return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
 
@@ -177,18 +176,17 @@ class LogCleaner:
         self._end_round()
 
     def _leave_alone(self, log: Log, why: str) -> None:
-        self.uncleanable_since[log] = self._clock.wall_ms()
-        self.uncleanable[log] = why
+        self.uncleanable[log] = (self._clock.wall_ms(), why)
 
     def _end_round(self) -> None:
         round, self._round = self._round, None
         if round is None:
             return
-        with suppress(OSError):  # what is left is removed when the log is next opened
+        with suppress(OSError):  # the next open of the log removes the rest
             round.abandon()
 
 
 def _is_harmless(error: KafkaError | OSError) -> bool:
-    """Whether something ran short, and may not next time."""
+    """Return whether the cause is a shortage (disk, descriptors) that may be over next time."""
     cause = error.__cause__ if isinstance(error, KafkaError) else error
     return isinstance(cause, OSError) and cause.errno in HARMLESS_ERRORS

@@ -1,16 +1,17 @@
-"""Which part of a log compaction has not seen, and whether it is worth a round.
+"""The dirty range: the part of a log that compaction has not read, and whether a round is due.
 
     log start           first dirty                  end                    log end
         |    clean          |         dirty           |    not yet cleanable   |
 
-`end` is the begin of the segment that holds the last stable offset, of the last segment, or of the
-first one that is younger than min.compaction.lag.ms, whichever comes first. A round is due when
-dirty / (clean + dirty) in bytes is above min.cleanable.dirty.ratio, or when the oldest dirty
-segment has waited for max.compaction.lag.ms (KIP-354).
+`end` is the base offset of a segment: of the segment that holds the last stable offset, of the last
+segment, or of the first segment younger than min.compaction.lag.ms, whichever is lowest. A round is
+due if dirty / (clean + dirty) in bytes is above min.cleanable.dirty.ratio, or if the oldest dirty
+record is older than max.compaction.lag.ms (KIP-354).
 """
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_config import NO_LIMIT
 from embedlog.storage.segments.segment import segments_from
@@ -21,47 +22,34 @@ if TYPE_CHECKING:
     from embedlog.storage.segments.segment import Segment
 
 
-class DirtyRange:
-    """What a look at a log found. Offsets `first_dirty` and `end`, sizes in bytes."""
+class DirtyRange(Value):
+    """The dirty range of a log, offsets `first_dirty` to `end` (exclusive). Sizes are in bytes."""
 
-    __slots__ = ("clean_size", "dirty_size", "end", "first_dirty", "is_due", "wait_ms")
-
-    def __init__(
-        self,
-        *,
-        first_dirty: int,
-        end: int,
-        clean_size: int,
-        dirty_size: int,
-        is_due: bool,
-        wait_ms: int | None,
-    ) -> None:
-        self.first_dirty = first_dirty
-        self.end = end
-        self.clean_size = clean_size
-        self.dirty_size = dirty_size
-        self.is_due = is_due
-        self.wait_ms = wait_ms
-        """When the passing of time alone makes another look worth while; None for never."""
+    first_dirty: int
+    end: int
+    clean_size: int
+    dirty_size: int
+    is_due: bool
+    wait_ms: int | None
+    """Milliseconds until a lag setting may change the result; None if time alone never does."""
 
     @property
     def ratio(self) -> float:
-        """The share of what could be read that compaction has not seen."""
-        total = self.clean_size + self.dirty_size
-        return self.dirty_size / total if total else 0.0
+        """The share of dirty bytes in the bytes before `end`."""
+        return _ratio(self.clean_size, self.dirty_size)
 
 
 def dirty_range(log: Log, now_ms: int) -> DirtyRange:
-    """Look at a log of a compacted topic. `now_ms` is wall time. No lock.
+    """Return the dirty range of a log of a compacted topic. `now_ms` is wall time. No lock.
 
     Raises:
-        CorruptRecord: a segment's headers are damaged.
         KafkaStorageError: a segment cannot be opened.
     """
     config = log.config
     segments = log.segments
     first_dirty = log.offsets.cleaned_offset
-    # Outside the log: records were deleted below, or the end was lost. Then all of it is dirty.
+    # The checkpoint may lie outside the log, after deleted records or a lost end: then the whole
+    # log is dirty.
     if not log.offsets.log_start_offset <= first_dirty <= segments[-1].next_offset:
         first_dirty = log.offsets.log_start_offset
     unseen = segments_from(segments, first_dirty)
@@ -80,16 +68,21 @@ def dirty_range(log: Log, now_ms: int) -> DirtyRange:
         is_overdue = oldest < now_ms - config.max_compaction_lag_ms and dirty_size > 0
         if oldest < NO_LIMIT and not is_overdue:
             waits.append(oldest + config.max_compaction_lag_ms + 1 - now_ms)
-    found = DirtyRange(
+    clean_size = sum(segment.size for segment in segments if segment.base_offset < first_dirty)
+    is_dirty = _ratio(clean_size, dirty_size) > config.min_cleanable_dirty_ratio
+    return DirtyRange(
         first_dirty=first_dirty,
         end=end,
-        clean_size=sum(segment.size for segment in segments if segment.base_offset < first_dirty),
+        clean_size=clean_size,
         dirty_size=dirty_size,
-        is_due=is_overdue,
+        is_due=is_overdue or is_dirty,
         wait_ms=min((wait for wait in waits if wait > 0), default=None),
     )
-    found.is_due = is_overdue or found.ratio > config.min_cleanable_dirty_ratio
-    return found
+
+
+def _ratio(clean_size: int, dirty_size: int) -> float:
+    total = clean_size + dirty_size
+    return dirty_size / total if total else 0.0
 
 
 def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | None:
@@ -100,13 +93,13 @@ def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | Non
 
 
 def _age_base(segment: Segment) -> int:
-    """The time of the youngest record, or of the last append when records carry none."""
+    """Return the segment's largest timestamp, or the time of its last append if it has none."""
     largest = segment.largest()[0]
     return largest if largest >= 0 else segment.modified_ms
 
 
 def _first_timestamp(segment: Segment) -> int:
-    """The largest timestamp of the first batch, -1 when there is none."""
+    """Return the largest timestamp of the segment's first batch; -1 if the segment is empty."""
     size = segment.size
     for info in walk(segment.file.view(0, size), 0, size, segment.path):
         return info[4]

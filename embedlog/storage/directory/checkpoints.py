@@ -1,20 +1,19 @@
-"""Small state files of a data directory, in Kafka's formats.
+"""The offset checkpoints of a data directory, in Kafka's format.
 
-An offset checkpoint is text: the version 0, the number of entries, then one line per entry,
-`topic partition offset`. meta.properties is Java properties text. The clean shutdown marker is
-JSON, of which Kafka reads two fields and ignores the others.
+A checkpoint is text: the version 0, the number of entries, then one line per entry, `topic
+partition offset`. The text has no checksum: a flipped digit is another valid offset, a flipped
+letter another topic. So offsets that the broker relies on have a sealed twin (`sealed_file`), which
+is written before the text. The two differ if Kafka has used the directory, because it changes only
+the text, or if one has rotted. Then these count:
 
-The text form carries no checksum: a flipped digit is another valid offset, a flipped letter another
-topic. So what is relied on has a sealed twin (`sealed_file`), written first. Kafka changes the text
-alone when it has the directory, and rot changes one of the two:
-
-    recovery points     the sealed ones: Kafka's can only be higher, and recovery reads more
-    start offsets       the sealed ones; a higher one of the text when the log's own epochs say so,
-                        too (`start_offset`)
-    cleaned offsets     the sealed ones; for a log that they do not know those of the text
+    recovery points     the sealed ones: they can only be lower than Kafka's, and recovery from a
+                        lower one only reads more
+    start offsets       the sealed ones; a higher one of the text if the log's own epochs agree
+                        (`start_offset`)
+    cleaned offsets     the sealed ones; the text's for a log without a sealed one
     gaps                have no text, see `gaps`
-    high watermarks     have no twin: what this broker leads is committed up to the end of the log,
-                        or of what is synced, whatever the file says
+    high watermarks     have no twin: this broker's leader log is committed up to its end, or up
+                        to its synced offset, whatever the file says
 """
 
 from __future__ import annotations
@@ -45,65 +44,30 @@ if TYPE_CHECKING:
     from embedlog.storage.log.opening import Opening
 
 
-def read_properties(files: Files, path: str) -> dict[str, str]:
-    """The entries of a properties file; none when it is missing."""
-    try:
-        content = files.read(path)
-    except FileNotFoundError:
-        return {}
-    properties = {}
-    for line in content.decode("utf-8", "replace").splitlines():
-        name, separator, value = line.strip().partition("=")
-        if separator and not name.startswith(("#", "!")):
-            properties[name.strip()] = value.strip()
-    return properties
-
-
-def write_properties(files: Files, path: str, properties: Mapping[str, str], *, sync: bool) -> None:
-    """Replace a properties file."""
-    lines = ["#", *(f"{name}={value}" for name, value in properties.items())]
-    write_whole(files, path, ("\n".join(lines) + "\n").encode(), sync=sync)
-
-
 _SEALED = (RECOVERY_POINTS, LOG_START_OFFSETS, CLEANER_OFFSETS)
-"""Truncations and deletions of records rely on what they have lowered or raised there, and gaps in
-the offsets are taken for rot when no cleaned offset tells of compaction: the twins are synced."""
+"""The checkpoints with a sealed twin. Truncations and deletions rely on their entries, and without
+a cleaned offset recovery would take gaps for rot."""
 
 
 class Checkpoints:
-    """The offset checkpoints of one data directory, kept also for logs that are not loaded.
+    """The offset checkpoints of one data directory, even for logs that are not loaded.
 
-    What is damaged counts as missing: recovery then reads more, and finds the same.
+    A damaged file counts as missing: recovery then reads more, and finds the same log.
     """
-
-    __slots__ = (
-        "_cleaned",
-        "_directory",
-        "_files",
-        "_forgotten",
-        "_gaps",
-        "_high_watermarks",
-        "_recovery_points",
-        "_start_offsets",
-        "_sync",
-        "_told_cleaned",
-        "_told_start_offsets",
-        "_written",
-    )
 
     def __init__(
         self, files: Files, directory: str, found: Iterable[TopicPartition], *, sync: bool
     ) -> None:
-        """`found` are the logs that are there, of whose begin nothing may be known."""
+        """`found` are the logs in the directory, whose start may be unknown."""
         self._files = files
         self._directory = directory
         self._sync = sync
         self._written: dict[str, dict[TopicPartition, int]] = {}
-        """What both forms of a checkpoint say; nothing while they differ."""
+        """Name of a checkpoint -> content of both its forms; no entry while the two differ."""
         sealed, text = self._read_both(RECOVERY_POINTS)
         self._recovery_points = sealed.offsets if sealed.exists else text.offsets
         sealed, text = self._read_both(LOG_START_OFFSETS)
-        # Unknown ones stay so in the sealed form until their logs are loaded.
+        # The sealed form keeps an unknown start offset as unknown until its log is loaded.
         self._start_offsets = (
             sealed.offsets if sealed.is_good else dict.fromkeys(found, start_offset.UNKNOWN)
         )
@@ -118,10 +82,10 @@ class Checkpoints:
         self._high_watermarks = self._read(HIGH_WATERMARKS).offsets
         self._written[HIGH_WATERMARKS] = dict(self._high_watermarks)
         self._forgotten: set[TopicPartition] = set()
-        """Whose entries are dropped, but may still be in the files."""
+        """Logs whose entries are dropped, but may still be in the files."""
 
     def fill(self, opening: Opening) -> None:
-        """Tell a log that is about to be opened what is known of it."""
+        """Set the facts of `opening` that the checkpoints have, before its log is opened."""
         topic_partition = opening.topic_partition
         opening.recovery_point = self._recovery_points.get(topic_partition, 0)
         opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
@@ -137,10 +101,10 @@ class Checkpoints:
         )
 
     def forget(self, topic_partition: TopicPartition) -> bool:
-        """Drop the entries of a log that is gone: a new one of its name begins at 0.
+        """Drop the entries of a deleted log, so that a new log of its name begins at 0.
 
-        Returns whether the files may have some until the positions are written: whoever makes the
-        new log must do that first, or a crash makes the old one's entries those of the new.
+        Return whether the files may still have entries of it. If so, call `write_positions` before
+        the new log is made: otherwise, after a crash, the new log gets the old entries.
         """
         for offsets in (
             self._recovery_points,
@@ -157,9 +121,9 @@ class Checkpoints:
         return topic_partition in self._forgotten
 
     def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
-        """Let a log have gaps in its offsets, and end at `end_offset`: damage is taken out of it.
+        """Store that a log, after a salvage, may have gaps and ends at `end_offset`.
 
-        Requires: called before its segments are changed, and with no log loaded.
+        Requires: the log is not loaded, and its segments are not changed yet.
         """
         self._cleaned[topic_partition] = max(0, self._cleaned.get(topic_partition, -1))
         self._gaps[topic_partition] = gaps.EVERYWHERE
@@ -170,12 +134,14 @@ class Checkpoints:
         self._write(RECOVERY_POINTS, self._recovery_points)
 
     def recovery_point(self, topic_partition: TopicPartition) -> int:
-        """Of a log, 0 where nothing is known."""
+        """Return a log's recovery point, 0 if unknown."""
         return self._recovery_points.get(topic_partition, 0)
 
     def write_gaps(self) -> bool:
-        """Store where logs have gaps; False when the file says it. Of those it does not name there
-        are none, so it is to be there when the first compacted log is made.
+        """Store where logs have gaps; return False if the file has this content already.
+
+        A log without an entry in the file has no gaps, so the file must exist before the first
+        compacted log does.
         """
         if self._written.get(GAPS) == self._gaps:
             return False
@@ -184,13 +150,14 @@ class Checkpoints:
         return True
 
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
-        """Store synced, cleaned and start offsets (those that no segment's name tells).
+        """Store synced, cleaned and start offsets, and where logs have gaps.
 
-        Returns whether there was anything new, as `write_high_watermarks` does.
+        A start offset is left out if it is the first segment's base offset. Return whether anything
+        was new, as `write_high_watermarks` does.
         """
         for topic_partition, log in logs.items():
             if log.failure is not None:
-                continue  # what was promised before is what recovery must look for
+                continue  # recovery must look for all records that were synced before the failure
             self._recovery_points[topic_partition] = log.durability.synced_offset
             if log.offsets.cleaned_offset >= 0:
                 self._cleaned[topic_partition] = log.offsets.cleaned_offset
@@ -210,18 +177,19 @@ class Checkpoints:
         return is_new
 
     def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> bool:
-        """Store high watermarks."""
         for topic_partition, log in logs.items():
             self._high_watermarks[topic_partition] = log.offsets.high_watermark
         return self._write(HIGH_WATERMARKS, self._high_watermarks)
 
     def _told_start_offset(self, topic_partition: TopicPartition) -> int:
-        """What Kafka's text says. Kafka takes an unknown one, -1, for the first segment's."""
+        """Return the start offset in Kafka's text; -1 if the text is missing or damaged.
+
+        Kafka takes a -1 in the text for the first segment's base offset.
+        """
         told = self._told_start_offsets
         return start_offset.UNKNOWN if told is None else told.get(topic_partition, 0)
 
     def _read_both(self, name: str) -> tuple[_Read, _Read]:
-        """The sealed form of a checkpoint, and the text."""
         sealed, text = self._read(name + SEALED), self._read(name)
         if (sealed.exists, sealed.is_good) == (text.exists, text.is_good) and (
             sealed.offsets == text.offsets
@@ -245,13 +213,11 @@ class Checkpoints:
             pass
         except CorruptRecord as error:
             read.exists = True
-            events.warning(
-                "a checkpoint is damaged, and what it said is found without it: %s", error
-            )
+            events.warning("a checkpoint is damaged; its offsets are found without it: %s", error)
         return read
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> bool:
-        """Replace the file; False when it says that already, and is left alone."""
+        """Replace the file; return False if it has this content already."""
         if self._written.get(name) == offsets:
             return False
         path = f"{self._directory}/{name}"
@@ -268,9 +234,7 @@ class Checkpoints:
 
 
 class _Read:
-    """What one form of a checkpoint says: nothing when it is missing or damaged."""
-
-    __slots__ = ("exists", "is_good", "offsets")
+    """The content of one form of a checkpoint: empty if it is missing or damaged."""
 
     def __init__(self) -> None:
         self.exists = False

@@ -1,4 +1,7 @@
-"""What the path given to `embedlog.open` names: a directory, or memory; and what follows of it."""
+"""The path given to `embedlog.open`: a directory, or memory; and defaults that depend on it.
+
+The functions raise ConfigError for a path or a level that cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,10 @@ IN_MEMORY = ":memory:"
 
 
 def data_directory(path: StrPath | None) -> str | None:
-    """The directory that `path` names; None means memory.
+    """Return the directory that `path` names; None means memory.
 
-    A leading "~" is the home directory. Text that looks like an address is refused; a directory of
-    such a name is written "./localhost:9092".
-
-    Raises:
-        ConfigError: it is no path.
+    A leading "~" is the home directory. Text that looks like an address is refused; write
+    "./localhost:9092" for a directory of such a name.
     """
     if path is None:
         return None
@@ -54,10 +54,10 @@ def data_directory(path: StrPath | None) -> str | None:
 
 
 def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[str, ...]:
-    """The directories of `log_dirs`, beside that at `path`; None is memory.
+    """Return the further directories of a broker, `log_dirs`, as paths.
 
-    Raises:
-        ConfigError: one is no path, or the same as another, or lies within another.
+    Its first directory is at `path`, None for memory. No directory may equal another one or lie
+    within it.
     """
     if not isinstance(log_dirs, list | tuple):
         raise ConfigError(f"log_dirs={log_dirs!r}: expected a list of directories")
@@ -82,8 +82,9 @@ def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[
 
 
 def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
-    """The further directories of the setting log.dirs, where it names that at `path`, too; one that
-    does not is of another program.
+    """Return the directories that the setting log.dirs, `named`, names beside the one at `path`.
+
+    Return none if it does not name that one: then the setting belongs to another program.
     """
     if path is None or not named or len(named) < 2:
         return ()
@@ -94,10 +95,9 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
 
 
 def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) -> str:
-    """The data directory of one broker that is there; `is_whole`: the only one that it has.
+    """Return the existing data directory at `path`, of one broker.
 
-    Raises:
-        ConfigError: it is none, or that of several brokers, or one of several of a broker.
+    With `is_whole`, refuse a directory that is one of several of its broker.
     """
     directory = data_directory(path)
     found = None if directory is None else files.stat(directory)
@@ -115,7 +115,7 @@ def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) ->
 
 
 def looks_like_address(text: str) -> bool:
-    """Is it "host:port", several of them, or one with "PLAINTEXT://" before it?
+    """Whether the text is "host:port", several of them, or one with "PLAINTEXT://" before it.
 
     >>> [looks_like_address(text) for text in ("localhost:9092", ":9092", "./a:1", "data", "C:")]
     [True, True, False, False, False]
@@ -145,11 +145,7 @@ def _text_of(path: StrPath) -> str:
 
 
 def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> str:
-    """The level that topics have by default.
-
-    Raises:
-        ConfigError: there is no such level, or it needs a disk.
-    """
+    """Return the default durability of topics: `asked`, else the setting, else by `path`."""
     level: str | None = asked or config.embedlog_durability
     if level is None:
         return "memory" if path is None else "fsync"
@@ -161,7 +157,7 @@ def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> 
 
 
 def runtime_of(path: str | None) -> Runtime:
-    """Clock, files and threads of a cluster in a directory, or in memory."""
+    """Return clock, files and threads of a cluster in a directory, or in memory."""
     if path is not None:
         return real_runtime()
     from embedlog.runtime.memory_files import MemoryFiles

@@ -1,4 +1,4 @@
-"""What is degraded in a data directory: collected when asked for, from the parts that know it."""
+"""The degradations of a data directory, collected on request from the parts that know them."""
 
 from __future__ import annotations
 
@@ -9,28 +9,38 @@ from embedlog.storage.degradation import Degradation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
-    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.directory.log_opener import LogOpener
+    from embedlog.storage.directory.owned_directory import OwnedDirectory
     from embedlog.storage.directory.tasks import LogTasks
+    from embedlog.storage.log.log import Log
 
 
-def degradations(manager: LogOwner, tasks: LogTasks) -> list[Degradation]:
-    """Everything that is degraded, sorted by kind and subject.
+def degradations(
+    owned: OwnedDirectory,
+    partitions: Iterable[TopicPartition],
+    logs: Iterable[Log],
+    opener: LogOpener,
+    tasks: LogTasks,
+) -> list[Degradation]:
+    """Return all degradations, sorted by kind and subject.
 
-    Of a directory that was closed cleanly a log is looked into when it is first asked for: damage
-    in one that nobody has asked for yet is not known.
+    After a clean close a log is opened at its first use, so damage in an unused log is unknown.
     """
-    found = [*_of_logs(manager), *_of_tasks(manager, tasks)]
-    for topic_partition in manager.partitions():
-        directory = paths.log_directory(manager.directory.path, topic_partition)
-        found += _quarantined(manager.directory.files, directory, str(topic_partition))
+    found = [*_of_logs(logs), *_of_tasks(owned.path, tasks)]
+    for opened in list(opener.found.values()):
+        found += opened
+    for topic_partition in partitions:
+        directory = paths.log_directory(owned.path, topic_partition)
+        found += _quarantined(owned.files, directory, str(topic_partition))
     return sorted(found)
 
 
-def _of_logs(manager: LogOwner) -> Iterator[Degradation]:
-    for log in manager.logs():
+def _of_logs(logs: Iterable[Log]) -> Iterator[Degradation]:
+    for log in logs:
         failure = log.failure
         if log.health.damage is not None and not isinstance(failure, CorruptRecord):
             since_ms, damage = log.health.damage
@@ -42,25 +52,19 @@ def _of_logs(manager: LogOwner) -> Iterator[Degradation]:
         kind = kinds.DAMAGED if isinstance(failure, CorruptRecord) else kinds.READ_ONLY
         subject, since_ms = str(log.topic_partition), log.health.failed_since_ms
         yield Degradation(kind, subject, since_ms=since_ms, reason=str(failure))
-    for found in list(manager.opener.found.values()):
-        yield from found
 
 
-def _of_tasks(manager: LogOwner, tasks: LogTasks) -> Iterator[Degradation]:
+def _of_tasks(path: str, tasks: LogTasks) -> Iterator[Degradation]:
     guard = tasks.clock_guard
     if guard.is_paused:
         since_ms, reason = guard.paused_since_ms, guard.reason
-        yield Degradation(
-            kinds.RETENTION_PAUSED, manager.directory.path, since_ms=since_ms, reason=reason
-        )
+        yield Degradation(kinds.RETENTION_PAUSED, path, since_ms=since_ms, reason=reason)
     for work, (since_ms, reason) in list(tasks.failing.items()):
-        subject = f"{manager.directory.path}: {work}"
+        subject = f"{path}: {work}"
         yield Degradation(kinds.WORK_FAILING, subject, since_ms=since_ms, reason=reason)
     if tasks.cleaner is not None:
-        since = tasks.cleaner.uncleanable_since
-        for log, reason in list(tasks.cleaner.uncleanable.items()):
+        for log, (since_ms, reason) in list(tasks.cleaner.uncleanable.items()):
             subject = str(log.topic_partition)
-            since_ms = since.get(log, -1)
             yield Degradation(kinds.UNCLEANABLE, subject, since_ms=since_ms, reason=reason)
 
 

@@ -1,4 +1,4 @@
-"""What no log needs any more and is still on disk: files, and directories of deleted logs."""
+"""Files and directories that no log needs any more: of deleted logs and removed segments."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ if TYPE_CHECKING:
 
 
 class Leftovers:
-    """Removes it; views of it stay readable. What cannot be removed is left to the next open."""
+    """Removes the leftovers of one data directory. Views of removed files stay readable.
 
-    __slots__ = ("_directories", "_directory", "_random")
+    The next opening of the directory removes the rest.
+    """
 
     def __init__(self, directory: OwnedDirectory, random: Random) -> None:
         self._directory = directory
         self._random = random
         self._directories: list[str] = []
+        self._files: list[tuple[int, list[str]]] = []
+        """(monotonic time, files to remove at that time)."""
 
     def put_away(self, topic_partition: TopicPartition) -> None:
-        """Give the directory of a log another name, under which `remove` comes to it.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Rename the directory of a log, so that `remove` removes it."""
         files, parent = self._directory.files, self._directory.path
         path = f"{parent}/{paths.deleted_log_name(topic_partition, self._random.uuid())}"
         directory = paths.log_directory(parent, topic_partition)
@@ -39,12 +38,12 @@ class Leftovers:
         except OSError as error:
             if error.errno not in (ENOSPC, EDQUOT):
                 raise
-            remove_tree(files, directory)  # no room for another name
+            remove_tree(files, directory)  # no room for a new name
         else:
             self._directories.append(path)
 
     def remove(self) -> None:
-        """Remove the directories; what cannot be removed yet is tried again."""
+        """Remove the renamed directories; if one cannot be removed, the next call tries again."""
         for path in self._directories.copy():
             try:
                 remove_tree(self._directory.files, path)
@@ -52,8 +51,20 @@ class Leftovers:
             except (OSError, ValueError) as error:  # ValueError: another thread was faster
                 events.debug("%s cannot be removed yet: %s", path, error)
 
+    def add_files(self, useless: list[str], due_ms: int) -> None:
+        """Add files that `remove_due` removes from `due_ms` on, a monotonic time."""
+        self._files.append((due_ms, useless))
+
+    def remove_due(self, now_ms: int) -> int | None:
+        """Remove the files that are due; return when the next are due, None if there are none."""
+        due = [useless for due_ms, useless in self._files if due_ms <= now_ms]
+        self._files = [entry for entry in self._files if entry[0] > now_ms]
+        for useless in due:
+            self.remove_files(useless)
+        return min((due_ms for due_ms, _ in self._files), default=None)
+
     def remove_files(self, useless: list[str]) -> None:
-        """Remove these; one that is gone is fine."""
+        """Remove these files; errors, as for missing ones, are only logged."""
         for path in useless:
             try:
                 self._directory.files.remove(path)

@@ -1,4 +1,4 @@
-"""Keeping the checkpoints of a data directory true to its logs."""
+"""Updating the checkpoints of a data directory from its logs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 
 
 class LogCheckpoints:
-    """How far each log is synced, where it starts, its high watermark: told and written down.
+    """The checkpoints of all logs: synced offset, start offset, high watermark.
 
-    Thread-safe, and callable under a partition's lock. In memory nothing is written.
+    Thread-safe; the caller may hold a partition's lock. For a directory in memory nothing is
+    written.
     """
 
-    __slots__ = ("_checkpoints", "_is_volatile", "_lock", "_logs")
-
     def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
-        """`logs` are those that are loaded, whoever may load or delete some meanwhile."""
+        """`logs` are the loaded ones; the mapping may change at any time."""
         self._lock = ranked_rlock(Rank.CHECKPOINTS)
         self._logs = logs
         self._is_volatile = directory.is_volatile
@@ -33,48 +32,36 @@ class LogCheckpoints:
         )
 
     def fill(self, opening: Opening) -> None:
-        """Tell a log that is about to be opened what is known of it."""
+        """Set the facts of `opening` that the checkpoints have, before its log is opened."""
         self._checkpoints.fill(opening)
 
     def begin(self, opening: Opening) -> None:
-        """A log is about to be made: let the files know of none of that name.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Remove the entries of a deleted log from the files, before a log of its name is made."""
         with self._lock:
             if self._checkpoints.forget(opening.topic_partition):
-                self.write_positions()  # the deletion of its predecessor was cut short
+                self.write_positions()  # the deletion of the former log was interrupted
             if opening.config.compact and not self._is_volatile:
                 self._checkpoints.write_gaps()
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """A log is gone; see `Checkpoints.forget`."""
+        """Drop the entries of a log; see `Checkpoints.forget`."""
         with self._lock:
             self._checkpoints.forget(topic_partition)
 
     def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
-        """Damage is about to be taken out of a log; see `Checkpoints.note_salvage`."""
+        """Store that a log is about to be salvaged; see `Checkpoints.note_salvage`."""
         with self._lock:
             self._checkpoints.note_salvage(topic_partition, end_offset)
 
     def write_positions(self) -> bool:
-        """Store the synced offset and the start offset of every log; False when nothing is new.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Store every log's synced offset and start offset; return False if nothing is new."""
         if self._is_volatile:
             return False
         with self._lock:
             return self._checkpoints.write_positions(dict(self._logs))
 
     def write_high_watermarks(self) -> bool:
-        """Store the high watermark of every log; False when nothing is new.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Store the high watermark of every log; return False if nothing is new."""
         if self._is_volatile:
             return False
         with self._lock:

@@ -1,7 +1,7 @@
 """All logs of one data directory: opening, creating, configuring, deleting, closing them.
 
-A directory that was closed cleanly opens without reading any log; each log is loaded when it is
-first asked for. After an unclean stop every log is recovered at once.
+A directory that was closed cleanly opens without reading any log; each log is loaded at its first
+use. After an unclean stop every log is recovered at once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.directory.leftovers import Leftovers
 from embedlog.storage.directory.log_checkpoints import LogCheckpoints
-from embedlog.storage.directory.log_directories import mark_newer, why_foreign
 from embedlog.storage.directory.log_opener import LogOpener
 from embedlog.storage.directory.owned_directory import OwnedDirectory
+from embedlog.storage.directory.partition_directories import mark_newer, why_foreign
 from embedlog.storage.directory.pins import Pins
 from embedlog.storage.directory.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, LogTasks
 from embedlog.storage.events import events
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
-    from embedlog.storage.cleaner.settings import Settings
+    from embedlog.storage.cleaner.settings import CleanerSettings
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.log.log import Log
 
@@ -48,28 +48,26 @@ class LogManager:
         open_files_max: int = OPEN_FILES_MAX,
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
-        cleaner_settings: Settings | None = None,
+        cleaner_settings: CleanerSettings | None = None,
         is_replicated: bool = False,
     ) -> None:
-        """Take the directory, making it when it is missing.
+        """Take the directory; make it if it is missing.
 
-        `is_replicated`: other brokers may have these logs, too. After an unclean stop a log begins
-        no leader epoch of its own, though it may have lost records: who leads it next does. And
-        what is written need not be committed: other processes are told how far it is.
+        With `is_replicated` other brokers may have these logs as well. Then a log begins no leader
+        epoch after an unclean stop, which may have lost records: its next leader begins one. And
+        other processes read only up to the published offset, as later records may be uncommitted.
 
-        Old segments are looked for after `retention_first_ms`, then every interval. Compaction
-        follows `cleaner.settings`, Kafka's defaults if there are none.
+        Old segments are removed after `retention_first_ms`, then every `retention_interval_ms`.
+        Compaction follows `cleaner_settings`, by default Kafka's.
 
         Raises:
-            DirectoryLocked: somebody else has it open; the message names the process.
+            DirectoryLocked: another process has it open; the message names the process.
         """
         self._defaults = defaults if defaults is not None else LogConfig()
         self._configs: dict[str, LogConfig] = {}
         self._mutex = ranked_rlock(Rank.LOG_MANAGER)
         self._logs: dict[TopicPartition, Log] = {}
         self._closed = False
-        self.has_compacted = False
-        """Whether any log may be one of a compacted topic."""
         self.directory = OwnedDirectory(runtime.files, directory, self._defaults.durability)
         self._unloaded = self.directory.found.copy()
         try:
@@ -91,34 +89,34 @@ class LogManager:
         if not self.directory.clean:
             events.info("%s was not closed cleanly: its logs will be recovered", directory)
         self.tasks = LogTasks(
-            self,
             runtime,
+            self.directory,
+            self.logs,
+            checkpoints=self.checkpoints,
+            leftovers=self.leftovers,
+            pins=self.pins,
             retention_first_ms=retention_first_ms,
             retention_interval_ms=retention_interval_ms,
             cleaner_settings=cleaner_settings,
         )
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition that has a log here, loaded or not."""
         with self._mutex:
             return sorted([*self._logs, *self._unloaded])
 
     def has(self, topic_partition: TopicPartition) -> bool:
-        """Does the partition have a log here, loaded or not?"""
         with self._mutex:
             return topic_partition in self._logs or topic_partition in self._unloaded
 
     @property
     def log_count(self) -> int:
-        """How many logs there are, loaded or not."""
         return len(self._logs) + len(self._unloaded)
 
     def logs(self) -> list[Log]:
-        """The logs that are loaded."""
         return list(self._logs.values())
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
-        """The log of a partition, loaded (and recovered) if need be; None when there is none."""
+        """Return the log of a partition, or None. The first call loads or recovers it."""
         log = self._logs.get(topic_partition)
         if log is not None:
             return log
@@ -141,11 +139,12 @@ class LogManager:
         *,
         topic_id: bytes | None = None,
     ) -> Log:
-        """The log of a partition, made if there is none. `config` holds for the whole topic.
+        """Return the log of a partition; create it if there is none.
+
+        `config` is the new configuration of the whole topic, None to keep the present one.
 
         Raises:
-            InconsistentTopicId: there is one, of another topic of that name.
-            KafkaStorageError: the disk refuses.
+            InconsistentTopicId: the log belongs to another topic of that name.
         """
         with self._mutex:
             if self._closed:
@@ -171,10 +170,10 @@ class LogManager:
             former = self._configs.get(topic)
             self._configs[topic] = config
             if config.durability == "fsync" and former and former.durability != "fsync":
-                # The names of its logs' directories may not have been synced.
+                # The names of the directories of its logs may not have been synced.
                 self.directory.files.sync_directory(self.directory.path)
-            if config.compact and not self.has_compacted:
-                self.has_compacted = True
+            if config.compact and not self.tasks.has_compacted:
+                self.tasks.has_compacted = True
                 self.tasks.stir()
             for topic_partition, log in self._logs.items():
                 if topic_partition[0] == topic:
@@ -182,9 +181,9 @@ class LogManager:
                         log.configure(config)
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Remove a log and its files; one that is not there is fine. Views stay readable.
+        """Remove a log and its files, if there are any. Views of its batches stay readable.
 
-        Nothing is written before the files are gone: it frees space on a full disk.
+        Nothing is written before the files are gone, so a deletion frees space on a full disk.
 
         Raises:
             KafkaStorageError: the disk refuses. The log refuses writes, and can be deleted again.
@@ -195,7 +194,7 @@ class LogManager:
                 return
             if log is not None:
                 with log.lock:
-                    # A reader that comes later must not open the files of a log made again here.
+                    # A later reader must not open the files of a new log of this name.
                     for segment in log.segments:
                         segment.file.is_gone = True
                     log.retire(ClosedError(f"{topic_partition} was deleted"))
@@ -212,21 +211,21 @@ class LogManager:
             try:
                 self.checkpoints.write_positions()
             except OSError as error:
-                # A log that is made under this name writes them first.
+                # Creating a log of this name writes the checkpoints first.
                 events.warning("the checkpoints still have %s: %s", topic_partition, error)
                 self.tasks.stir()
         events.info("the log of %s was deleted", topic_partition)
 
     def hand_over(self, log: Log, other: LogManager, bring: Callable[[], None]) -> bool:
-        """Let another manager have a log from here on, once `bring` has put its files there.
+        """Give a log to another manager. `bring` puts its files into the other directory.
 
-        `bring` is called with the log's locks held, and may raise: then all is as it was, or the
-        log is poisoned. Nothing is appended there before the files are gone here: at no moment are
-        there two that differ. Returns whether they went, for good. Requires: the lock under which
-        alone two managers are at it.
+        `bring` is called with the log's locks held. If it raises, nothing has changed, or the log
+        is poisoned. Nothing is appended in the other directory before the files in this one are
+        gone, so there are never two different logs. Return whether the files here are gone for
+        good. Requires: the lock that serialises uses of two managers.
 
         Raises:
-            ClosedError: the log is not here any more, or one of the directories is closed.
+            ClosedError: the log has left this manager, or one of the directories is closed.
         """
         topic_partition = log.topic_partition
         with self._mutex, other._mutex:
@@ -249,16 +248,16 @@ class LogManager:
                     if not is_gone:
                         mark_newer(log)
             self.opener.found.pop(topic_partition, None)
-            other.has_compacted = other.has_compacted or self.has_compacted
+            other.tasks.has_compacted = other.tasks.has_compacted or self.tasks.has_compacted
             for manager in (self, other):
                 manager.tasks.stir()
         return is_gone
 
     def leave_behind(self, topic_partition: TopicPartition) -> bool:
-        """Give away, for good, the name of a log that has moved; say if that could be done."""
+        """Remove the former directory of a log that has moved; return whether that worked."""
         path = paths.log_directory(self.directory.path, topic_partition)
         with self._mutex:
-            self._logs.pop(topic_partition, None)  # an interrupt may have come before that
+            self._logs.pop(topic_partition, None)  # an interrupt may have prevented that
             self.checkpoints.forget(topic_partition)
             try:
                 if self.directory.files.stat(path) is not None:
@@ -266,12 +265,14 @@ class LogManager:
                     self.directory.files.sync_directory(self.directory.path)
                 self.checkpoints.write_positions()
             except OSError as error:
-                events.error("%s has moved, and is still here: %s", topic_partition, error)
+                events.error(
+                    "%s has moved, but its former directory remains: %s", topic_partition, error
+                )
                 return False
         return True
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
-        """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.
+        """Remove the damage from a log. Every good batch stays; see `storage.recovery.salvage`.
 
         Raises:
             OSError: the disk refuses; the log is not loaded.
@@ -285,28 +286,28 @@ class LogManager:
             return self._loaded(topic_partition, log)
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Let who finds the directory locked know where its owner listens."""
+        """Store the broker's addresses, for processes that find the directory locked."""
         with self._mutex:
             if not self._closed:
                 try:
                     self.directory.note_addresses(addresses)
                 except OSError:
-                    return  # a hint: a full disk shall not keep anybody from listening
+                    return  # the addresses are only a hint: a full disk must not prevent listening
 
     def health(self) -> list[Degradation]:
-        """What is degraded, sorted by kind. Looks into every log's directory."""
+        """Return the degradations, sorted by kind. Reads every log's directory."""
         from embedlog.storage.directory.health import degradations
 
-        return degradations(self, self.tasks)
+        return degradations(self.directory, self.partitions(), self.logs(), self.opener, self.tasks)
 
     def close(self) -> None:
-        """Close every log, and leave the directory marked as clean if all of them are."""
+        """Close every log; mark the directory as clean if all logs were closed cleanly."""
         self.tasks.stop()
         with self._mutex:
             if self._closed:
                 return
             if not self.directory.is_held:
-                self._closed = True  # a forked child: everything here is its parent's
+                self._closed = True  # a forked child: the directory belongs to its parent
                 return
             refusal = None if self.directory.clean else self._recover_all()
             self._closed = True
@@ -318,13 +319,13 @@ class LogManager:
                 self.directory.release()
 
     def abandon(self, *, loses_unsynced: bool = False) -> None:
-        """End as a process does that is killed: nothing is written, nothing is marked as clean.
+        """Stop like a killed process: write nothing, and do not mark the directory as clean.
 
-        `loses_unsynced`: as a machine does whose power fails: logs end where they were synced.
+        With `loses_unsynced` stop like a machine whose power fails: cut each log to its synced end.
 
         Raises:
-            KafkaStorageError: the disk refuses the cutting of a log.
-            OSError: it refuses the note that this was a loss of power.
+            KafkaStorageError: the disk refuses to cut a log.
+            OSError: the disk refuses to note the loss of power.
         """
         self.tasks.stop()
         with self._mutex:
@@ -353,7 +354,7 @@ class LogManager:
         return log
 
     def _recover_all(self) -> errors.KafkaError | OSError | None:
-        """Open the logs that nobody has asked for since an unclean stop; why one cannot be."""
+        """Open all logs that were not used since the unclean stop; return the first error."""
         try:
             for topic_partition in list(self._unloaded):
                 self.get(topic_partition)
@@ -363,7 +364,7 @@ class LogManager:
         return None
 
     def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
-        """Close the logs, and raise what went wrong; `refusal` is what did before."""
+        """Close the logs, then raise an error if there was one; `refusal` is an earlier one."""
         is_clean = refusal is None
         if refusal is not None:
             refusal = unless_out_of_files(refusal)
@@ -374,7 +375,7 @@ class LogManager:
             except errors.KafkaStorageError as error:
                 is_clean = False
                 refusal = unless_out_of_files(error) or refusal
-            # Rot must be found again by the next opener, so it must not skip the recovery.
+            # The next open must find rot again, so it must not skip the recovery.
             is_clean = is_clean and log.failure is None
         if not self.directory.is_volatile:
             try:

@@ -1,4 +1,4 @@
-"""Making `Log` objects: of directories that are there, of damaged ones, of none."""
+"""Making the `Log` objects of a data directory: open, salvage or create a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from embedlog import errors
 from embedlog.common import uuid_to_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.log_directories import why_foreign
+from embedlog.storage.directory.partition_directories import why_foreign
 from embedlog.storage.events import events
 from embedlog.storage.log.opening import Opening, create_log
 from embedlog.storage.state_files import partition_metadata
@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 class LogOpener:
     """Opens the logs of one data directory, one at a time."""
 
-    __slots__ = (
-        "_checkpoints",
-        "_directory",
-        "_is_replicated",
-        "_runtime",
-        "cut_size",
-        "found",
-        "open_files",
-        "recovered_count",
-    )
-
     def __init__(
         self,
         runtime: Runtime,
@@ -46,26 +35,23 @@ class LogOpener:
         *,
         is_replicated: bool = False,
     ) -> None:
-        """`is_replicated`: see `LogManager`."""
+        """With `is_replicated` other brokers may have these logs as well."""
         self._is_replicated = is_replicated
         self._runtime = runtime
         self._directory = directory
         self._checkpoints = checkpoints
         self.open_files = open_files
         self.recovered_count = 0
+        """Number of logs that were recovered after an unclean stop."""
         self.cut_size = 0
-        """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
+        """Number of bytes that these recoveries cut off."""
         self.found: dict[TopicPartition, list[Degradation]] = {}
-        """What people should know of how logs were opened."""
+        """Degradations that the opening of logs found."""
 
     def open(
         self, topic_partition: TopicPartition, config: LogConfig, *, salvage: bool = False
     ) -> Log:
-        """The log in a partition's directory, recovered if need be; see `recovery.open_log`.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
-        """
+        """Open the log in a partition's directory, or recover it; see `recovery.open_log`."""
         from embedlog.storage.recovery.recovery import open_log
 
         opening = self._known(topic_partition, config)
@@ -75,19 +61,15 @@ class LogOpener:
             message = f"cannot open {topic_partition}: {error}"
             raise errors.KafkaStorageError(message) from error
         log.topic_id = self._read_topic_id(log)
-        if opening.found.is_recovered:
+        if opening.is_recovered:
             self.recovered_count += 1
-            self.cut_size += opening.found.cut_size
-        if opening.found.degradations:
-            self.found[topic_partition] = opening.found.degradations
+            self.cut_size += opening.cut_size
+        if opening.degradations:
+            self.found[topic_partition] = opening.degradations
         return log
 
     def salvage(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
-        """The log, without the damage: every good batch stays; see `recovery.salvage`.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Remove the damage from a log and open it. Good batches stay; see `recovery.salvage`."""
         from embedlog.storage.recovery.salvage import SalvagePlan
 
         opening = self._known(topic_partition, config)
@@ -105,11 +87,10 @@ class LogOpener:
         return self.open(topic_partition, config, salvage=True)
 
     def create(self, topic_partition: TopicPartition, config: LogConfig) -> Log:
-        """A new log, in a directory of its own.
+        """Create a log in a directory of its own.
 
         Raises:
-            KafkaStorageError: something else has its place.
-            OSError: the disk refuses.
+            KafkaStorageError: a file or directory of that name exists and is no log's.
         """
         opening = self._opening(topic_partition, config)
         self._checkpoints.begin(opening)
@@ -119,17 +100,16 @@ class LogOpener:
             raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
         files.make_directory(opening.directory)
         if config.durability == "fsync":
-            # By the topic's level: it may promise more than others here. Also if the directory is
-            # there: an earlier attempt may have made it and then failed.
+            # The topic's durability decides: other topics may have a lower one. Sync also if the
+            # directory exists: an earlier attempt may have made it and then failed.
             files.sync_directory(self._directory.path)
         return create_log(opening, self._checkpoints.write_positions)
 
     def identify(self, log: Log, topic_id: bytes) -> None:
-        """Note the topic's id beside the log, the first time it is known.
+        """Store the topic's id beside the log, the first time it is known.
 
         Raises:
-            InconsistentTopicId: it is the log of another topic of that name.
-            OSError: the disk refuses.
+            InconsistentTopicId: the log belongs to another topic of that name.
         """
         if log.topic_id == topic_id:
             return
@@ -139,7 +119,7 @@ class LogOpener:
                 f"not {uuid_to_text(topic_id)}"
             )
         if not self._directory.is_volatile:
-            # Its name becomes durable with the first segment's, before anything is promised.
+            # The file's name is synced with the first segment's, before a record is acknowledged.
             path = f"{log.directory}/{paths.PARTITION_METADATA}"
             is_synced = log.config.durability == "fsync"
             partition_metadata.write(self._directory.files, path, topic_id, sync=is_synced)
@@ -156,7 +136,6 @@ class LogOpener:
         )
 
     def _known(self, topic_partition: TopicPartition, config: LogConfig) -> Opening:
-        """What is known of a log that is there."""
         opening = self._opening(topic_partition, config)
         opening.clean = self._directory.clean
         opening.same_boot = self._directory.same_boot
@@ -164,12 +143,15 @@ class LogOpener:
         return opening
 
     def _read_topic_id(self, log: Log) -> bytes | None:
-        """The id in partition.metadata; None when it is missing or damaged: it is written anew."""
+        """Return the id in partition.metadata, or None if it is missing or damaged.
+
+        In that case `identify` writes it again.
+        """
         path = f"{log.directory}/{paths.PARTITION_METADATA}"
         try:
             return partition_metadata.decode(self._directory.files.read(path), path)
         except FileNotFoundError:
             return None
         except CorruptRecord as error:
-            events.warning("a damaged topic id is written anew: %s", error)
+            events.warning("a damaged topic id will be written again: %s", error)
             return None

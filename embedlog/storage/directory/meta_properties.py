@@ -1,9 +1,9 @@
-"""`meta.properties`: which node of which cluster a data directory belongs to, as Kafka writes it.
+"""`meta.properties`: the node and the cluster of a data directory, as Kafka writes it.
 
 version=1
 cluster.id=...          22 characters
 node.id=1
-directory.id=...        22 characters; changes with the directory, not with the node
+directory.id=...        22 characters; each directory of a node has another one
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from embedlog.runtime.files import write_whole
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime import Runtime
+    from embedlog.runtime.files import Files
 
 _NAME = "meta.properties"
 
 
 class MetaProperties:
-    """Whose directory it is. `cluster_id` is "" where there is no file yet.
+    """The cluster and the id of a data directory. `cluster_id` is "" if there is no file.
 
-    `is_whole`: the file says all of it, also the directory's id.
+    `is_whole`: the file has all entries, the directory's id included.
     """
 
     __slots__ = ("cluster_id", "directory_id", "is_whole")
@@ -34,7 +35,7 @@ class MetaProperties:
 
 
 def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
-    """What the file says; a fresh directory id when it says none.
+    """Read the file; make a new directory id if it has none.
 
     Raises:
         ConfigError: the directory belongs to another node, or the file cannot be understood.
@@ -42,7 +43,7 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
     path = f"{directory}/{_NAME}"
     if runtime.files.stat(path) is None:
         return MetaProperties("", runtime.random.uuid())
-    values = _parse(runtime.files.read(path).decode("utf-8", "replace"))
+    values = read_properties(runtime.files, path)
     if values.get("version") != "1":
         raise ConfigError(f"{path}: version {values.get('version')!r}, expected 1")
     if values.get("node.id") != str(node_id):
@@ -59,17 +60,14 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
 
 
 def node_id_of(runtime: Runtime, directory: str) -> str | None:
-    """The id of the node that the directory belongs to, as it is written; None if nobody's."""
-    path = f"{directory}/{_NAME}"
-    if runtime.files.stat(path) is None:
-        return None
-    return _parse(runtime.files.read(path).decode("utf-8", "replace")).get("node.id")
+    """Return the node's id as the file has it, or None."""
+    return read_properties(runtime.files, f"{directory}/{_NAME}").get("node.id")
 
 
 def write(
     runtime: Runtime, directory: str, node_id: int, properties: MetaProperties, *, sync: bool
 ) -> None:
-    """Replace the file; `sync` makes it survive loss of power."""
+    """Replace the file; with `sync` it survives a loss of power."""
     lines = (
         "version=1",
         f"cluster.id={properties.cluster_id}",
@@ -81,10 +79,15 @@ def write(
     write_whole(runtime.files, f"{directory}/{_NAME}", content, sync=sync)
 
 
-def _parse(text: str) -> dict[str, str]:
-    values = {}
-    for line in text.splitlines():
-        name, equals, value = line.partition("=")
-        if equals and not name.startswith("#"):
-            values[name.strip()] = value.strip()
-    return values
+def read_properties(files: Files, path: str) -> dict[str, str]:
+    """Return the entries of a properties file; {} if it is missing."""
+    try:
+        content = files.read(path)
+    except FileNotFoundError:
+        return {}
+    properties = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith(("#", "!")):
+            properties[name.strip()] = value.strip()
+    return properties

@@ -1,10 +1,10 @@
-"""A data directory that is this process's own: its lock, and the marker of a clean end."""
+"""A data directory that belongs to this process: its lock, and the marker of a clean end."""
 
 from __future__ import annotations
 
 from embedlog.runtime.files import make_directory
 from embedlog.storage import paths
-from embedlog.storage.directory.log_directories import find_logs
+from embedlog.storage.directory.partition_directories import find_logs
 from embedlog.storage.state_files.clean_shutdown import (
     end_recovery,
     holds_marker,
@@ -22,35 +22,23 @@ if TYPE_CHECKING:
 
 
 class OwnedDirectory:
-    """The directory at `path`, from the making of this object until `release`.
+    """The data directory at `path`. It belongs to this process until `release`.
 
     `clean`: it was closed cleanly before, or is new. `same_boot`: the machine has not restarted
-    since. `is_volatile`: what is in it is in memory, `is_durable`: a loss of power takes nothing.
+    since its last use. `is_volatile`: its content is in memory. `is_durable`: its content survives
+    a loss of power.
     """
 
-    __slots__ = (
-        "_lock",
-        "_was_synced",
-        "clean",
-        "files",
-        "found",
-        "id",
-        "is_durable",
-        "is_volatile",
-        "path",
-        "same_boot",
-    )
-
     def __init__(self, files: Files, path: str, durability: str) -> None:
-        """Take the directory, making it when it is missing.
+        """Take the directory; make it if it is missing.
 
         Raises:
-            DirectoryLocked: somebody else has it open; the message names the process.
+            DirectoryLocked: another process has it open; the message names the process.
         """
         self.files = files
         self.path = path
         self.id = b""
-        """Its directory.id in meta.properties, once that was read."""
+        """The directory.id in meta.properties, once the file was read."""
         self.is_volatile = durability == "memory"
         self.is_durable = durability == "fsync"
         make_directory(files, path, sync=not self.is_volatile)
@@ -60,7 +48,7 @@ class OwnedDirectory:
             self._was_synced = holds_marker(files, path, in_any_boot=True)
             self.clean = take_marker(files, path, sync=self.is_durable)
             self.found = find_logs(files, path)
-            """The partitions that had a log then."""
+            """The partitions that had a log when the directory was taken."""
         except BaseException:
             self.release()
             raise
@@ -68,31 +56,30 @@ class OwnedDirectory:
 
     @property
     def is_held(self) -> bool:
-        """Is it this process's, and nobody else's? Not once it is released, nor after a fork."""
+        """True if the directory belongs to this process. False after `release` and after a fork."""
         return self._lock.is_held
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Let who finds the directory locked know where its owner listens.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Store the broker's addresses, for processes that find the directory locked."""
         self._lock.note_addresses(addresses)
 
     def end_recovery(self) -> None:
-        """Every log that anybody uses was loaded since the directory was taken."""
+        """Record that recovery is complete: every log in use has been loaded."""
         if not self.is_volatile:
             end_recovery(self.files, self.path)
 
     def note_power_loss(self) -> None:
-        """Let the next opener know that what was not synced is gone."""
+        """Mark the directory, so that the next opening takes unsynced data for lost."""
         note_power_loss(self.files, self.path)
 
     def mark_clean(self, *, is_synced: bool, is_all_loaded: bool) -> None:
-        """Say that every log is closed. What is loaded `is_synced`; the rest is as it was found."""
+        """Mark the directory as clean. Requires: every log is closed.
+
+        With `is_synced` the loaded logs are synced; logs that were not loaded are as they were when
+        the directory was taken.
+        """
         synced = is_synced and self.is_durable and (self._was_synced or is_all_loaded)
         write_marker(self.files, self.path, synced=synced)
 
     def release(self) -> None:
-        """Let others take it."""
         self._lock.close()

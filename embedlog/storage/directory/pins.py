@@ -1,4 +1,4 @@
-"""From where on retention leaves a log alone, for readers and archives."""
+"""The offsets that retention must keep, for readers and archives."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class Pins:
-    """What `retention_pins` and `archived_offsets` say of the logs that are loaded."""
+    """Reads the offsets that retention must keep in the loaded logs.
 
-    __slots__ = ("_directory", "_known", "_logs")
+    They come from `retention_pins` and, for topics that wait for archives, `archived_offsets`.
+    """
 
     def __init__(self, directory: OwnedDirectory, logs: Mapping[TopicPartition, Log]) -> None:
         self._directory = directory
@@ -26,9 +27,10 @@ class Pins:
         self._known: dict[TopicPartition, int] = {}
 
     def read(self, wall_ms: int) -> dict[TopicPartition, int]:
-        """The first offset of each partition that stays, where there is one.
+        """Return the first offset that must stay, for each partition that has one.
 
-        While the disk refuses to tell, what it told last: retention goes on, as it gives room.
+        If the disk refuses, return the last known offsets: retention must go on, because it makes
+        room.
         """
         if self._directory.is_volatile:
             return {}
@@ -39,7 +41,7 @@ class Pins:
             found = read_pins(files, path, wall_ms)
             archived = read_archived(files, path) if waiting else {}
         except OSError as error:
-            events.warning("the pins of readers cannot be read, those known hold: %s", error)
+            events.warning("the pins of readers cannot be read, the last ones hold: %s", error)
             return {**dict.fromkeys(waiting, 0), **self._known}
         for key in waiting:
             offset = archived.get(key, 0)

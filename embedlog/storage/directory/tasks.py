@@ -5,29 +5,33 @@
     compaction                         the same, once there is a compacted log
     unlinking                          file.delete.delay.ms after files have become useless
 
-So an idle broker does not wake for the second kind. `stir` gives those that rest their time again:
-the broker calls it after a request when `is_resting` is set.
+Checkpoints, flushes and compaction rest once they find nothing new, so an idle broker does not wake
+for them. `stir` makes resting work due again: the broker calls it after a request if `is_resting`
+is set.
 
-`finish_now` does all of it whatever the time, `finish_before_close` the share of a process that
-ends early.
+`finish_now` does all work at any time. `finish_before_close` does the part that a process which
+ends early would never do.
 """
 
 from __future__ import annotations
 
-from embedlog.errors import EmbedlogError, KafkaError
+from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
 from embedlog.storage.events import events
 from embedlog.storage.log.periodic_sync import PeriodicSync
 from embedlog.storage.log.retention import delete_old_segments
-from embedlog.storage.log.work import LogWork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from embedlog.runtime import Runtime
+    from embedlog.runtime.clock_guard import ClockGuard
     from embedlog.storage.cleaner.cleaner import LogCleaner
-    from embedlog.storage.cleaner.settings import Settings
-    from embedlog.storage.directory.log_owner import LogOwner
+    from embedlog.storage.cleaner.settings import CleanerSettings
+    from embedlog.storage.directory.leftovers import Leftovers
+    from embedlog.storage.directory.log_checkpoints import LogCheckpoints
+    from embedlog.storage.directory.owned_directory import OwnedDirectory
+    from embedlog.storage.directory.pins import Pins
     from embedlog.storage.log.log import Log
 
 CHECKPOINT_INTERVAL_MS = 60_000
@@ -42,58 +46,53 @@ _AFTER_CHANGES = {
     "_checkpoint": CHECKPOINT_INTERVAL_MS,
     "_high_watermarks": HIGH_WATERMARK_INTERVAL_MS,
     "_flush": FLUSH_INTERVAL_MS,
-    "_clean": 0,  # log.cleaner.backoff.ms, which may change
+    "_clean": 0,  # the interval is log.cleaner.backoff.ms, which may change
 }
 
 
 class LogTasks:
-    """A table of recurring work: a duty. An I/O error poisons the log it hits, and no other."""
+    """A duty that runs recurring work by a table of due times.
 
-    __slots__ = (
-        "_clock",
-        "_cleaner_settings",
-        "_due",
-        "_is_stopped",
-        "_manager",
-        "_scheduler",
-        "_syncs",
-        "_useless",
-        "_work",
-        "cleaner",
-        "clock_guard",
-        "failing",
-        "is_resting",
-    )
+    An I/O error poisons only the log that it hits.
+    """
 
     def __init__(
         self,
-        manager: LogOwner,
         runtime: Runtime,
+        directory: OwnedDirectory,
+        logs: Callable[[], Sequence[Log]],
         *,
+        checkpoints: LogCheckpoints,
+        leftovers: Leftovers,
+        pins: Pins,
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
-        cleaner_settings: Settings | None = None,
+        cleaner_settings: CleanerSettings | None = None,
     ) -> None:
-        self._manager = manager
-        self._clock = clock = runtime.clock
-        self._scheduler = runtime.scheduler
-        self.clock_guard = runtime.clock_guard
-        now_ms = clock.monotonic_ms()
+        """`logs` returns the loaded logs."""
+        self._runtime = runtime
+        self._directory = directory
+        self._logs = logs
+        self._checkpoints = checkpoints
+        self._leftovers = leftovers
+        self._pins = pins
+        now_ms = runtime.clock.monotonic_ms()
         self.failing: dict[str, tuple[int, str]] = {}
-        """Work that failed when it was last tried -> since when, as wall time, and why."""
-        self._work = work = LogWork(manager.logs)
-        self._syncs = PeriodicSync(work)
+        """Name of work that failed at its last try -> (wall time of the first failure, reason)."""
+        self._refusal: Exception | None = None
+        """The last error that the running work has met, in any log."""
+        self._syncs = PeriodicSync(logs, self._on)
+        self.has_compacted = False
+        """True if some log may belong to a compacted topic."""
         self.cleaner: LogCleaner | None = None
-        """Made when the first compacted log may need it."""
+        """None until a compacted log may need it."""
         if cleaner_settings is None:
             from embedlog.storage.cleaner.settings import DefaultSettings
 
             cleaner_settings = DefaultSettings()
         self._cleaner_settings = cleaner_settings
-        self._useless: list[tuple[int, list[str]]] = []
-        """(monotonic time, files to remove then)."""
         self.is_resting = True
-        """Would a change that is made now go unnoticed until `stir` is called?"""
+        """True if some work will not notice a change until `stir` is called."""
         self._is_stopped = False
         self._due: dict[str, list[int]] = {
             "_retention": [now_ms + retention_first_ms, retention_interval_ms],
@@ -103,43 +102,48 @@ class LogTasks:
         }
 
     def stop(self) -> None:
-        """Leave the files alone from here on. Requires: no lock that the work takes."""
+        """Stop using the files. Requires: the caller holds no lock that the work takes."""
         self._is_stopped = True
         if self.cleaner is not None:
             self.cleaner.stop()
 
     def stir(self) -> None:
-        """Something may have changed: let the work that rests be due after its interval.
+        """Make resting work due after its interval, because something may have changed.
 
-        Callable with any lock held, as `reconfigured`.
+        The caller may hold any lock, also for `reconfigured`.
         """
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._runtime.clock.monotonic_ms()
         self.is_resting = False
         for name in _AFTER_CHANGES:
             task = self._due[name]
-            if task[0] == _NEVER and (name != "_clean" or self._manager.has_compacted):
+            if task[0] == _NEVER and (name != "_clean" or self.has_compacted):
                 task[0] = now_ms + (task[1] if name != "_clean" else self._backoff_ms)
-        self._scheduler.notify(self)
+        self._runtime.scheduler.notify(self)
 
     def reconfigured(self) -> None:
-        """Settings have changed: a compaction that waits shall not wait longer than they say."""
+        """Let a waiting compaction wait no longer than the changed settings say."""
         task = self._due["_clean"]
         if task[0] != _NEVER:
-            task[0] = min(task[0], self._clock.monotonic_ms() + self._backoff_ms)
-        self._scheduler.notify(self)
+            task[0] = min(task[0], self._runtime.clock.monotonic_ms() + self._backoff_ms)
+        self._runtime.scheduler.notify(self)
+
+    @property
+    def clock_guard(self) -> ClockGuard:
+        """Knows whether the wall clock can be trusted; if not, nothing is deleted for its age."""
+        return self._runtime.clock_guard
 
     @property
     def _backoff_ms(self) -> int:
         return max(1, self._cleaner_settings.log_cleaner_backoff_ms)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Do what is due at `now_ms` (monotonic); return milliseconds until the next."""
+        """Do the work that is due at `now_ms` (monotonic); return milliseconds until the next."""
         if self._is_stopped:
             return None
         for name, task in self._due.items():
             if task[0] <= now_ms:
                 if name in _AFTER_CHANGES:
-                    # Said before the work looks: whoever changes what it has seen finds it said.
+                    # Set before the work looks for changes: a later change then calls `stir`.
                     task[0] = _NEVER
                     self.is_resting = True
                 if self._does(getattr(self, name), now_ms):
@@ -147,109 +151,133 @@ class LogTasks:
         return max(1, min(task[0] for task in self._due.values()) - now_ms)
 
     def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
-        """Do some work; a disk that refuses is no concern of the thread that happens to do it."""
-        self._work.refusal = None
+        """Do some work and record its error; return whether the work wants to run again.
+
+        An error of the disk must not reach the thread that happens to run the work.
+        """
+        self._refusal = None
         try:
             wants_more = work(now_ms)
         except (OSError, KafkaError) as error:
-            self._work.refusal = error
+            self._refusal = error
             wants_more = True
-        self._note(work.__name__.strip("_").replace("_", " "), self._work.refusal)
+        self._note(work.__name__.strip("_").replace("_", " "), self._refusal)
         return wants_more
 
+    def _on_each(self, work: Callable[[Log], object]) -> None:
+        """Call `work` for every log that takes writes, under its lock."""
+        for log in self._logs():
+            if log.failure is None:
+                with log.lock:
+                    self._on(log, work)
+
+    def _on(self, log: Log, work: Callable[[Log], object]) -> None:
+        """Call `work` for one log and record its error, so that the other logs get their turn.
+
+        The log itself remembers errors that last; a full disk or a lack of descriptors does not.
+        """
+        try:
+            work(log)
+        except KafkaError as error:
+            self._refusal = error
+        except CorruptRecord as error:
+            log.health.poison(error)
+
     def _note(self, name: str, refusal: Exception | None) -> None:
-        """Keep in mind how some work went; tell of it when it goes another way than before."""
-        directory = self._manager.directory.path
+        """Remember whether some work failed; log it when it begins to fail or works again."""
+        directory = self._directory.path
         if refusal is None:
             if self.failing.pop(name, None) is not None:
                 events.info("%s: %s works again", directory, name)
             return
         if name not in self.failing:
             events.error("%s: %s failed, and is tried again: %s", directory, name, refusal)
-        since_ms, _ = self.failing.get(name, (self._clock.wall_ms(), ""))
+        since_ms, _ = self.failing.get(name, (self._runtime.clock.wall_ms(), ""))
         self.failing[name] = (since_ms, str(refusal))
 
     def unlink_later(self, useless: list[str], delay_ms: int) -> None:
-        """Remove files after a while. Requires: called by the work itself.
+        """Remove files after `delay_ms`. Only the background work itself may call it.
 
-        What is left at the close, or after a crash, goes when its log is next opened.
+        Files that are left at the close, or after a crash, are removed when their log is next
+        opened.
         """
-        due_ms = self._clock.monotonic_ms() + delay_ms
-        self._useless.append((due_ms, useless))
+        due_ms = self._runtime.clock.monotonic_ms() + delay_ms
+        self._leftovers.add_files(useless, due_ms)
         task = self._due["_unlink"]
         task[0] = min(task[0], due_ms)
 
     # All at once
 
     def finish_now(self) -> Iterator[int]:
-        """Do all the work that there is, whatever its time; yield bytes freed, step by step.
+        """Do all the work now, step by step; each step yields the number of bytes that it freed.
 
-        Files that are useless are removed, too, without file.delete.delay.ms. Requires: no other
-        thread does any of the work during a step; see `Scheduler.exclusively`.
+        Useless files are removed without file.delete.delay.ms. Requires: no other thread does any
+        of the work during a step; see `Scheduler.exclusively`.
         """
         if self._is_stopped:
             return
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._runtime.clock.monotonic_ms()
         self._expire(now_ms)
-        for log in self._manager.logs():
+        for log in self._logs():
             yield self._retain(log, now_ms)
-        if self._manager.has_compacted and self.clock_guard.allows_deletion():
+        if self.has_compacted and self.clock_guard.allows_deletion():
             yield from self._log_cleaner().finish_now()
         self._does(self._flush, now_ms)
         self._unlink(_NEVER)
-        self._manager.leftovers.remove()
+        self._leftovers.remove()
         self._does(self._checkpoint, now_ms)
         self._does(self._high_watermarks, now_ms)
         yield 0
 
     def finish_before_close(self) -> None:
-        """Remove what old segments there are, and every useless file: a process that lives shorter
-        than the first interval would never do so. Requires: as `finish_now`.
+        """Remove old segments and every useless file.
+
+        A process that ends before the first interval would otherwise never do so. Requires: no
+        other thread does any of the work.
         """
-        if self._manager.directory.is_volatile or not self._manager.directory.is_held:
+        if self._directory.is_volatile or not self._directory.is_held:
             return
-        now_ms = self._clock.monotonic_ms()
-        for log in self._manager.logs():
+        now_ms = self._runtime.clock.monotonic_ms()
+        for log in self._logs():
             try:
                 self._retain(log, now_ms, is_closing=True)
             except (OSError, EmbedlogError):
-                continue  # the disk refuses: another time
+                continue  # the disk refuses: the next process may try
         self._unlink(_NEVER)
 
     def _retain(self, log: Log, now_ms: int, *, is_closing: bool = False) -> int:
-        """Apply retention to one log; the bytes that went."""
-        wall_ms = self._clock.wall_ms()
+        wall_ms = self._runtime.clock.wall_ms()
         if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0
-        pins = self._manager.pins.read(wall_ms)
+        pins = self._pins.read(wall_ms)
         with log.lock:
             size = log.size
             pinned = pins.get(log.topic_partition)
             delete_old_segments(log, wall_ms, is_closing=is_closing, pinned_offset=pinned)
             return size - log.size
 
-    # Each says whether it wants to come back after its interval
+    # The work. Each method returns whether it is due again after its interval
 
     def _checkpoint(self, _now_ms: int) -> bool:
         is_any_unsynced = self._syncs.sync_sealed()
-        return self._manager.checkpoints.write_positions() or is_any_unsynced
+        return self._checkpoints.write_positions() or is_any_unsynced
 
     def _high_watermarks(self, _now_ms: int) -> bool:
-        return self._manager.checkpoints.write_high_watermarks()
+        return self._checkpoints.write_high_watermarks()
 
     def _retention(self, now_ms: int) -> bool:
-        wall_ms = self._clock.wall_ms()
-        self._manager.leftovers.remove()
+        wall_ms = self._runtime.clock.wall_ms()
+        self._leftovers.remove()
         if self.clock_guard.allows_deletion():
             deleted: list[tuple[Log, int]] = []
-            pins = self._manager.pins.read(wall_ms)
+            pins = self._pins.read(wall_ms)
 
             def retain(log: Log) -> None:
                 pinned = pins.get(log.topic_partition)
                 count = delete_old_segments(log, wall_ms, self.unlink_later, pinned_offset=pinned)
                 deleted.append((log, count))
 
-            self._work.on_each(retain)
+            self._on_each(retain)
             for log, count in deleted:
                 if count:
                     start, name = log.offsets.log_start_offset, log.topic_partition
@@ -257,7 +285,7 @@ class LogTasks:
         return True
 
     def _clean(self, now_ms: int) -> bool:
-        """A slice of compaction. Tombstones age by the wall clock, so it must be right."""
+        """Do a slice of compaction, if the wall clock can be trusted: tombstones age by it."""
         delay_ms: int | None = self._backoff_ms
         if self.clock_guard.allows_deletion():
             delay_ms = self._log_cleaner().run_once()
@@ -270,22 +298,23 @@ class LogTasks:
             from embedlog.storage.cleaner.cleaner import LogCleaner
 
             self.cleaner = LogCleaner(
-                self._manager, self._cleaner_settings, self._clock, self.unlink_later
+                self._logs,
+                self._cleaner_settings,
+                self._runtime.clock,
+                checkpoint=self._checkpoints.write_positions,
+                remove=self.unlink_later,
             )
         return self.cleaner
 
     def _unlink(self, now_ms: int) -> bool:
-        due = [names for due_ms, names in self._useless if due_ms <= now_ms]
-        self._useless = [entry for entry in self._useless if entry[0] > now_ms]
-        self._due["_unlink"][0] = min((due_ms for due_ms, _ in self._useless), default=_NEVER)
-        for useless in due:
-            self._manager.leftovers.remove_files(useless)
+        next_ms = self._leftovers.remove_due(now_ms)
+        self._due["_unlink"][0] = _NEVER if next_ms is None else next_ms
         return False
 
     def _expire(self, _now_ms: int) -> bool:
-        wall_ms = self._clock.wall_ms()
+        wall_ms = self._runtime.clock.wall_ms()
         if self.clock_guard.allows_deletion():
-            self._work.on_each(lambda log: log.transactions.producers.expire(wall_ms))
+            self._on_each(lambda log: log.transactions.producers.expire(wall_ms))
         return True
 
     def _flush(self, now_ms: int) -> bool:

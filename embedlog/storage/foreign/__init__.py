@@ -1,7 +1,9 @@
-"""Logs that another process owns and may be writing: no lock is taken, nothing written.
+"""Reading logs that another process owns and may be writing. No lock is taken, nothing is written.
 
-    `log` is a partition, with its end; `offset_range` a part of it that is known to be published.
-    `batches` is the walk that both share, over `segment`s and the `tail` that still grows.
-    `heads` says where batches lie, unchecked.
-    `committed_batches` leaves out what transactions aborted; `cuts` says where to part long ranges.
+a partition's log, up to the published end     `log`
+a range of offsets known to be published       `offset_range`
+the walk over batches that both use            `batches`
+one segment; the last segment while it grows   `segment`, `tail`
+leaving out aborted transactions               `committed_batches`
+cutting a long range into parts                `cuts`
 """

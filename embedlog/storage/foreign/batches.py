@@ -1,11 +1,10 @@
 """The segments of a log that another process owns, and the walk over their batches.
 
-The listing is of one moment. The owner may replace or remove any of the files meanwhile: then
-opening one fails, and the walk asks for another listing.
+A listing shows the segments at one moment. The owner may replace or remove any of them later. If
+opening a listed segment fails, the walk lists the segments again.
 
-A walk notices where batches are missing. It begins at a batch that is not behind its offset, or at
-the begin of a segment, so that it knows which offset has to come next, also when it was asked to
-begin inside the hole.
+The walk notices missing batches, even if it starts inside the hole that they left: it begins to
+read at a batch at or before the wanted offset, or at the begin of a segment.
 """
 
 from __future__ import annotations
@@ -28,30 +27,23 @@ if TYPE_CHECKING:
     from embedlog.storage.foreign.segment import Batch
 
     OpenAt = Callable[[int, int], tuple[ForeignSegment, int, int | None]]
-    """(base offset, offset) -> its segment, where to begin, where to end; None is the file's."""
+    """(base offset of a segment, wanted offset) -> (the open segment, position to begin at, end
+    position or None for the file's end)."""
 
 LOOKS_MAX = 20
-"""So often a listing may be overtaken by the owner's next change to it."""
+"""A read gives up after this many listings in a row whose segments were gone when opened."""
 
 
 class ForeignListing:
-    """The segments of one partition, as they were at the last `look`. Not thread-safe."""
-
-    __slots__ = (
-        "_data",
-        "_files",
-        "_gaps_below",
-        "_swapped",
-        "bases",
-        "directory",
-        "topic_id",
-        "topic_partition",
-    )
+    """The segments of one partition at the time of the last `look`. Not thread-safe."""
 
     def __init__(
         self, files: Files, data: str, topic_partition: TopicPartition, topic_id: bytes = b""
     ) -> None:
-        """`topic_id` is the content of `partition.metadata`, empty when that is not known yet."""
+        """`topic_id` is the content of `partition.metadata`; empty to accept any topic.
+
+        With a topic id, `look` fails once the topic was deleted or created again.
+        """
         self._files = files
         self._data = data
         self._swapped: set[int | None] = set()
@@ -62,11 +54,11 @@ class ForeignListing:
         self.topic_partition = topic_partition
 
     def look(self) -> None:
-        """List the segments.
+        """List the segments anew.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted, or made anew, as another one.
-            FileNotFoundError: there is no segment at the moment.
+            UnknownTopicOrPartition: the topic was deleted, or created again.
+            FileNotFoundError: the directory holds no segment at the moment.
         """
         topic_id = self._read_topic_id()
         if self.topic_id and topic_id != self.topic_id:
@@ -78,34 +70,26 @@ class ForeignListing:
             raise self._gone() from None
         swapped = paths.LOG + paths.SWAP
         self._swapped = {paths.parse_offset(name) for name in names if name.endswith(swapped)}
-        self.bases = sorted(
-            offset
-            for name in names
-            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-        )
+        self.bases = paths.segment_bases(names)
         if not self.bases:
             raise FileNotFoundError(self.directory)
 
     def start(self) -> int:
-        """Where the log begins. Requires: a look."""
+        """Return the log start offset. Requires: `look` was called."""
         starts = read_offsets(self._files, self._data, paths.LOG_START_OFFSETS)
         return max(self.bases[0], starts.get(self.topic_partition, 0))
 
     def segment(self, base_offset: int) -> ForeignSegment:
-        """One of the segments.
-
-        Raises:
-            FileNotFoundError: it has gone meanwhile.
-        """
-        # Compaction's output that is about to replace several segments, or has begun to.
+        """Open one of the segments; FileNotFoundError if it is gone."""
+        # A `.swap` file is compaction's output: it replaces this segment, perhaps with later ones.
         suffix = paths.LOG + paths.SWAP if base_offset in self._swapped else paths.LOG
         return ForeignSegment(self._files, self.directory, base_offset, suffix)
 
     def check_gap(self, expected: int, found: int, path: str) -> None:
-        """Offsets may skip to `found` where compaction was, which then has said so.
+        """Accept that offset `found` follows instead of `expected`, if the log may have gaps there.
 
         Raises:
-            CorruptRecord: they may not.
+            CorruptRecord: the log has no gaps at these offsets, so batches are missing.
         """
         if self._gaps_below < found:
             self._gaps_below = read_gaps_below(self._files, self._data, self.topic_partition)
@@ -132,15 +116,15 @@ def walk(
     open_at: OpenAt,
     look_again: Callable[[int], None],
 ) -> Iterator[Batch]:
-    """Yield whole batches, the first holds `offset` or follows it, all begin before the end.
+    """Yield whole batches: the first holds `offset` or follows it, all begin before `end_offset`.
 
-    `look_again(offset)` lists the segments anew, or raises when `offset` is no more. Nothing behind
-    the batch that reaches `end_offset` is touched: it may be room that the owner has reserved, or
-    what it is writing.
+    `open_at` opens a segment. `look_again(offset)` lists the segments again, or raises if `offset`
+    is gone. The walk reads nothing behind the batch that reaches `end_offset`: there may be
+    reserved room, or a batch being written.
 
     Raises:
         CorruptRecord: the next batch is damaged, or is missing.
-        OffsetOutOfRange: the log ends before `end_offset`: a crash took what was not synced.
+        OffsetOutOfRange: the log ends before `end_offset`, because a crash took unsynced records.
         TimedOut: the owner replaces segments faster than they can be opened.
     """
     looks = 0
@@ -179,6 +163,6 @@ def walk(
             )
         following = listing.bases[slot + 1]
         if 0 <= expected < following:
-            # Of what lies between, compaction has left nothing.
+            # The segment ended before the next one begins: allowed if compaction removed the rest.
             listing.check_gap(expected, following, segment.path)
         offset = max(offset, following)

@@ -1,15 +1,17 @@
-"""One partition's log as another process sees it: no lock taken, nothing written or removed.
+"""Reading one partition's log from another process, without a lock and without writing anything.
 
-The owner may append, roll, compact, delete old segments or the whole topic meanwhile, or die. What
-is read is bounded by what it has published (see `published_offset`), and was checked here; a
-segment that it removes stays readable to whoever is at it. Of a log whose owner has died, what a
-recovery would cut is not shown, nor a commit of staged files before it is done (see `adoption`).
+Meanwhile the owner may append, roll, compact, delete old segments or the whole topic, or die. A
+reader gets only records that the owner has published (see `published_offset`), and checks their
+checksums. A segment that it has opened stays readable after the owner removed it. If the owner has
+died, a reader does not get batches that recovery would cut off, and no records of a commit of
+staged files that is not done (see `staging`).
 
-After a restart of the machine nothing tells how far a log was committed: until its owner opens it,
-what other replicas had not yet is shown, too.
+After a restart of the machine the published offset no longer holds. Until the owner opens the log,
+readers also get records that other replicas did not have.
 
-At durability `os` a batch may be seen some microseconds before the owner's own readers see it. If
-an interrupt or a failing disk takes back the append at just that moment, it was never there.
+At durability `os` a reader may see a batch some microseconds before the owner's own readers do. If
+an interrupt or a disk error undoes the append at that moment, the reader has seen a batch that was
+never published.
 """
 
 from __future__ import annotations
@@ -39,24 +41,19 @@ if TYPE_CHECKING:
 
 
 class ForeignLog:
-    """Not thread-safe. `refresh` looks at what the owner has done; the facts are of that moment."""
+    """One partition's log, as of the last `refresh`. Not thread-safe."""
 
     def __init__(
-        self,
-        files: Files,
-        data: str,
-        topic_partition: TopicPartition,
-        *,
-        is_checked: bool = True,
+        self, files: Files, data: str, topic_partition: TopicPartition, *, is_checked: bool = True
     ) -> None:
-        """Look at the log for the first time.
+        """Read the log for the first time.
 
-        Without `is_checked` the last segment is walked by `heads` where they suffice: damage shows
-        when it is read.
+        Without `is_checked`, the search for the log's end reads only the headers of the last
+        segment's batches if this is safe. Damage then shows when a batch is read.
 
         Raises:
-            UnknownTopicOrPartition: there is none.
-            CorruptRecord: it cannot be read at all.
+            UnknownTopicOrPartition: there is no such log.
+            CorruptRecord: the log cannot be read at all.
         """
         self._files = files
         self._data = data
@@ -69,29 +66,31 @@ class ForeignLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end of what may be read."""
         assert self._tail is not None
         return self._tail.next_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed reader may see, never below the log start offset."""
+        """The end offset for read_committed readers, never below the log start offset."""
         assert self._tail is not None
         return max(self._tail.last_stable_offset, self.log_start_offset)
 
     @property
     def damage(self) -> CorruptRecord | None:
-        """Why nothing at the high watermark or behind it can be read, though there is more."""
+        """Damage at the high watermark, which hides the later records; None without damage."""
         assert self._tail is not None
         return self._tail.damage
 
     @property
     def topic_id(self) -> bytes:
-        """The content of `partition.metadata`, by which another topic of that name shows."""
+        """The content of `partition.metadata`. A new topic with the same name has another id."""
         return self._listing.topic_id
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
-        """Offsets behind batches inside (start, end): parts of about `size_max` stored bytes."""
+        """Return offsets between `start` and `end`, `size_max` bytes or more apart.
+
+        Each lies between two batches.
+        """
         listing, tail = self._listing, self._tail
         assert tail is not None
         marks = {tail.segment.base_offset: tail.segment.marks}
@@ -101,26 +100,27 @@ class ForeignLog:
         )
 
     def mark_before(self, offset: int) -> Mark | None:
-        """A batch of the last segment, at or not far before `offset`; None for other segments."""
+        """Return the place of a batch at or soon before `offset`, for a `ForeignRange`.
+
+        None if no batch before `offset` was read in the last segment.
+        """
         assert self._tail is not None
         segment = self._tail.segment
         found = segment.mark_before(offset)
         return found and Mark(segment.base_offset, *found)
 
     def segment_paths(self) -> list[tuple[int, str]]:
-        """The base offset and the file of every segment, in order."""
         directory = self._listing.directory
         return [(base, paths.segment_file(directory, base)) for base in self._listing.bases]
 
     # Looking
 
     def refresh(self) -> None:
-        """Look at what the owner has done since.
+        """Read the owner's changes: the log start offset, new records, open transactions.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted; perhaps made anew, as another one.
-            CorruptRecord: a segment before the last is damaged, and an open transaction may be
-                hidden by that.
+            UnknownTopicOrPartition: the topic was deleted, or created again.
+            CorruptRecord: a segment before the last is damaged; it may hide an open transaction.
         """
         for _ in range(LOOKS_MAX):
             try:
@@ -132,7 +132,7 @@ class ForeignLog:
                     break
                 self._tail = None
             except FileNotFoundError:
-                continue  # between the listing and the look a segment has gone
+                continue  # a segment was removed after the listing
         else:
             raise errors.UnknownTopicOrPartition(
                 f"{self.topic_partition} has no segment in {self._data}"
@@ -140,7 +140,6 @@ class ForeignLog:
         self.log_start_offset = self._listing.start()
 
     def _follow(self, limit: int | None) -> None:
-        """Bring the tail to the end of the last segment, from where it was."""
         tail = self._tail
         if tail is not None and tail.segment.is_replaced():
             self._tail = None
@@ -159,7 +158,8 @@ class ForeignLog:
                 tail.skim(limit)
             tail.advance(limit)
             if tail.damage is not None and not is_fresh and known is None:
-                # Perhaps an append was taken back, of which the tail had seen the batch.
+                # Perhaps the owner undid an append whose batch this tail has read: read the segment
+                # anew before reporting damage.
                 self._tail = None
                 continue
             slot = bisect_right(self._listing.bases, tail.segment.base_offset)
@@ -171,11 +171,15 @@ class ForeignLog:
             if tail.next_offset == following:
                 self._tail = ForeignTail(self._listing.segment(following), tail.open_transactions)
             else:
-                # What lies between was compacted or removed: begin again, from the last snapshot.
+                # The records between the two segments were compacted or removed: begin again at the
+                # last producer snapshot.
                 self._tail = None
 
     def _limit_before(self, commit: Commit | None) -> int | None:
-        """How far one may read: not into a commit that is not done."""
+        """Return the offset at which readers end: published, and before a commit that is not done.
+
+        None if all whole batches may be read.
+        """
         limit = self._limit()
         if commit is None or commit.state != PREPARED:
             return limit
@@ -183,7 +187,7 @@ class ForeignLog:
         return limit if start is None or (limit is not None and limit < start) else start
 
     def _is_overtaken(self, before: Commit | None) -> bool:
-        """Has another commit begun since, of which a part may have been seen?"""
+        """Return whether a commit that began after `before` may have been read in part."""
         after = read_last(self._files, self._data)
         begun = 0 if after is None else after.sequence
         known = 0 if before is None else before.sequence
@@ -193,9 +197,9 @@ class ForeignLog:
         return begun > known + 1 or (start is not None and self.high_watermark > start)
 
     def _limit(self) -> int | None:
-        """How far the owner says that one may read; None when all whole batches are published."""
+        """Return the published offset; None if all whole batches may be read."""
         if not self._is_of_this_boot():
-            return None  # the machine has restarted since: who wrote it is no more
+            return None  # the machine has restarted, so nobody is writing
         try:
             return read_published(self._files, self._listing.directory)
         except CorruptRecord:
@@ -203,7 +207,7 @@ class ForeignLog:
             return points.get(self.topic_partition, 0)
 
     def _is_of_this_boot(self) -> bool:
-        """Has the last owner begun since the machine was started?"""
+        """Return whether the last owner opened the directory since the machine's last start."""
         try:
             owner = self._files.read(f"{self._data}/{paths.LOCK}")
         except FileNotFoundError:
@@ -213,10 +217,9 @@ class ForeignLog:
     # Reading
 
     def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
-        """Yield whole batches from the one that holds `offset` to the one before `end_offset`.
+        """Yield whole batches that begin before `end_offset`; the first holds `offset`.
 
-        Control batches too. The log may go on meanwhile; what is yielded lies below the offset
-        that was given, at most the high watermark.
+        Control batches are included. Requires: `end_offset` is at most the high watermark.
 
         Raises:
             OffsetOutOfRange: `offset` is outside the log, or was removed before it was read.
@@ -249,7 +252,7 @@ class ForeignLog:
         )
 
     def offset_for_timestamp(self, timestamp: int) -> int | None:
-        """The offset of the first record that is not older than `timestamp`, None without one."""
+        """Return the offset of the first record with at least this timestamp; None without one."""
         end = self.high_watermark
         bases = self._listing.bases
         for slot, base in enumerate(bases):
@@ -259,7 +262,7 @@ class ForeignLog:
                 try:
                     latest = self._listing.segment(base).latest_timestamp()
                 except FileNotFoundError:
-                    continue  # removed meanwhile
+                    continue  # the segment was removed meanwhile
                 if latest is not None and latest < timestamp:
                     continue
             for batch in self.batches(max(base, self.log_start_offset), end):

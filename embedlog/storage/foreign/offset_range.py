@@ -1,8 +1,8 @@
-"""Offsets that are known to be published, read by another process without a look at the log's end.
+"""Reading a range of published offsets in another process, without a search for the log's end.
 
-Whoever plans a read has asked a `ForeignLog` how far the owner has published. The parts of it that
-are read elsewhere, in any order and perhaps again, need no such look: it costs a walk over the last
-segment. Nor do they take a lock or write a file.
+A `ForeignLog` finds the published end once, by a walk over the last segment. Other processes, such
+as Spark's tasks, then read ranges below that end in any order and repeatedly. They take no lock and
+write no file. If the topic was deleted, or created again, they raise UnknownTopicOrPartition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class Mark(NamedTuple):
-    """Where a batch began once: a hint. Only its owner has the index of a log's last segment."""
+    """A place where a batch was found in the last segment, so that a read need not search for it.
+
+    It is a hint, and is checked before use. The last segment's index exists only in the owner's
+    memory. `segment` is the segment's base offset.
+    """
 
     segment: int
     base_offset: int
@@ -30,10 +34,10 @@ class Mark(NamedTuple):
 
 
 class ForeignRange:
-    """Batches below `high_watermark`, which was published once. Not thread-safe.
+    """Reads batches below `high_watermark`, which the owner has published. Not thread-safe.
 
-    `topic_id` is the content of `partition.metadata` when it was planned: a topic that was made
-    anew since is another one. `mark` is at the begin of what will be read, or not far before it.
+    `topic_id` is the content of `partition.metadata` when the read was planned; it shows whether
+    the topic was created again since. `mark` is a batch at or soon before the begin of the read.
     """
 
     def __init__(
@@ -52,11 +56,7 @@ class ForeignRange:
         self._mark = mark
 
     def start(self) -> int:
-        """Where the log begins now.
-
-        Raises:
-            UnknownTopicOrPartition: the topic was deleted, or made anew.
-        """
+        """Return the present log start offset."""
         try:
             self._listing.look()
         except FileNotFoundError:
@@ -64,12 +64,11 @@ class ForeignRange:
         return self._listing.start()
 
     def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
-        """Yield whole batches, the first holds `offset` or follows it, all begin before the end.
+        """Yield whole batches below `end_offset`; the first holds `offset` or follows it.
 
-        Control batches too. Requires: `end_offset` is not above `high_watermark`.
+        Control batches are included. Requires: `end_offset` is not above `high_watermark`.
 
         Raises:
-            UnknownTopicOrPartition: the topic was deleted, or made anew.
             OffsetOutOfRange: `offset` was removed before it was read.
             CorruptRecord: the next batch is damaged, or is missing.
         """
@@ -89,7 +88,7 @@ class ForeignRange:
         segment = self._listing.segment(base)
         mark = self._mark
         if mark is not None and mark.segment == base and mark.base_offset <= offset:
-            self._mark = None  # checked once: it is for the begin
+            self._mark = None  # the mark helps only at the begin of the read
             if segment.begins_with(mark.base_offset, mark.position):
                 return segment, mark.position, None
         return segment, segment.position_of(offset), None

@@ -1,28 +1,27 @@
-"""A segment that another process may be writing, cutting or removing: its batches, each checked.
+"""Reading a segment that another process may be writing, cutting or removing.
 
-Everything is read by copies, never through a mapping (see `Files.open`), and a checksum is looked
-at each time: nothing that is read has been published by this process.
+Bytes are copied out of the file, never mapped, because the owner may shorten it (see `Files.open`).
+The checksum of every batch is checked on each read.
 """
 
 from __future__ import annotations
 
 from _bisect import bisect_right
+from typing import NamedTuple
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.foreign.heads import heads
 from embedlog.storage.segments.indexes.offset import OffsetIndex
 from embedlog.storage.segments.indexes.time import TimeIndex
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
-from wire.records.format import HEADER_SIZE, LOG_OVERHEAD
+from wire.records.format import HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from embedlog.runtime.files import File, Files
-    from embedlog.storage.foreign.heads import Head
     from wire.records.legacy import LegacyBatch
 
     Batch = RecordBatch | LegacyBatch
@@ -31,8 +30,19 @@ READ_SIZE = 1 << 20
 _LENGTH_POSITION = 8
 
 
+class Head(NamedTuple):
+    """The place and header fields of a batch whose records were not read."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    attributes: int
+    producer_id: int
+
+
 class ForeignSegment:
-    """Its file stays readable after the owner has removed it, for as long as this is kept.
+    """An open segment. It stays readable after the owner has removed the file.
 
     Raises:
         FileNotFoundError: there is no such segment (any more).
@@ -49,14 +59,14 @@ class ForeignSegment:
         self.path = paths.segment_file(directory, base_offset, suffix)
         self._file: File = files.open(self.path, writable=False)
         self._marks: list[tuple[int, int]] = []
-        """(base offset, position) of some batches that were read here."""
+        """(base offset, position) of some batches that were read, for later searches."""
 
     def size(self) -> int:
-        """Bytes of the file, of which the last may be no batches."""
+        """Return the size of the file. Reserved room or a torn batch at the end counts as well."""
         return self._file.size()
 
     def is_replaced(self) -> bool:
-        """Whether the segment's name means another file, or none."""
+        """Return whether the owner has removed the file, or put another under its name."""
         before = self.size()
         stat = self._files.stat(self.path)
         if stat is None:
@@ -65,10 +75,10 @@ class ForeignSegment:
         return not low <= stat.size <= high
 
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
-        """Yield (position, batch) for the good batches of [position, end), or to the file's end.
+        """Yield (position, batch) for the batches from `position` to `end`, or to the file's end.
 
         Raises:
-            CorruptRecord: what comes next is no good batch; perhaps it is being written.
+            CorruptRecord: the next batch is bad; perhaps it is being written.
         """
         size = self.size() if end is None else end
         while position < size:
@@ -82,15 +92,34 @@ class ForeignSegment:
                 raise CorruptRecord(self.path, position, reason)
 
     def heads(self, position: int, next_offset: int) -> Iterator[Head]:
-        """Yield the heads of batches from `position` on; the first has at least `next_offset`."""
-        return heads(self._file.view, position, self.size(), next_offset)
+        """Yield the heads of consecutive batches from `position` on, without checking checksums.
+
+        This takes a tenth of the time of reading the batches. The first head's offset must be at
+        least `next_offset`. End silently at anything that is no whole batch of magic 2: a torn,
+        damaged or older batch, or reserved room.
+
+        Use it only if the machine has not restarted since the batches were written: then only the
+        last batch can be torn. After a loss of power, any of the last batches may be.
+        """
+        size = self.size()
+        while position + HEADER_SIZE <= size:
+            try:
+                fields = HEADER.unpack(self._file.view(position, HEADER_SIZE))
+            except ValueError:
+                return  # the owner has shortened the file meanwhile
+            base_offset, length, _, magic, _, attributes, last_offset_delta = fields[:7]
+            producer_id = fields[9]
+            batch_size = length + LOG_OVERHEAD
+            is_whole = HEADER_SIZE <= batch_size <= size - position
+            if magic != 2 or not is_whole or base_offset < next_offset or last_offset_delta < 0:
+                return
+            next_offset = base_offset + last_offset_delta + 1
+            last_offset = next_offset - 1
+            yield Head(position, batch_size, base_offset, last_offset, attributes, producer_id)
+            position += batch_size
 
     def batch_of(self, head: Head) -> RecordBatch:
-        """The batch with this head.
-
-        Raises:
-            CorruptRecord: it is damaged.
-        """
+        """Return the batch with this head; CorruptRecord if it is damaged."""
         try:
             batch = RecordBatch(self._file.view(head.position, head.size))
         except (RecordsError, ValueError) as error:
@@ -99,7 +128,7 @@ class ForeignSegment:
         return batch
 
     def _some(self, position: int, end: int) -> Iterator[Batch]:
-        """The batches that a read of some size, or of the first one's, brings."""
+        """Read READ_SIZE bytes, or the first batch if it is larger; yield the whole batches."""
         try:
             view = self._file.view(position, min(READ_SIZE, end - position))
             if len(view) < end - position:
@@ -108,7 +137,7 @@ class ForeignSegment:
                 if len(view) < needed <= end - position:
                     view = self._file.view(position, needed)
         except ValueError as error:
-            # It was cut meanwhile.
+            # The owner has shortened the file meanwhile.
             raise CorruptRecord(self.path, position, str(error)) from None
         at = position
         try:
@@ -128,31 +157,29 @@ class ForeignSegment:
             raise CorruptRecord(self.path, position, reason)
 
     def remaining(self, position: int) -> memoryview:
-        """What lies from `position` on, whatever it is."""
         try:
             return self._file.view(position, max(0, self.size() - position))
         except ValueError:
-            return memoryview(b"")  # it was cut meanwhile
+            return memoryview(b"")  # the owner has shortened the file meanwhile
 
     # Finding
 
     def mark(self, base_offset: int, position: int) -> None:
-        """Note where a batch begins, for those who look for it or what follows it."""
+        """Note the place of a batch for later searches, unless the last mark is near it."""
         if not self._marks or position - self._marks[-1][1] >= READ_SIZE // 16:
             self._marks.append((base_offset, position))
 
     @property
     def marks(self) -> list[tuple[int, int]]:
-        """(base offset, position) of the batches that were marked, rising."""
         return self._marks
 
     def mark_before(self, offset: int) -> tuple[int, int] | None:
-        """The last marked batch that begins at or before `offset`; None without one."""
+        """Return the last marked batch at or before `offset`: (base offset, position), or None."""
         slot = bisect_right(self._marks, (offset, 1 << 62))
         return self._marks[slot - 1] if slot else None
 
     def begins_with(self, base_offset: int, position: int) -> bool:
-        """Does a good batch of that base offset begin at `position`?"""
+        """Return whether a good batch with this base offset begins at `position`."""
         try:
             for _, batch in self.batches(position):
                 return batch.base_offset == base_offset
@@ -161,7 +188,7 @@ class ForeignSegment:
         return False
 
     def position_of(self, offset: int) -> int:
-        """Where some batch begins that is not behind `offset`, and not far before it."""
+        """Return the position of a batch at or before `offset`, to search from."""
         mark = self.mark_before(offset)
         if mark is not None:
             return mark[1]
@@ -176,7 +203,7 @@ class ForeignSegment:
                 self._files.read(path), base_offset=self.base_offset, size=self.size(), path=path
             )
         except (FileNotFoundError, CorruptRecord):
-            return None  # a hint
+            return None  # without the index the search only takes longer
 
     def _ends_with(self, last_offset: int, position: int, timestamp: int | None = None) -> bool:
         if self.size() - position < HEADER_SIZE:
@@ -190,7 +217,7 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """The largest timestamp of a finished segment; None when the index cannot say it."""
+        """Return the largest timestamp of a closed segment; None if its time index tells none."""
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

@@ -1,7 +1,8 @@
-"""Reading a log for what it says about this broker: every batch is checked, none is left out.
+"""Read a log that the broker replays for itself: check every batch, and skip none.
 
-Clients check what they are given. Nobody stands behind the broker when it replays its own logs, so
-that a flipped bit there would be another topic, another setting or another committed offset.
+Such logs hold the cluster's metadata and the coordinators' state. Clients check the batches that
+they fetch, but nobody else checks the batches that a broker replays: a flipped bit would change a
+topic, a setting or a committed offset.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ READ_SIZE = 1 << 20
 
 
 class CheckedBatch:
-    """A batch with a right checksum, and where it lies: a file's `path`, byte `position`."""
+    """A batch whose checksum is right. It begins at byte `position` of the file `path`."""
 
     __slots__ = ("batch", "path", "position")
 
@@ -33,15 +34,15 @@ class CheckedBatch:
         self.position = position
 
     def corrupt(self, reason: str) -> CorruptRecord:
-        """What to raise when the batch says what cannot be."""
+        """Return the error for a batch with impossible content."""
         return CorruptRecord(self.path, self.position, reason)
 
 
 def read_checked(log: Log) -> Iterator[CheckedBatch]:
-    """Every batch of `log`, from the one that holds its start offset to the end it has now.
+    """Yield every batch of `log`, from its start offset to the end that it has at the call.
 
     Raises:
-        CorruptRecord: the log was damaged when it was opened, or is so where it is read.
+        CorruptRecord: the log was found damaged when it was opened, or this call finds damage.
         KafkaError: the log refuses the read.
     """
     if isinstance(log.failure, CorruptRecord):
@@ -62,5 +63,5 @@ def read_checked(log: Log) -> Iterator[CheckedBatch]:
         if position < read.position + len(read.records):
             raise CorruptRecord(path, position, "bytes that hold no whole batch")
         if next_offset <= offset:
-            return  # the end of the log was compacted away
+            return  # compaction has removed every record from here to the end
         offset = next_offset

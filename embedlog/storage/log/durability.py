@@ -1,4 +1,4 @@
-"""How far a log survives loss of power, and what moves that on."""
+"""How far a log survives a loss of power, and the syncs that extend it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ if TYPE_CHECKING:
     from embedlog.storage.segments.chain import SegmentChain
 
 SYNC_WINDOW_SIZE = 4 << 20
-"""At most this many bytes are written and not synced at durability `fsync`: recovery relies on it
-to tell a torn tail from rot (valid data further behind a bad batch proves it had been synced)."""
+"""At durability `fsync` at most this many bytes of a log are written but not synced. Recovery needs
+this limit to tell a torn tail from rot: valid data further than this behind a bad batch proves that
+the bad batch had been synced."""
 
 NO_DESCRIPTOR = (EMFILE, ENFILE)
-"""Of a sync these alone are harmless, whoever raised them: no file was opened, and the kernel asked
-for nothing. The others are if `NotOpened` says so."""
+"""Error numbers of a sync that found no free descriptor. They do not poison the log, whichever call
+raised them: no file was opened, so the kernel was not asked to sync. Every other error poisons the
+log unless it is a `NotOpened`."""
 
 
 class LogDurability:
-    """Syncs under a lock of its own, which may be taken under the partition lock, never before it.
+    """The syncs of one log. A thread that takes both locks takes the partition lock first.
 
-    The first failed sync poisons the log: the kernel may have dropped the pages it could not write,
-    and would tell the next sync that all is well.
+    The first failed sync poisons the log: the kernel may have dropped the pages that it could not
+    write, and would report success to the next sync. Each method that syncs raises
+    KafkaStorageError if this sync or an earlier one failed, which has poisoned the log. It also
+    does if no descriptor was free; then a later call may succeed.
     """
 
     __slots__ = ("_chain", "_health", "lock", "synced_offset")
@@ -37,20 +41,17 @@ class LogDurability:
         self._chain = chain
         self._health = health
         self.synced_offset = synced_offset
-        """Everything below survives loss of power."""
+        """Every record below survives a loss of power."""
         # Re-entrant, so that an interrupt at its release does not lock this thread out for good.
         self.lock = ranked_rlock(Rank.SYNC)
 
     def sync(self, offset: int) -> None:
-        """Return once every record below `offset` survives loss of power.
+        """Return once every record below `offset` survives a loss of power.
 
-        Group commit: of the threads that call at the same time one syncs for all, and the others
-        find their records synced when they get the lock: 20 k durable appends/s by 8 threads. A
-        lock per waiter, all woken at once, made it 14 k. Call it without the partition lock.
-
-        Raises:
-            KafkaStorageError: the sync failed, or an earlier one has, and the log is poisoned; or
-                there was no descriptor for it, and a later call may succeed.
+        Group commit: if several threads call at the same time, one syncs for all, and the others
+        find their records synced when they get the lock. 8 threads make 20,000 durable appends/s;
+        with a lock for each waiter, all woken at once, they made 14,000. Call it without the
+        partition lock.
         """
         if offset <= self.synced_offset:
             return
@@ -61,20 +62,12 @@ class LogDurability:
                 self._sync(segments[-1].end[0], segments)
 
     def flush(self) -> None:
-        """`sync` everything appended so far.
-
-        Raises:
-            KafkaStorageError: as `sync`.
-        """
         self.sync(self._chain.end_offset)
 
     def sync_sealed(self, offset: int) -> None:
-        """`sync` the segments before the one that begins at `offset`: nothing is added to them.
+        """Sync the full segments that end at or before `offset`.
 
-        Not beside a removal of segments.
-
-        Raises:
-            KafkaStorageError: as `sync`.
+        Requires: no segments are removed at the same time.
         """
         with self.lock:
             offset = min(offset, self._chain.segments[-1].base_offset)
@@ -83,43 +76,41 @@ class LogDurability:
                 self._sync(offset, tuple(one for one in segments if one.base_offset < offset))
 
     def sync_cut(self, segment: Segment) -> None:
-        """Sync a segment that is finished, and that its file was cut to its content.
+        """Sync a finished segment, whose file was cut to its content.
 
-        Not beside a group commit: the kernel tells of a failed write once, and one of two would not
-        hear.
-
-        Raises:
-            KafkaStorageError: as `sync`.
+        The sync lock keeps a group commit from running at the same time: the kernel reports a
+        failed write to one sync only, so the other would not see it.
         """
         with self.lock:
             self._health.check()
             self._sync(self._chain.end_offset, (segment,))
 
     def sync_name(self, segment: Segment) -> None:
-        """Make the name of a segment's file survive loss of power, once.
-
-        Raises:
-            KafkaStorageError: as `sync`.
-        """
+        """Make the name of a segment's file survive a loss of power, if it does not yet."""
         with self.lock:
             self._health.check()
             self._do_sync((segment,), _sync_name)
 
     def keep_window(self, segment: Segment, size: int) -> None:
-        """Sync if `size` bytes more would be too many that are not. Requires: the partition lock.
+        """Sync first if `size` more bytes would exceed SYNC_WINDOW_SIZE unsynced bytes.
 
-        Raises:
-            KafkaStorageError: as `sync`.
+        Requires: the partition lock.
         """
         if segment.end[1] + size - segment.synced_size > SYNC_WINDOW_SIZE:
             self.sync(segment.end[0])
 
     def promise_less(self, offset: int) -> None:
-        """What lies at or behind `offset` may go. Requires: the sync lock, or a log just opened."""
+        """Lower `synced_offset` to `offset`, because the records from there on may be removed.
+
+        Requires: the sync lock, or a new log.
+        """
         self.synced_offset = min(self.synced_offset, offset)
 
     def _sync(self, end: int, segments: tuple[Segment, ...]) -> None:
-        """Sync some segments. Requires: the sync lock, and a look at the log's health under it."""
+        """Sync `segments`, after which everything below offset `end` is synced.
+
+        Requires: the sync lock, and that the log's health was checked under it.
+        """
         self._do_sync(segments, Segment.sync)
         self.synced_offset = max(self.synced_offset, end)
 
@@ -129,7 +120,7 @@ class LogDurability:
                 do_sync(segment)
             except OSError as error:
                 if isinstance(error, FileNotFoundError) and segment not in self._chain.segments:
-                    continue  # retention has removed it meanwhile
+                    continue  # retention has removed the segment
                 error.filename = segment.path
                 if isinstance(error, NotOpened) or error.errno in NO_DESCRIPTOR:
                     raise self._health.refused(error) from error

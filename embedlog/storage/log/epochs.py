@@ -1,4 +1,4 @@
-"""Which leader epoch wrote which offsets of a log, kept on disk."""
+"""The leader epochs of a log's offsets, kept on disk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class LogEpochs:
-    """Changed under the partition lock, asked by anyone.
+    """The leader epochs of one log. Change them under the partition lock; any thread may read.
 
-    The sealed file is written at every change, Kafka's text form at the close.
+    Each change writes the sealed file; closing the log writes Kafka's text form. A change raises
+    KafkaStorageError if the disk refuses the file.
     """
 
     __slots__ = (
@@ -36,27 +37,22 @@ class LogEpochs:
         self.latest = cache.latest_epoch
         """The leader epoch of the last records, -1 for none."""
         self.is_dirty = False
-        """Changed since Kafka's text form was written."""
+        """True if the epochs have changed since Kafka's text form was written."""
         self._is_unsaved = False
-        """The sealed form still has epochs of records that are gone: it is written later."""
+        """True if the sealed file lacks the last change; `assign` writes it again."""
         self._keeps = self._syncs = False
         self._chain = chain
         self._health = health
 
     def configure(self, config: LogConfig) -> None:
-        """Obey another configuration from the next change on."""
         self._keeps, self._syncs = config.durability != "memory", config.durability == "fsync"
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
+        """Return (epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
         return self.cache.end_offset_for(epoch, self._chain.end_offset)
 
     def assign(self, epoch: int, start_offset: int | None = None) -> None:
-        """Note that the leader of `epoch` writes from `start_offset`, the log's end unless given.
-
-        Raises:
-            KafkaStorageError: the disk refuses the checkpoint.
-        """
+        """Record that the leader of `epoch` writes from `start_offset` on, by default the end."""
         if epoch < 0:
             return
         start = self._chain.end_offset if start_offset is None else start_offset
@@ -64,34 +60,23 @@ class LogEpochs:
             self.store()
 
     def lead_in(self, leader_epoch: int) -> int:
-        """Note a leader's first append; return the epoch to stamp.
+        """Record a leader's first append; return the epoch to stamp on its batches.
 
-        That is not the leader's when an unclean open began a later one than it was told of.
-
-        Raises:
-            KafkaStorageError: as `assign`.
+        This is the leader's epoch, unless the log began a later epoch after an unclean stop.
         """
         if leader_epoch > self.latest:
             self.assign(leader_epoch)
         return self.latest
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forget the epochs that begin at `offset` or later.
-
-        Raises:
-            KafkaStorageError: as `assign`.
-        """
         if self.cache.truncate_from_end(offset):
             self.store()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget the epochs whose records lie below `offset`.
+        """Forget the epochs whose records all lie below `offset`. Only a poisoned log raises.
 
-        To store that can wait: whoever loads the log drops what lies before its start, and a full
-        disk must not keep space from being freed.
-
-        Raises:
-            KafkaStorageError: the log is poisoned.
+        If the disk is full, the file keeps them for now: the next opening drops epochs before the
+        log's start anyway, and a full disk must not prevent the freeing of space.
         """
         if self.cache.truncate_from_start(offset):
             try:
@@ -101,11 +86,7 @@ class LogEpochs:
                     raise
 
     def truncate(self, start_offset: int, end_offset: int) -> None:
-        """Keep the epochs of [start_offset, end_offset) alone.
-
-        Raises:
-            KafkaStorageError: the disk refuses what a cut at the end must have stored.
-        """
+        """Keep only the epochs of [start_offset, end_offset)."""
         if self.cache.truncate_from_end(end_offset):
             self.cache.truncate_from_start(start_offset)
             self.store()
@@ -113,16 +94,11 @@ class LogEpochs:
             self.truncate_from_start(start_offset)
 
     def clear(self) -> None:
-        """Forget them all; `assign` or `store` must follow."""
+        """Forget all epochs. The caller must then call `assign` or `store`, to write the file."""
         self.cache.clear()
         self.is_dirty, self._is_unsaved = True, self._keeps
 
     def store(self) -> None:
-        """Store the sealed form.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
-        """
         self.is_dirty, self._is_unsaved = True, self._keeps
         if self._keeps:
             path = f"{self._chain.directory}/{paths.SEALED_LEADER_EPOCHS}"

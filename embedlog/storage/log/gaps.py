@@ -1,19 +1,20 @@
-"""Where the offsets of a log may have gaps: below an offset, its `gaps_below`.
+"""The offset below which a log's offsets may have gaps: its `gaps_below`.
 
-Compaction leaves gaps between batches. A lost batch, or a base offset that has rotted, makes one
-too. So each log has an offset up to which compaction may have run, and behind it a gap is damage.
-Those of all logs are in one sealed file, which is synced before a compacted segment takes its
-place, and before a follower appends a batch behind a gap of its leader's. Opening a log bounds its
-offset by the log's end, as all that comes later continues there.
+Compaction leaves gaps between batches. A lost batch or a damaged base offset leaves one as well. To
+tell them apart, each log has an offset below which compaction may have run; a gap above it is
+damage. One sealed file has these offsets of all logs of a data directory. It is synced before a
+compacted segment is put in place, and before a follower appends a batch after a gap in its leader's
+log. Opening a log lowers its `gaps_below` to the log's end, because appends leave no gaps.
 
-    the file says of the log           gaps may be
-    an offset                          below it, and below the cleaner's checkpoint
-    nothing                            below the cleaner's checkpoint, if that has one
-    UNKNOWN                            everywhere if the log was compacted, or its topic is
-    anything, and Kafka has had the    the same: a compaction of Kafka's that was cut short is in
-    log since                          no checkpoint
+    the log's entry in the file    gaps may be
+    an offset                      below it, and below the offset in the cleaner's checkpoint
+    none                           below the offset in the cleaner's checkpoint, if there is one
+    UNKNOWN                        everywhere if the log was compacted or its topic is compacted,
+                                   else nowhere
+    any, if Kafka has used the     as for UNKNOWN if the log or its topic is compacted: no
+    log since                      checkpoint shows a compaction by Kafka that was interrupted
 
-A file that is missing or damaged says UNKNOWN of every log that is there.
+If the file is missing or damaged, the entry of every existing log is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ from __future__ import annotations
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.state_files.checkpoint_files import encode_offsets, read_text, read_twin
-from embedlog.storage.state_files.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
-from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files.leader_epochs import (
+    UNDEFINED_EPOCH,
+    read_epochs,
+    read_epochs_text,
+)
+from embedlog.storage.state_files.sealed_file import write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +41,10 @@ EVERYWHERE = (1 << 63) - 1
 
 
 def write_gaps(files: Files, data: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the file, at every level synced: a compacted segment may survive a loss of power."""
+    """Replace the file and sync it at every durability.
+
+    A compacted segment may survive a loss of power, so the file must as well.
+    """
     path = f"{data}/{paths.GAPS}{paths.SEALED}"
     write_sealed(files, path, encode_offsets(offsets), sync=True)
 
@@ -44,9 +52,10 @@ def write_gaps(files: Files, data: str, offsets: Mapping[TopicPartition, int]) -
 def settle_gaps(
     files: Files, directory: str, known: int, *, cleaned_offset: int, is_compacted: bool
 ) -> int:
-    """The offset below which the log in `directory` may have gaps, 0 for nowhere.
+    """Return the offset below which the log in `directory` may have gaps, 0 for nowhere.
 
-    `known` is what the file says, `is_compacted` whether the log is, or its topic.
+    `known` is the log's entry in the file. `is_compacted` is True if the log was compacted or its
+    topic is.
     """
     if known != UNKNOWN and not (is_compacted and _was_used_by_kafka(files, directory)):
         return max(known, cleaned_offset)
@@ -54,7 +63,10 @@ def settle_gaps(
 
 
 def read_gaps_below(files: Files, data: str, topic_partition: TopicPartition) -> int:
-    """`settle_gaps` for who has not opened the log: the topic's settings are not known."""
+    """Return the offset below which a log that is not open may have gaps.
+
+    The topic's settings are unknown, so only the cleaner's checkpoint tells if it is compacted.
+    """
     known, cleaned = UNKNOWN, UNKNOWN
     try:
         offsets = read_twin(files, data, paths.GAPS)
@@ -73,19 +85,21 @@ def read_gaps_below(files: Files, data: str, topic_partition: TopicPartition) ->
 
 
 def _was_used_by_kafka(files: Files, directory: str) -> bool:
-    """Whether Kafka's form of the epoch cache has later epochs than ours, or nobody can tell."""
-    path = f"{directory}/{paths.LEADER_EPOCHS}"
+    """Whether Kafka has used the log since embedlog did.
+
+    That is so if the epochs in Kafka's text file are later than in the sealed one, or the sealed
+    one is unreadable.
+    """
     try:
-        told = LeaderEpochs.decode(files.read(path), path).latest_epoch
-    except (FileNotFoundError, CorruptRecord):
+        text = read_epochs_text(files, directory)
+    except CorruptRecord:
         return False
+    told = UNDEFINED_EPOCH if text is None else text.latest_epoch
     if told == UNDEFINED_EPOCH:
-        return False  # a loss of power leaves an empty file, too: it shows nobody's use
+        return False  # a loss of power leaves an empty file as well, so it proves nothing
     try:
-        content = read_sealed(files, f"{directory}/{paths.SEALED_LEADER_EPOCHS}")
-        sealed = UNDEFINED_EPOCH
-        if content is not None:
-            sealed = LeaderEpochs.decode(content, path).latest_epoch
+        epochs = read_epochs(files, directory)
     except CorruptRecord:
         return True
+    sealed = UNDEFINED_EPOCH if epochs is None else epochs.latest_epoch
     return told > sealed

@@ -1,21 +1,21 @@
 """One partition's log, made of parts:
 
-    chain           the segments, in a row
-    writer          writes behind the end, rolls
-    reader          batches from an offset on, offsets by time
-    offsets         log start, high watermark, last stable offset, and what compaction has seen
-    durability      syncs, and what they have reached
+    chain           the segments, oldest first
+    writer          appends batches, begins new segments
+    reader          reads batches from an offset on, finds offsets by timestamp
+    offsets         log start, high watermark, last stable offset, and how far compaction has come
+    durability      syncs, and the offset below which everything is synced
     transactions    producers, open and aborted transactions
-    epochs          which leader epoch wrote what
-    health          why it refuses writes, what was found damaged
+    epochs          the leader epoch of each offset
+    health          why the log refuses writes, and known damage
 
-An append is prepared aside, written behind the published end, and published by one assignment
-(`Segment.end`); then the things that only follow from it are brought up to date. Whatever
-interrupts an append, a reader sees all of it or nothing, and the next append goes on from there.
-Reads take no lock and copy nothing.
+An append checks its batch, writes it after the published end, and publishes it by one assignment
+(`Segment.end`). Then it updates the state that is computed from batches, such as the producers'.
+Whatever interrupts an append, a reader sees all of the batch or nothing; if the state was not
+updated, the next append does that first. Reads take no lock and copy nothing.
 
 After a failed sync or an I/O error the log is poisoned: it refuses writes for good and goes on
-answering reads. A full disk poisons nothing: the append fails and the log is as it was before.
+answering reads. A full disk poisons nothing: the append fails and the log is unchanged.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """One log. Made by `LogManager`.
+    """The log of one partition; `LogManager` opens or creates it.
 
-    Appending, truncating and configuring require the partition lock, `lock`. Syncs are called
-    without it. Everything else may be called by any thread at any time.
+    Appending, truncating and configuring require the partition lock, `lock`. Call syncs without
+    that lock. Any thread may call everything else at any time.
     """
 
     __slots__ = (
@@ -98,9 +98,10 @@ class Log:
         checkpoint: Callable[[], object],
         is_replicated: bool = False,
     ) -> None:
-        """Take over loaded state; `checkpoint` stores every log's synced and start offset.
+        """Build the log from its loaded state.
 
-        `is_replicated`: see `LogManager`.
+        `checkpoint` stores the synced and start offsets of all logs of the data directory. With
+        `is_replicated` other brokers may have the partition as well.
         """
         self.topic_partition = topic_partition
         self.directory = directory
@@ -108,7 +109,6 @@ class Log:
         self.clock = clock = runtime.clock
         self._open_files = open_files
         self.lock = ranked_rlock(Rank.PARTITION)
-        """The partition lock."""
         self.health = health = LogHealth(topic_partition, clock)
         self.chain = chain = SegmentChain(
             segments, directory=directory, open_files=open_files, clock=clock
@@ -135,7 +135,7 @@ class Log:
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
-        """Obey another configuration from the next append on. Requires: the partition lock."""
+        """Use `config` from the next append on. Requires: the partition lock."""
         self.config = config
         self.writer.configure(config)
         self.epochs.configure(config)
@@ -151,7 +151,7 @@ class Log:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments, oldest first; the last one is appended to."""
+        """The segments, oldest first; appends go to the last one."""
         return self.chain.segments
 
     @property
@@ -161,7 +161,6 @@ class Log:
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
         return sum(segment.end[1] for segment in self.chain.segments)
 
     @property
@@ -171,7 +170,6 @@ class Log:
 
     @property
     def files(self) -> Files:
-        """The file system that the log lives on."""
         return self.chain.files
 
     # Appending. Requires: the partition lock
@@ -189,10 +187,10 @@ class Log:
     ) -> LogAppendInfo:
         """Check one batch, give it offsets and append it. `now_ms` is wall time.
 
-        `records` is only read. At durability `fsync` it is durable once a sync has passed its end.
+        `records` is only read. The batch is not synced: at durability `fsync` the caller syncs.
 
         Raises:
-            KafkaError: a rule of `validation` or `producers`, or the disk; nothing was appended.
+            KafkaError: a rule of `validation` or `producers` is broken, or the disk refuses.
         """
         batch = ordinary(records, self.config, now_ms)
         if batch is None:
@@ -257,11 +255,7 @@ class Log:
         return LogAppendInfo((first, last, append_time, start_offset, True, timestamp, 0))
 
     def check_usable(self) -> None:
-        """Refuse a poisoned log; finish what an interrupt has left of the append before.
-
-        Raises:
-            KafkaStorageError: the log is poisoned, or the disk refuses.
-        """
+        """Raise if the log refuses writes; update the state if an append was interrupted."""
         self.health.check()
         if self.transactions.applied_offset != self.log_end_offset:
             offsets = self.offsets
@@ -269,37 +263,35 @@ class Log:
                 offsets.log_start_offset, offsets.high_watermark, self.clock.wall_ms()
             )
 
-    # Segments that begin and go. Requires: the partition lock
+    # Changing the segments. Requires: the partition lock
 
     def roll(self, now_ms: int | None = None) -> None:
-        """Begin a new segment unless the present one is empty. `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
-        """
+        """Begin a new segment unless the last one is empty. `now_ms` is wall time."""
         self.check_usable()
         if self.segments[-1].size:
             self.writer.roll(self.log_end_offset, now_ms)
 
     def take_segment(self, segment: Segment) -> None:
-        """Go on with a segment that was made elsewhere, in place of the last one, which is empty.
+        """Replace the last segment, which is empty, by `segment`, which was made elsewhere.
 
-        Its batches have no producers, and are synced with all that lies before them.
+        Requires: the batches of `segment` have no producers; they and all batches before them are
+        synced.
         """
         assert self.log_end_offset == segment.base_offset, segment
         self.chain.segments = (*self.segments[:-1], segment)
         self.transactions.applied_offset = self.durability.synced_offset = segment.next_offset
 
     def replace_segments(self, segments: tuple[Segment, ...]) -> None:
-        """Go on with other segments, whose end is lower or whose begin is higher.
+        """Replace the segments after a truncation, which lowers the end or raises the start.
 
         Raises:
-            KafkaStorageError: the disk refuses to keep what follows from it. The log has them.
+            KafkaStorageError: the disk refuses to store the epochs; the segments are replaced
+                nevertheless.
         """
         end = segments[-1].end[0]
         offsets = self.offsets
         start = min(max(offsets.log_start_offset, segments[0].base_offset), end)
-        # Both at once: no interrupt may come between them.
+        # One statement sets both, so that no interrupt comes in between.
         self.chain.segments, offsets.log_start_offset = segments, start
         self.durability.promise_less(end)
         try:
@@ -312,10 +304,10 @@ class Log:
     def move_to(
         self, directory: str, open_files: OpenFiles, checkpoint: Callable[[], object]
     ) -> None:
-        """Go on with the same bytes in another directory, which has all of them, synced.
+        """Continue in another directory, which has a synced copy of all bytes.
 
-        `checkpoint` stores the offsets of the logs there. Requires: the partition lock, and the
-        sync lock.
+        `checkpoint` stores the offsets of all logs in that data directory. Requires: the partition
+        lock and the sync lock.
         """
         published, former = self.offsets.published, self.segments
         self.chain.move_to(directory, open_files)
@@ -324,14 +316,14 @@ class Log:
         if published is not None:
             self.offsets.published = PublishedOffset(open_files, directory)
         self._open_files = open_files
-        self.directory = directory  # last: it tells whether an interrupt came before all was done
+        self.directory = directory  # last: if an interrupt comes before, the old value shows that
         for segment in former:
             segment.file.release()
         if published is not None:
             published.release()
 
     def retire(self, reason: BaseException) -> None:
-        """Refuse writes from here on; reads of what is published go on."""
+        """Refuse writes from now on; published records can still be read."""
         self.health.retire(reason)
         for segment in self.segments:
             segment.file.release()

@@ -1,4 +1,6 @@
-"""The offsets that say how far each promise of a log reaches, but for what is synced.
+"""The offsets of a log: where it begins, and how far it is committed, stable and compacted.
+
+The synced offset is in `LogDurability`.
 
 log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
                                           synced_offset  <= log_end_offset
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class LogOffsets:
-    """Moved under the partition lock, read by anyone without one.
+    """The offsets of one log. Change them under the partition lock; reads need no lock.
 
-    Those that the checkpoints keep are stored before what they promise is done.
+    A new start offset, or a new limit of gaps, is stored in the checkpoint before it takes effect.
     """
 
     __slots__ = (
@@ -57,16 +59,19 @@ class LogOffsets:
         checkpoint: Callable[[], object],
         is_replicated: bool,
     ) -> None:
-        """`checkpoint` stores every log's offsets. `is_replicated`: see `LogManager`."""
+        """`checkpoint` stores the offsets of all logs of the data directory.
+
+        With `is_replicated` other brokers may have the partition as well.
+        """
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.cleaned_offset = -1
-        """Compaction has seen what lies below; -1 for never."""
+        """Compaction has processed all records below this offset; -1 if it has never run."""
         self.gaps_below = 0
-        """Offsets below need not be contiguous, see `gaps`."""
+        """Below this offset, offsets need not be contiguous; see `log/gaps.py`."""
         self.is_replicated = is_replicated
         self.published: PublishedOffset | None = None
-        """Tells other processes the high watermark, where the files do not."""
+        """The file that shows the high watermark to other processes; None if that is the end."""
         self._topic_partition = topic_partition
         self._chain = chain
         self._durability = durability
@@ -77,9 +82,9 @@ class LogOffsets:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed reader may see: before the first open transaction.
+        """The end for read_committed readers: the first undecided transaction, or the watermark.
 
-        Never below the log start offset, also where records of an open transaction were deleted.
+        Never below the log start offset, even if records of an open transaction were deleted.
         """
         unstable = self._transactions.first_unstable_offset
         high_watermark = self.high_watermark
@@ -88,10 +93,10 @@ class LogOffsets:
         start = self.log_start_offset
         return unstable if unstable > start else start
 
-    # Moving them. Requires: the partition lock
+    # Changing the offsets. Requires: the partition lock
 
     def commit(self, synced_only: bool) -> None:
-        """Raise the high watermark to the log's end, or to how far the log is synced."""
+        """Raise the high watermark to the log's end; with `synced_only` to the synced offset."""
         end = self._chain.segments[-1].end[0]
         if synced_only and self._durability.synced_offset < end:
             end = self._durability.synced_offset
@@ -104,19 +109,25 @@ class LogOffsets:
             self.published.publish(self.high_watermark)
 
     def commit_to(self, offset: int) -> None:
-        """Raise the high watermark to `offset`, which every replica has that counts."""
+        """Raise the high watermark to `offset`, if that is higher: the replicas have it."""
         if offset > self.high_watermark:
             self.follow(offset)
 
     def follow(self, offset: int) -> bool:
-        """Take over a leader's high watermark, kept within the log; say whether it changed."""
+        """Set the high watermark and publish it; return whether it changed.
+
+        `offset` comes from a leader or from this broker's replicas, and is bounded by the log.
+        """
         has_changed = self.update_high_watermark(offset)
         if self.published is not None and self.published.offset != self.high_watermark:
             self.published.publish(self.high_watermark)
         return has_changed
 
     def update_high_watermark(self, offset: int) -> bool:
-        """Set the high watermark, kept within the log; say whether it changed."""
+        """Set the high watermark to `offset`, bounded by the log's start and end.
+
+        Return whether it changed. It is not published.
+        """
         bounded = self._chain.segments[-1].end[0]
         if offset < bounded:
             bounded = offset if offset > self.log_start_offset else self.log_start_offset
@@ -124,16 +135,16 @@ class LogOffsets:
             return False
         if self._transactions.first_unstable_offset is not None:
             self._transactions.forget_below(bounded, bounded)
-        # Last: if an interrupt comes before it, the next call does all of it again.
+        # Last: if an interrupt comes before this line, the next call repeats everything.
         self.high_watermark = bounded
         return True
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Hide what lies below `offset`, at most the high watermark; say whether it changed.
+        """Hide the records below `offset`; return whether anything changed.
 
         Raises:
             OffsetOutOfRange: `offset` is above the high watermark.
-            KafkaStorageError: the disk refuses to keep the offset; nothing has changed.
+            KafkaStorageError: the disk refuses to store the offset; nothing has changed.
         """
         if offset > self.high_watermark:
             raise errors.OffsetOutOfRange(
@@ -154,11 +165,7 @@ class LogOffsets:
         return True
 
     def allow_gaps_below(self, offset: int) -> None:
-        """Let what lies below `offset` have gaps, and be it known before there are any.
-
-        Raises:
-            KafkaStorageError: the disk refuses to keep it.
-        """
+        """Allow gaps below `offset`, and store that in the checkpoint before any gap is made."""
         former = self.gaps_below
         self.gaps_below = max(former, offset)
         try:
@@ -168,27 +175,21 @@ class LogOffsets:
             raise
 
     def before_truncation(self, offset: int) -> None:
-        """Promise less before doing it: a crash during the truncation must not look like rot.
+        """Store lower offsets before records from `offset` on are removed.
 
-        Requires: the sync lock, too: a sync that is under way shall not promise what goes.
-
-        Raises:
-            KafkaStorageError: the disk refuses; nothing was cut.
+        Otherwise a crash during the truncation would look like rot. Requires: also the
+        sync lock, because a sync that runs now would raise the synced offset above `offset` again.
         """
         self._durability.promise_less(offset)
         self.cleaned_offset = min(self.cleaned_offset, offset)
         self.checkpoint()
 
     def keep_with(self, checkpoint: Callable[[], object]) -> None:
-        """Store them elsewhere from here on, as the log does its batches."""
+        """Store the offsets by `checkpoint` from now on: the log has moved to its directory."""
         self._checkpoint = checkpoint
 
     def checkpoint(self) -> None:
-        """Store the offsets of every log.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
-        """
+        """Store the offsets of all logs of the data directory."""
         try:
             self._checkpoint()
         except OSError as error:

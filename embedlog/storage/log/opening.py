@@ -1,4 +1,4 @@
-"""What is known of a log before it is opened, and making the `Log` of it."""
+"""The facts that are known of a log before it is opened, and the making of its `Log`."""
 
 from __future__ import annotations
 
@@ -20,52 +20,34 @@ if TYPE_CHECKING:
     from embedlog.storage.open_files import OpenFiles
 
 
-class Found:
-    """What the opening of a log found."""
-
-    __slots__ = ("cut_size", "damage", "degradations", "is_recovered")
-
-    def __init__(self) -> None:
-        self.is_recovered = False
-        """Its batches were read, as it was not closed cleanly."""
-        self.cut_size = 0
-        """Bytes that were put aside."""
-        self.damage: CorruptRecord | None = None
-        """What was found damaged, and may not be cut."""
-        self.degradations: list[Degradation] = []
-        """What people should know of how the log was opened."""
-
-
 class Opening:
-    """What is known of a log before it is opened, and in `found` what opening it found.
+    """The opening of one log: the facts known before it, and its findings.
 
-    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
-    they do not say; `cleaned_offset` too, -1 when the log was never compacted. Offsets below
-    `gaps_below` need not be contiguous (`gaps`). The start offset is
-    that of the sealed checkpoint, `told_start_offset` that of the text, -1 for an unknown one,
-    until `start_offset` has decided.
-    `is_replicated`: see `LogManager`.
-    `clean`: it was closed, and everything is there. `same_boot`: the machine has not restarted
-    since the log was written, so no write is missing but the end of the last one.
+    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints; they are 0
+    without an entry. `cleaned_offset` comes from the cleaner's checkpoint; it is -1 if the log was
+    never compacted. Offsets below `gaps_below` need not be contiguous (see `log/gaps.py`).
+
+    At first `log_start_offset` is the sealed checkpoint's, and `told_start_offset` the one in
+    Kafka's text; each is -1 if unknown. `recovery/start_offset.py` decides between them.
+
+    With `is_replicated` other brokers may have the partition as well. With `clean` the log was
+    closed and is complete. With `same_boot` the machine has not restarted since the log was
+    written, so only the end of the last write may be missing.
     """
 
-    __slots__ = (
-        "clean",
-        "cleaned_offset",
-        "config",
-        "directory",
-        "found",
-        "gaps_below",
-        "high_watermark",
-        "is_replicated",
-        "log_start_offset",
-        "open_files",
-        "recovery_point",
-        "runtime",
-        "same_boot",
-        "told_start_offset",
-        "topic_partition",
-    )
+    recovery_point = 0
+    log_start_offset = 0
+    told_start_offset = 0
+    high_watermark = 0
+    cleaned_offset = -1
+    gaps_below = 0
+    clean = True
+    same_boot = False
+
+    # Findings: whether recovery read the batches; how many bytes it cut off; the rot, if any.
+    is_recovered = False
+    cut_size = 0
+    damage: CorruptRecord | None = None
 
     def __init__(
         self,
@@ -75,14 +57,7 @@ class Opening:
         config: LogConfig,
         runtime: Runtime,
         open_files: OpenFiles,
-        clean: bool = True,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        high_watermark: int = 0,
-        cleaned_offset: int = -1,
-        gaps_below: int = 0,
-        same_boot: bool = False,
-        is_replicated: bool = False,
+        is_replicated: bool,
     ) -> None:
         self.topic_partition = topic_partition
         self.directory = directory
@@ -90,19 +65,11 @@ class Opening:
         self.runtime = runtime
         self.open_files = open_files
         self.is_replicated = is_replicated
-        self.clean = clean
-        self.recovery_point = recovery_point
-        self.log_start_offset = log_start_offset
-        self.high_watermark = high_watermark
-        self.cleaned_offset = cleaned_offset
-        self.gaps_below = gaps_below
-        self.same_boot = same_boot
-        self.told_start_offset = log_start_offset
-        self.found = Found()
+        self.degradations: list[Degradation] = []
 
 
 def create_log(opening: Opening, checkpoint: Callable[[], object]) -> Log:
-    """A log in a directory that exists and holds no segments."""
+    """Make a log in a directory that exists and holds no segments."""
     segment = make_segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
     segment.file.create()
     log = make_log(opening, [segment], LeaderEpochs(), checkpoint)
@@ -117,10 +84,10 @@ def make_log(
     epochs: LeaderEpochs,
     checkpoint: Callable[[], object],
 ) -> Log:
-    """The log of these segments, their start and end already known; loads its producers."""
+    """Make the log from segments whose start and end are known; load its producers."""
     end = segments[-1].next_offset
     start = min(max(opening.log_start_offset, segments[0].base_offset), end)
-    # An epoch that begins at the very end has a leader and no record yet: it is kept.
+    # An epoch that begins at the very end has a leader and no record yet: keep it.
     epochs.truncate_from_end(end + 1)
     epochs.truncate_from_start(start)
     producers = ProducerStateManager(
@@ -129,7 +96,7 @@ def make_log(
         count_max=opening.config.max_partition_producer_ids,
     )
     if end > 0 or not opening.clean:
-        # Of an empty log, too: snapshots may have outlived the records that they tell of.
+        # Also for an empty log after an unclean stop: snapshots may have outlived their records.
         _load_producers(opening, segments, producers, start, end)
     log = Log(
         opening.topic_partition,
@@ -147,18 +114,16 @@ def make_log(
         is_replicated=opening.is_replicated,
     )
     log.offsets.cleaned_offset = opening.cleaned_offset
-    log.offsets.gaps_below = min(opening.gaps_below, end)  # what is appended continues there
+    log.offsets.gaps_below = min(opening.gaps_below, end)  # appends leave no gaps
     return log
 
 
 def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) -> None:
-    """End the opening: refuse writes on rot; after an unclean stop begin a leader epoch.
+    """End the opening. With a `failure` (rot) refuse writes; else `begins_epoch` counts.
 
-    A reader may have seen records that the crash took. The new epoch tells it so (KIP-320):
-    without it, it would read other records at their offsets and not know.
-
-    Raises:
-        KafkaStorageError: the disk refuses.
+    `begins_epoch` is set after an unclean stop and begins a new leader epoch. A reader may have
+    seen records that the crash lost. The new epoch reveals that to it (KIP-320); without one it
+    would continue with other records at the same offsets, and not notice.
     """
     if failure is not None:
         log.health.refuse(failure)
@@ -167,21 +132,17 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
     if begins_epoch and end > 0 and log.epochs.latest >= 0:
         log.epochs.assign(log.epochs.latest + 1, end)
     if log.config.durability == "fsync":
-        # What was recovered must not vanish in the next crash, once somebody has read it.
+        # Recovered records that somebody has read must not vanish in the next crash.
         try:
             log.durability.flush()
         except KafkaStorageError:
             if log.failure is None:
                 raise
-            # The log stays, read-only: a second opening would be told that all is well.
+            # Keep the log, read-only: if this opening failed, a second one would find no error.
 
 
 def _load_producers(
-    opening: Opening,
-    segments: list[Segment],
-    producers: ProducerStateManager,
-    start: int,
-    end: int,
+    opening: Opening, segments: list[Segment], producers: ProducerStateManager, start: int, end: int
 ) -> None:
     try:
         load_producers(
@@ -194,13 +155,13 @@ def _load_producers(
             now_ms=opening.runtime.clock.wall_ms(),
         )
     except CorruptRecord as error:
-        # Nobody knows which records were sent before: the log can be read, and takes no more.
-        opening.found.damage = error
+        # Duplicates cannot be recognised, so the log becomes read-only.
+        opening.damage = error
         producers.truncate()
 
 
 def make_segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
-    """A segment of that log, not yet on disk."""
+    """Make a segment of the log that is being opened; its file is not created yet."""
     return Segment(
         opening.open_files,
         opening.directory,

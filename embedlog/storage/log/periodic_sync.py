@@ -1,4 +1,4 @@
-"""What is synced by the clock: segments that are complete, and topics that ask for it."""
+"""Syncs that the clock starts: of full segments, and of topics with flush.ms or flush.messages."""
 
 from __future__ import annotations
 
@@ -6,45 +6,53 @@ from embedlog.storage.log_config import NO_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from embedlog.storage.log.log import Log
-    from embedlog.storage.log.work import LogWork
+
+    OnLog = Callable[[Log, Callable[[Log], object]], None]
 
 
 class PeriodicSync:
-    """What it remembers is of the round before."""
+    """Syncs all logs of a data directory in rounds; it remembers the previous round."""
 
-    __slots__ = ("_flushed", "_sealed", "_work")
-
-    def __init__(self, work: LogWork) -> None:
-        self._work = work
+    def __init__(self, logs: Callable[[], Sequence[Log]], on: OnLog) -> None:
+        """`on(log, work)` calls `work(log)` and records a failure."""
+        self._logs = logs
+        self._on = on
         self._sealed: dict[Log, int] = {}
-        """Log -> where its last segment began at the last checkpoint, if that was not synced."""
+        """Log -> base offset of its last segment in the previous round.
+
+        Only logs whose full segments were not synced in that round.
+        """
         self._flushed: dict[Log, int] = {}
-        """Log -> monotonic time of its last flush."""
+        """Log -> monotonic time of its last flush, or of the first round that saw it."""
 
     def sync_sealed(self) -> bool:
-        """Give the logs that sync nothing else a recovery point: Kafka's flush at a roll.
+        """Sync full segments of logs at durability `os`, as Kafka flushes a segment at its roll.
 
-        A round later, when the system has written nearly everything by itself: it costs little
-        then. Recovery reads nothing below, and takes what is bad there for rot. Returns whether
-        there is more for the next round.
+        A round finds the full segments, and the next round syncs them. By then the system has
+        written nearly all of their bytes, so the sync is cheap. It raises the log's recovery point:
+        recovery reads nothing below that, and treats bad batches there as rot. Return whether the
+        next round has something to sync.
         """
         former, self._sealed = self._sealed, {}
-        for log in self._work.logs():
+        for log in self._logs():
             end = log.segments[-1].base_offset
             if log.config.durability != "os" or log.failure is not None:
                 continue
             if former.get(log, 0) > log.durability.synced_offset:
-                self._work.on(log, lambda log: log.durability.sync_sealed(former[log]))
+                self._on(log, lambda log: log.durability.sync_sealed(former[log]))
             if end > log.durability.synced_offset:
                 self._sealed[log] = end
         return bool(self._sealed)
 
     def flush(self, now_ms: int) -> bool:
-        """Obey flush.ms and flush.messages, for the few topics that set them. Returns whether there
-        is more to come; `now_ms` is monotonic.
+        """Sync the logs whose topics set flush.ms or flush.messages and have reached it.
+
+        `now_ms` is monotonic. Return whether any log of such a topic had unsynced records.
         """
-        logs = self._work.logs()
+        logs = self._logs()
         is_any_unsynced = False
         self._flushed = {log: self._flushed[log] for log in logs if log in self._flushed}
         for log in logs:
@@ -58,5 +66,5 @@ class PeriodicSync:
                 now_ms - last_ms >= config.flush_ms or unsynced >= config.flush_messages
             ):
                 self._flushed[log] = now_ms
-                self._work.on(log, lambda log: log.durability.flush())
+                self._on(log, lambda log: log.durability.flush())
         return is_any_unsynced

@@ -1,7 +1,7 @@
-"""Reading a log: batches from an offset on, and look-ups by time. No lock, no copy.
+"""Reading a log: batches from an offset on, and look-ups by timestamp. No lock, no copy.
 
-Batches that an earlier process wrote are checked when they are first read: how far they are good is
-the segment's `trusted_size`.
+Batches that an earlier process wrote are checked when they are first read. Those before the byte
+position `Segment.trusted_size` have been checked.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
-"""Timestamps below 0 that ListOffsets gives a meaning; -5 and -6 are of tiered storage."""
+"""These negative timestamps have a special meaning in ListOffsets. -5 and -6, which are for tiered
+storage, find nothing."""
 
 
 class LogReader:
-    """Called by any thread, without a lock."""
+    """The reader of one log. Thread-safe, without a lock."""
 
     __slots__ = ("_chain", "_epochs", "_health", "_offsets", "_topic_partition")
 
@@ -62,14 +63,15 @@ class LogReader:
     def read(
         self, offset: int, *, max_bytes: int, end_offset: int, min_one: bool = True
     ) -> LogRead:
-        """Return whole batches from the one holding `offset`, ending before `end_offset`.
+        """Return whole batches; the first one holds `offset`, the last ends before `end_offset`.
 
-        At most `max_bytes` of one segment, but at least one batch with `min_one` (KIP-74). The
-        view is read-only and stays valid after retention deletes the file. No lock, no copy.
+        They are of one segment and at most `max_bytes` long. With `min_one` the first batch is
+        returned even if it is longer (KIP-74). The view is read-only and stays valid after
+        retention deletes the file.
 
         Raises:
             OffsetOutOfRange: `offset` is outside [log_start_offset, log_end_offset].
-            CorruptRecord: the batches on disk are damaged, or have rotted from `offset` on.
+            CorruptRecord: the batch at `offset` is damaged, or the log ends there because of rot.
         """
         segment = self._chain.segments[-1]
         next_offset, size, _, _ = segment.end
@@ -107,7 +109,10 @@ class LogReader:
         return LogRead((view, next_offset, segment.base_offset, position))
 
     def _older(self, offset: int) -> Segment:
-        """The first segment with something at or after `offset`, which is not in the last one."""
+        """Return the first segment with a batch at or after `offset`.
+
+        Requires: `offset` lies before the last segment.
+        """
         segments = self._chain.segments
         slot = bisect_right(segments, offset, key=base_offset_of) - 1
         for segment in segments[slot:-1]:
@@ -127,13 +132,11 @@ class LogReader:
     def fetch_offset(
         self, timestamp: int, *, end_offset: int | None = None
     ) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) by the rules of ListOffsets; None when there is none.
+        """Return (timestamp, offset, leader epoch) by the rules of ListOffsets, or None.
 
-        `timestamp` may be -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local. Where
-        `end_offset` is given (the bound of the caller's isolation), no answer lies beyond it.
-
-        Raises:
-            CorruptRecord: the batches on disk are damaged.
+        `timestamp` may be -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local. No found
+        offset lies beyond `end_offset`: the high watermark, or for read_committed the last stable
+        offset. Without `end_offset` the log's end is the bound.
         """
         epochs, start = self._epochs.cache, self._offsets.log_start_offset
         bound = self._chain.end_offset if end_offset is None else end_offset
@@ -152,16 +155,16 @@ class LogReader:
     def _known(self, epoch: int) -> int:
         return epoch if epoch >= 0 else self._epochs.latest
 
-    # Checking what an earlier process wrote
+    # Checking the batches of an earlier process
 
     def verify(self, segment: Segment, position: int, end: int, offset: int) -> int:
-        """Check batches that an earlier process wrote; return the offset behind them.
+        """Check batches that an earlier process wrote; return the offset after the last one.
 
-        `offset` is what the reader asked for: the first batch holds it.
+        The first batch must hold `offset`, which the reader asked for.
 
         Raises:
-            CorruptRecord: a wrong checksum; offsets that do not continue, or epochs that are not
-                the log's, which no checksum covers.
+            CorruptRecord: a checksum is wrong, offsets are not in order, or an epoch differs from
+                the log's epoch cache. (No checksum covers offsets and epochs.)
         """
         _, next_offset, damage = self._check(segment, position, end, offset)
         if damage is not None:
@@ -172,13 +175,11 @@ class LogReader:
     def _find_damage(
         self, segment: Segment, position: int, end: int, offset: int
     ) -> tuple[int, int] | None:
-        """As `verify`, but what precedes the first bad batch may be read.
+        """Check batches as `verify` does, but accept those before the first bad one.
 
-        Returns where that ends, in bytes and as an offset; None when all is good up to the
-        segment's end, or was written by this process.
-
-        Raises:
-            CorruptRecord: the first batch is bad.
+        Return (byte position, offset) of the end of the good batches. Return None if all batches
+        are good up to the segment's end, or this process wrote them. Raise CorruptRecord only if
+        the first batch is bad.
         """
         if position >= segment.loaded_size or end == segment.trusted_size == segment.end[1]:
             return None
@@ -187,15 +188,16 @@ class LogReader:
             return None if end == segment.end[1] else (good_end, good_offset)
         self._health.note_damage(damage)
         if good_end == position or good_offset >= segment.end[0]:
-            raise damage  # also when the next read would be of the next segment
+            raise damage  # also if the next read would begin in the next segment and miss it
         return good_end, good_offset
 
     def _check(
         self, segment: Segment, position: int, end: int, offset: int
     ) -> tuple[int, int, CorruptRecord | None]:
-        """How far the batches are good, in bytes and as an offset, and what is wrong behind that.
+        """Return the byte position and offset where the good batches end, and the damage there.
 
-        A batch behind a gap that overlaps the next one may be the wrong one of the two.
+        The damage is None if all are good. If a batch after a gap overlaps the next one, either of
+        the two may be the bad one, so the good batches end before both.
         """
         view = segment.file.view(0, end)
         before_gap: tuple[int, int] | None = None
@@ -245,13 +247,11 @@ class LogReader:
         return good_end, good_offset, None
 
     def _check_gap(self, segment: Segment, position: int, offset: int) -> None:
-        """No batch holds `offset`, the next one begins at `position`: look at those before.
+        """Check the batches before `position`, where the first batch behind `offset` begins.
 
-        If compaction left nothing there they are in order; else one with a wrong base offset is
-        passed over. From the last but one that the index names: the wrong one may be the last.
-
-        Raises:
-            CorruptRecord: one of them is not where its offsets say.
+        If compaction removed the batch of `offset`, these batches are in order. If not, one of them
+        may have a damaged base offset, and the reader would miss it. The check begins at the last
+        index entry but one before `position`, because the last one may point to the damaged batch.
         """
         if position <= segment.trusted_size or not segment.loaded_size:
             return
@@ -273,10 +273,10 @@ class LogReader:
 def cut(
     segment: Segment, position: int, end: int, *, offset: int, max_bytes: int, min_one: bool
 ) -> tuple[int, int]:
-    """Where the whole batches of [position, end) that fit `max_bytes` end, and the next offset.
+    """Return the end of the batches in [position, end) that fit `max_bytes`, and the next offset.
 
-    With `min_one` the first batch counts as fitting. The offset is that of the first batch which
-    does not fit, as its head tells: `LogReader.verify` knows it from those before.
+    With `min_one` the first batch always fits. The next offset comes from the header of the next
+    batch, while `LogReader.verify` computes it from the last batch that it checked.
     """
     limit = position + max_bytes
     start = max(position, segment.indexes.boundary_before(limit, segment.end[1]))
@@ -296,7 +296,7 @@ def cut(
 
 
 def _wrong_legacy_checksum(view: memoryview, position: int, end: int) -> str:
-    """What is wrong with a message of magic 0 or 1, "" when nothing is."""
+    """Return the error in a message of magic 0 or 1, or "" if it is good."""
     try:
         for batch in iter_batches(view, position, end):
             batch.check_crc()
@@ -306,9 +306,9 @@ def _wrong_legacy_checksum(view: memoryview, position: int, end: int) -> str:
 
 
 def _largest_timestamp(segments: tuple[Segment, ...]) -> tuple[int, int, int] | None:
-    """The first record with the largest timestamp of all, also below the log's start.
+    """Return the first record with the largest timestamp, even if it is below the log's start.
 
-    A log whose records have no timestamps answers its first record, an empty one nothing.
+    If no record has a timestamp, return the first record; if the log is empty, None.
     """
     best = max(segments, key=lambda segment: segment.largest()[0])
     timestamp, holder = best.largest()
@@ -334,7 +334,10 @@ def _first_at_or_after(
 def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
 ) -> tuple[int, int, int] | None:
-    """(timestamp, offset, epoch) of the first record from `position` on that is not older."""
+    """Return (timestamp, offset, epoch) of the first record from byte `position` on that fits.
+
+    It fits if its timestamp is at least `timestamp` and its offset at least `start_offset`.
+    """
     view = segment.file.view(0, size)
     for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
         if latest < timestamp or last_offset < start_offset:

@@ -1,8 +1,8 @@
-"""Which old segments go: by start offset, by size, by age.
+"""Removal of old segments: by start offset, by size, by age.
 
-Segments are looked at oldest first, and the first that must stay ends the pass. A segment is only
-removed once the high watermark has passed its end, and never while it is the last and empty. When
-all must go, an empty one is begun first.
+There is a pass for each of these rules. It begins at the oldest segment and ends before the first
+segment to keep. A segment is removed only once the high watermark has passed its end; an empty last
+segment stays. If every segment must go, an empty segment is begun first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Remove = Callable[[list[str], int], None]
 
     Rule = Callable[[Segment, int], bool]
-    """(segment, first offset of the next one) -> whether the segment must go."""
+    """Called with a segment and the next segment's base offset: whether the segment must go."""
 
 
 def delete_old_segments(
@@ -31,20 +31,25 @@ def delete_old_segments(
     is_closing: bool = False,
     pinned_offset: int | None = None,
 ) -> int:
-    """Apply the topic's retention; return how many segments went. `now_ms` is wall time.
+    """Remove the segments that the topic's retention does not keep; return how many.
 
-    Their files get other names and are given to `remove`, with the delay in milliseconds; without
-    one they are removed at once. Views of their batches stay readable. When a log `is_closing` its
-    segments are as young as their files: records with old timestamps that were written a second ago
-    have not been there for Kafka's first look either. Size and age remove nothing from
-    `pinned_offset` on. Requires: the partition lock.
+    `now_ms` is wall time. `remove` gets the paths of the renamed files and the delay in
+    milliseconds after which to remove them; without `remove` they are removed at once. Views of
+    their batches stay readable. The rules of size and age remove nothing from `pinned_offset` on.
+
+    With `is_closing` the age of a segment counts from the last write to its file if that is later
+    than its newest timestamp. Otherwise a process that writes a record with an old timestamp and
+    closes a second later would lose the record, which Kafka's first check would have come too late
+    for.
+
+    Requires: the partition lock.
 
     Raises:
-        KafkaStorageError: the disk refuses. What has left the log and is still there goes next
-            time, before anything else does: there is never a hole between two segments.
+        KafkaStorageError: the disk refuses. Segments that have left the log but are still on disk
+            are removed first at the next call, so that there is never a hole between two segments.
     """
     if log.chain.is_swapping:
-        return 0  # the new segment has what must stay of the ones it takes the place of
+        return 0  # compaction's new segment, not yet in place, has the records that must stay
     remove_doomed(log, remove)
     taken = _take_out(log, lambda segment, following: following <= log.offsets.log_start_offset)
     if log.config.delete:
@@ -55,13 +60,11 @@ def delete_old_segments(
 
 
 def free_below(log: Log, offset: int) -> bool:
-    """Remove at once the segments whose records all lie below `offset`; say if there were any.
+    """Remove at once the segments whose records all lie below `offset`.
 
-    None of them lies above the high watermark. For who must write to give records up, and finds the
-    disk full. Requires: the partition lock.
-
-    Raises:
-        KafkaStorageError: the log is poisoned, or the disk refuses.
+    Return whether there were any. No segment above the high watermark is removed. DeleteRecords
+    uses it on a full disk, where the new start offset cannot be stored before space is freed.
+    Requires: the partition lock.
     """
     log.check_usable()
     offset = min(offset, log.offsets.high_watermark)
@@ -72,11 +75,11 @@ def free_below(log: Log, offset: int) -> bool:
 
 
 def remove_doomed(log: Log, remove: Remove | None = None) -> None:
-    """Let go of what has left the log, for good.
+    """Remove the files of segments that have left the log, then sync the directory.
 
-    The directory is synced after that, also at the level `os`: the checkpoints will say that all
-    below the first segment is gone, and that what is below the recovery point is whole. A segment
-    that comes back with the next loss of power, perhaps never synced itself, would be believed.
+    It is synced at durability `os` as well. The checkpoints will say that nothing is below the
+    first segment, and that everything below the recovery point is whole. So recovery would trust a
+    segment that a loss of power brings back, though it may never have been synced.
     """
     if not log.chain.doomed:
         return
@@ -101,7 +104,7 @@ def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
     except OSError as error:
         if error.errno not in HARMLESS_ERRORS:
             raise
-        segment.file.remove()  # a directory that is full has no room for longer names
+        segment.file.remove()  # a full directory has no room for longer names
 
 
 def _size_rule(log: Log) -> Rule:
@@ -140,7 +143,7 @@ def _unless_pinned(rule: Rule, pinned_offset: int | None) -> Rule:
 
 
 def _take_out(log: Log, must_go: Rule) -> int:
-    """Let the log go on without the oldest segments that must go; return how many."""
+    """Remove the oldest segments that must go from the log, not yet from disk; return how many."""
     segments = log.segments
     count = 0
     for slot, segment in enumerate(segments):
@@ -161,7 +164,10 @@ def _take_out(log: Log, must_go: Rule) -> int:
 
 
 def _make_last_one_go(log: Log, count: int) -> int:
-    """Begin a segment behind the last, or leave the last where there is no room for another."""
+    """Begin a segment after the last one, so that all `count` segments can go.
+
+    If the disk has no room for it, the last one stays. Return how many can go.
+    """
     try:
         log.roll()
     except KafkaStorageError:

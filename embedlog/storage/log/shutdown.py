@@ -1,7 +1,8 @@
-"""A log's clean end: files as Kafka's tools expect them.
+"""Closing a log cleanly, with the files that Kafka's tools expect.
 
-A log whose every batch is soon read again gets none of the files that only spare a reading: to make
-four files for each of 10,000 logs took 5 s of a stop, and the file system nearly all of it.
+Indexes, snapshot and epochs only save the next opening from reading the batches. A log that is so
+small that reading takes hardly any time gets none of them: making four files for each of 10,000
+logs took 5 s of a stop, nearly all of it in the file system.
 """
 
 from __future__ import annotations
@@ -23,16 +24,15 @@ if TYPE_CHECKING:
 
 
 SOON_READ_SIZE = 64 << 10
-"""To read the headers of so much takes less than to make the files that spare it."""
+"""A log of at most this size may be closed without indexes and snapshot: reading the headers of its
+batches takes less time than making these files."""
 
 
 def close_log(log: Log) -> None:
-    """Sync at durability `fsync`, trim the file, store indexes and producer state, let go.
+    """Sync at durability `fsync`, cut the last file to its content, store indexes and producers.
 
-    A poisoned log is only let go of.
-
-    Raises:
-        KafkaStorageError: the disk refuses.
+    In any case release the files.
+    A poisoned log only releases its files.
     """
     try:
         if log.failure is None and log.config.durability != "memory":
@@ -65,11 +65,11 @@ def _finish(log: Log) -> None:
 
 
 def _is_soon_read(log: Log) -> bool:
-    """Whether indexes, epochs and producers are all found in a few batches from offset 0 on.
+    """Whether the next opening can find indexes, epochs and producers in a few batches.
 
-    Files of an earlier close are brought up to date, so that none ever tells of another log. An
-    open transaction has its snapshot always: Kafka takes a log without one for one without
-    producers, and would show the transaction's records.
+    These are all batches of the log, from offset 0 on. False if an earlier close has left files:
+    they must be updated, or they would describe an older log. False if a transaction is open: a log
+    without a snapshot has no producers for Kafka, which would show the transaction's records.
     """
     active = log.segments[-1]
     return (
@@ -82,15 +82,15 @@ def _is_soon_read(log: Log) -> bool:
 
 
 def unless_out_of_files(error: KafkaError | OSError) -> KafkaError | OSError | None:
-    """The error of a close, to be raised, but for a process that has no descriptors left.
+    """Return the error of a close, or None if its cause is that no descriptor is left.
 
-    That one can do nothing about it, and loses nothing but time: the next open recovers the logs.
+    A close without descriptors cannot succeed. It costs only time: the next open recovers the logs.
     """
     cause = error if isinstance(error, OSError) else error.__cause__
     if not isinstance(cause, OSError) or cause.errno not in (EMFILE, ENFILE):
         return error
     try:
         events.warning("the directory is not marked as closed, and will be recovered: %s", error)
-    except OSError:  # `logging` may not be loaded yet, and needs a descriptor for that
+    except OSError:  # `logging` may not be imported yet, and the import needs a descriptor
         return None
     return None

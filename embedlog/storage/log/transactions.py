@@ -1,12 +1,12 @@
-"""What a log knows of its producers and their transactions.
+"""The producers of a log and their transactions.
 
     producers               each producer's last batches, and its open transaction
     first_unstable_offset   the first record of a transaction whose outcome is not yet replicated:
-                            it holds the last stable offset back
-    aborted                 the transactions that a read_committed reader leaves out, segment by
-                            segment: their control batches lie there
+                            the last stable offset does not pass it
+    aborted                 the transactions that a read_committed reader leaves out; the segment
+                            that holds a transaction's control batch keeps the transaction
 
-All of it follows from the batches: `applied_offset` is how far they have been taken in.
+All of this is computed from the batches: those below `applied_offset` are applied.
 """
 
 from __future__ import annotations
@@ -29,15 +29,12 @@ if TYPE_CHECKING:
 
 
 class LogTransactions:
-    """Changed under the partition lock; the aborted transactions may be asked for by anyone."""
+    """The transactions of one log. Change them under the partition lock.
 
-    __slots__ = (
-        "_chain",
-        "_health",
-        "applied_offset",
-        "first_unstable_offset",
-        "producers",
-    )
+    Any thread may read the aborted transactions, without a lock.
+    """
+
+    __slots__ = ("_chain", "_health", "applied_offset", "first_unstable_offset", "producers")
 
     def __init__(
         self,
@@ -48,9 +45,9 @@ class LogTransactions:
     ) -> None:
         self.producers = producers
         self.applied_offset = chain.end_offset
-        """The batches below have been taken in; -1 for nobody knows."""
+        """All batches below this offset are applied. -1 during a reload and after a failed one."""
         self.first_unstable_offset = producers.first_unstable_offset(high_watermark)
-        """See above; None when every transaction has ended below the high watermark."""
+        """None if every transaction has ended below the high watermark."""
         self._chain = chain
         self._health = health
 
@@ -59,21 +56,17 @@ class LogTransactions:
     def judge(
         self, batch: GoodBatch, first_offset: int, origin: int, transaction_version: int
     ) -> ProducerUpdate | None:
-        """What a control batch at `first_offset` would do; changes nothing.
-
-        Raises:
-            KafkaError: as `ProducerStateManager.prepare_marker`.
-        """
+        """Return the update that a control batch at `first_offset` would make; change nothing."""
         return judge_marker(
             self.producers,
-            batch,  # type: ignore[arg-type]  # a built one is no marker
+            batch,
             first_offset=first_offset,
             origin=origin,
             transaction_version=transaction_version,
         )
 
     def apply(self, update: ProducerUpdate, high_watermark: int) -> None:
-        """Take in a published batch that was judged."""
+        """Apply the update of a published batch."""
         aborted = self.producers.apply(update)
         if aborted is not None:
             self._chain.segments[-1].aborted.note(aborted)
@@ -84,7 +77,7 @@ class LogTransactions:
             self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
 
     def replay(self, batch: RecordBatch, high_watermark: int) -> None:
-        """Take in a published batch that its leader has judged."""
+        """Apply a published batch that was checked by the leader that wrote it."""
         if batch.producer_id >= 0:
             aborted = self.producers.replay(batch)
             if aborted is not None:
@@ -93,17 +86,14 @@ class LogTransactions:
         self.applied_offset = batch.next_offset
 
     def forget_below(self, offset: int, high_watermark: int) -> None:
-        """Transactions that ended below `offset` hold nothing back any more."""
+        """Forget the transactions that ended below `offset`; update `first_unstable_offset`."""
         self.producers.forget_transactions_below(offset)
         self.first_unstable_offset = self.producers.first_unstable_offset(high_watermark)
 
     def reload(self, log_start_offset: int, high_watermark: int, now_ms: int) -> None:
-        """Make the state anew from the last good snapshot and the batches behind it.
+        """Rebuild the state from the last good snapshot and the batches after it.
 
         `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses.
         """
         end = self._chain.end_offset
         self.applied_offset = -1
@@ -125,19 +115,14 @@ class LogTransactions:
     # For read_committed readers. No lock
 
     def knows_aborted(self, offset: int) -> bool:
-        """Is what `aborted` tells about the segment of `offset` in memory?
+        """Whether the aborted transactions of the segment that holds `offset` are in memory.
 
-        Otherwise the first who asks has the segment's batches looked at, all of them.
+        If they are not, the next call of `aborted` reads all batches of that segment.
         """
         return self._chain.holding(offset).aborted.index is not None
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions that a read_committed reader of [start, end) must filter.
-
-        Raises:
-            CorruptRecord: a batch of a segment that is looked at is damaged.
-            KafkaStorageError: the directory cannot be read.
-        """
+        """Return the aborted transactions that a reader of [start, end) must filter."""
         found: list[AbortedTransaction] = []
         for segment in segments_from(self._chain.segments, start):
             index = segment.aborted.index

@@ -1,4 +1,4 @@
-"""Writing behind the end of a log: which segment, the bytes, the moment they are published."""
+"""Appending a batch to a log: choose the segment, write the bytes, publish them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class LogWriter:
-    """Requires: the partition lock, for everything.
+    """The writer of one log. Every method requires the partition lock.
 
-    A batch is written behind the published end, and published by one assignment (`Segment.end`).
+    It writes a batch after the published end, and publishes it by one assignment (`Segment.end`).
     Whatever interrupts that, a reader sees all of the batch or nothing.
     """
 
@@ -55,7 +55,6 @@ class LogWriter:
         self._random = random
 
     def configure(self, config: LogConfig) -> None:
-        """Obey another configuration from the next append on."""
         self._config = config
         self._interval = config.index_interval_bytes
         jitter = min(config.segment_jitter_ms, config.segment_age_ms)
@@ -76,13 +75,10 @@ class LogWriter:
         latest: int,
         now_ms: int,
     ) -> None:
-        """Write one batch, its offsets and epoch stamped, and publish it.
+        """Write one batch, already stamped with its offsets and epoch, and publish it.
 
-        `segment` is the log's last one; a full one is followed by another first. `latest` is the
-        batch's largest timestamp, `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
+        `segment` is the log's last segment; if it is full, the batch goes into a new one. `latest`
+        is the batch's largest timestamp, `now_ms` is wall time.
         """
         limits = segment.limits
         _, position, largest, holder = segment.end
@@ -107,8 +103,8 @@ class LogWriter:
             segment.file.write(buffers, size, position)
         except OSError as error:
             raise self._write_failed(segment, error) from error
-        # This publishes the batch. Whatever comes behind is made good by the next append if an
-        # interrupt keeps it from happening.
+        # This publishes the batch. If an interrupt prevents the rest of the append, the next append
+        # brings the state up to date.
         segment.end = (last_offset + 1, position + size, largest, holder)
         segment.modified_ms = now_ms
         segment.indexes.count(last_offset, position, size, self._interval, segment.end)
@@ -123,9 +119,10 @@ class LogWriter:
         latest: int,
         now_ms: int,
     ) -> Segment:
-        """The segment that takes the next `size` bytes, a new one when the present is done.
+        """Return the segment for the next `size` bytes: the last one, or a new one if that is full.
 
-        Beside the limits of a segment the sync window is kept here: it is one of them.
+        At durability `fsync` this also syncs if the bytes would exceed the sync window, whose end
+        is one of the segment's limits.
         """
         position = segment.end[1]
         if segment.limits.is_reached(
@@ -149,7 +146,7 @@ class LogWriter:
         return segment
 
     def _write_failed(self, segment: Segment, error: OSError) -> errors.KafkaError:
-        error.filename = segment.path  # a call on a descriptor names no file
+        error.filename = segment.path  # the error of a call on a descriptor has no file name
         segment.limits.forget()
         try:
             segment.file.cut_to(segment.size)
@@ -160,12 +157,9 @@ class LogWriter:
         return self._health.refused(error)
 
     def roll(self, base_offset: int, now_ms: int | None = None) -> Segment:
-        """Finish the present segment and begin one at `base_offset`, unless it is that already.
+        """Finish the last segment; begin and return one at `base_offset`.
 
-        `now_ms` is wall time.
-
-        Raises:
-            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
+        If the last segment is empty and already begins there, return it. `now_ms` is wall time.
         """
         chain, durability = self._chain, self._durability
         former = chain.segments[-1]
@@ -175,14 +169,14 @@ class LogWriter:
         is_kept, is_durable = self._config.durability != "memory", chain.zeroed
         try:
             if is_kept:
-                # Cut to its content before the sync: once it is known to be synced, no recovery
-                # looks for the zeros behind it.
+                # This cuts the file to its content. It comes before the sync, because recovery does
+                # not look for zeros at the end of a synced segment.
                 former.finish()
                 producers = self._transactions.producers
                 write_snapshot(chain.files, chain.directory, producers, base_offset)
             if is_durable or (durability.synced_offset >= base_offset and is_kept):
-                # Also when its records are synced: so that the cut is, too; a recovery that begins
-                # behind them does not look for zeros.
+                # Also if all its records are synced: the cut must be synced too, because a recovery
+                # that begins in the next segment does not look for zeros in this one.
                 durability.sync_cut(former)
             segment.file.create()
         except OSError as error:

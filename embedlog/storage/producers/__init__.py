@@ -1,6 +1,8 @@
-"""What a partition knows of its producers: idempotence, transactions, the last stable offset.
+"""The producers of a partition: idempotence, transactions, the last stable offset.
 
-    the values            `entry`         the state of a log, changed by appends    `state`
-    its file              `snapshot`      where appends and the state meet          `append`
-    what is refused       `checks`
+values                              `entry`
+the state, changed by appends       `state`
+its file                            `snapshot`
+use of the state by appends         `append`
+refused batches and markers         `checks`
 """

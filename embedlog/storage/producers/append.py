@@ -1,4 +1,4 @@
-"""Where appends and the producer state meet: judging markers, replaying them, snapshots."""
+"""How a log uses the producer state: check markers, replay batches, store and load snapshots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from embedlog.storage.producers import snapshot
 from embedlog.storage.producers.state import ProducerStateManager, read_marker
 from embedlog.storage.segments.indexes.transaction import TransactionIndex
 from embedlog.storage.segments.segment import EVERYTHING
+from embedlog.storage.validation.origin import AppendOrigin
+from embedlog.storage.validation.validated_batch import ValidatedBatch
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from embedlog.storage.producers.entry import ProducerUpdate
     from embedlog.storage.segments.indexes.transaction import AbortedTransaction
     from embedlog.storage.segments.segment import Segment
-    from embedlog.storage.validation.validated_batch import ValidatedBatch
+    from embedlog.storage.validation.validated_batch import GoodBatch
 
 _NEVER_EXPIRES = 2**63 - 1
 _SLICE_SIZE = 64 << 10
@@ -29,22 +31,26 @@ NO_EPOCH = -1
 
 def judge_marker(
     producers: ProducerStateManager,
-    batch: ValidatedBatch,
+    batch: GoodBatch,
     *,
     first_offset: int,
     origin: int,
     transaction_version: int,
 ) -> ProducerUpdate | None:
-    """What a control batch at `first_offset` would do to the producer state; changes nothing.
+    """Return the update that a control batch at `first_offset` would make; change nothing."""
+    from wire.records.control import BuiltMarker
 
-    Raises:
-        KafkaError: as `ProducerStateManager.prepare_marker`.
-    """
-    sent = batch.stamped(base_offset=first_offset, leader_epoch=NO_EPOCH)
-    marker = read_marker(RecordBatch(sent))
-    if marker is None:
-        return None
-    committed, coordinator_epoch, timestamp = marker
+    if isinstance(batch, BuiltMarker):
+        assert origin != AppendOrigin.CLIENT, batch
+        committed, coordinator_epoch = batch.marker.is_commit, batch.marker.coordinator_epoch
+        timestamp = batch.max_timestamp
+    else:
+        assert isinstance(batch, ValidatedBatch), batch
+        sent = batch.stamped(base_offset=first_offset, leader_epoch=NO_EPOCH)
+        marker = read_marker(RecordBatch(sent))
+        if marker is None:
+            return None
+        committed, coordinator_epoch, timestamp = marker
     return producers.prepare_marker(
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
@@ -60,16 +66,19 @@ def judge_marker(
 def write_snapshot(
     files: Files, directory: str, producers: ProducerStateManager, offset: int
 ) -> None:
-    """Store the producer state as it is at `offset`, the log's end. Not synced: it is a hint."""
+    """Store the producer state at `offset`, the log's end.
+
+    The file is not synced: `load_producers` can do without it.
+    """
     path = paths.segment_file(directory, offset, paths.SNAPSHOT)
     write_whole(files, path, snapshot.encode(producers), sync=False)
 
 
 def remove_snapshots(files: Files, directory: str) -> None:
-    """Remove every snapshot; the state is then found by reading the batches.
+    """Remove every snapshot; then `load_producers` finds the state by reading the batches.
 
     Raises:
-        OSError: the disk refuses; some may be left.
+        OSError: the disk refuses; some snapshots may be left.
     """
     for offset in _snapshots(files, directory):
         files.remove(paths.segment_file(directory, offset, paths.SNAPSHOT))
@@ -85,13 +94,10 @@ def load_producers(
     log_start_offset: int,
     now_ms: int,
 ) -> None:
-    """Restore the newest good snapshot not above `log_end_offset`, replay what lies behind it.
+    """Restore the newest good snapshot up to `log_end_offset`, and replay the batches after it.
 
-    A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
-    records that are gone, and are removed too. `now_ms` is wall time.
-
-    Raises:
-        CorruptRecord: a batch to replay is damaged.
+    A damaged snapshot is removed, and the one before it is tried. Snapshots above the end belong to
+    removed records, and are removed as well. `now_ms` is wall time.
     """
     producers.truncate()
     start = log_start_offset
@@ -115,15 +121,11 @@ def load_producers(
 def load_aborted(
     files: Files, directory: str, segments: Sequence[Segment], segment: Segment
 ) -> TransactionIndex:
-    """The aborted transactions of a loaded segment, found in its batches, kept in the segment.
+    """Find the aborted transactions in a loaded segment's batches, and keep them in the segment.
 
-    The `.txnindex` file is written for Kafka's tools and not read: it carries no checksum, and a
-    damaged or missing entry would show aborted records to a read_committed reader. The snapshot
-    at the segment's begin does carry one.
-
-    Raises:
-        CorruptRecord: a batch is damaged.
-        OSError: the directory cannot be read.
+    The search begins with the producer snapshot at the segment's begin, which has a checksum. The
+    `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a damaged
+    or missing entry would show aborted records to a read_committed reader.
     """
     for _ in load_aborted_in_slices(files, directory, segments, segment):
         pass
@@ -135,7 +137,7 @@ def load_aborted(
 def load_aborted_in_slices(
     files: Files, directory: str, segments: Sequence[Segment], segment: Segment
 ) -> Iterator[None]:
-    """`load_aborted` for who has other work: pauses after every 64 KiB of batches."""
+    """Do the work of `load_aborted`; yield after every 64 KiB of batches, to let others work."""
     start = segment.base_offset
     producers = ProducerStateManager(_NEVER_EXPIRES, directory)
     for offset in sorted(_snapshots(files, directory), reverse=True):
@@ -159,11 +161,7 @@ def load_aborted_in_slices(
 
 
 def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
-    """Take over the batches of `segment` from offset `start` on.
-
-    Raises:
-        CorruptRecord: one of them is damaged.
-    """
+    """Apply the batches of `segment` from offset `start` on to the producer state."""
     found: list[AbortedTransaction] = []
     for _ in _replay(segment, producers, start, found):
         pass
@@ -172,18 +170,18 @@ def replay(segment: Segment, producers: ProducerStateManager, start: int) -> Non
 
 
 def _replay(
-    segment: Segment,
-    producers: ProducerStateManager,
-    start: int,
-    found: list[AbortedTransaction],
+    segment: Segment, producers: ProducerStateManager, start: int, found: list[AbortedTransaction]
 ) -> Iterator[None]:
-    """Add to `found` what was aborted; pause after every slice."""
+    """Apply the batches from offset `start` on; yield after every slice.
+
+    Transactions that the batches abort are added to `found`.
+    """
     end, size, _, _ = segment.end
     if start >= end:
         return
     position = segment.indexes.position_of(start, size)
     slice_end = position + _SLICE_SIZE
-    # What this process wrote, or recovery has read, is not read once more.
+    # Batches that this process wrote, or that recovery has read, are not checked again.
     is_checked = segment.trusted_size >= EVERYTHING
     try:
         for batch in iter_batches(segment.file.view(0, size), position):
@@ -202,7 +200,7 @@ def _replay(
 
 
 def remove_stale_snapshots(files: Files, directory: str, segments: Sequence[Segment]) -> None:
-    """Keep the snapshots at segments' first offsets, and the newest one."""
+    """Remove all snapshots but the newest one and those at the base offsets of segments."""
     bases = {segment.base_offset for segment in segments}
     for offset in sorted(_snapshots(files, directory))[:-1]:
         if offset not in bases:

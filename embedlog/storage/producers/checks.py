@@ -1,6 +1,6 @@
-"""Which batches and markers of a producer a leader refuses, and in which words.
+"""The batches and markers of a producer that a leader refuses, and Kafka's messages for them.
 
-How a client's batch is judged against its producer's entry (KIP-98, KIP-360, KIP-890):
+A client's batch is compared with its producer's entry (KIP-98, KIP-360, KIP-890):
 
     same epoch, sequence range equal to one of the last 5 batches    duplicate: not written again
     epoch older than the entry's                                     INVALID_PRODUCER_EPOCH
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class ProducerChecks:
-    """The rules of one partition, whose `name` is in the messages. An `entry` is what it knows."""
+    """The checks of the partition `name`. `entry` is always the state of the batch's producer.
+
+    A check raises InvalidProducerEpoch for an old epoch, and OutOfOrderSequenceNumber if an earlier
+    batch is missing.
+    """
 
     __slots__ = ("name",)
 
@@ -30,15 +34,11 @@ class ProducerChecks:
         self.name = name
 
     def at(self, entry: ProducerStateEntry, offset: int) -> str:
-        """Which producer, and where."""
+        """Return the producer, the offset and the partition as text for an error message."""
         return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
 
     def check_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """Nobody writes after a later epoch was seen.
-
-        Raises:
-            InvalidProducerEpoch: one was.
-        """
+        """Refuse a writer whose epoch is older than the last seen one."""
         if epoch < entry.producer_epoch:
             raise errors.InvalidProducerEpoch(
                 f"Epoch of {self.at(entry, offset)} is {epoch}, which is smaller than the last "
@@ -46,10 +46,9 @@ class ProducerChecks:
             )
 
     def check_raised_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """A marker whose epoch was raised for it is later than the transaction, or a retry.
+        """Refuse a marker, whose epoch the coordinator raised, unless that is above the entry's.
 
-        Raises:
-            InvalidProducerEpoch: it is neither.
+        An equal epoch is a retry of the marker if no transaction is open.
         """
         is_retry = epoch == entry.producer_epoch and entry.current_txn_first_offset == NO_OFFSET
         if epoch <= entry.producer_epoch and not is_retry:
@@ -67,11 +66,7 @@ class ProducerChecks:
         *,
         lowest: int,
     ) -> None:
-        """The first batch of a transaction has the lowest sequence that came for it.
-
-        Raises:
-            OutOfOrderSequenceNumber: a batch before it is missing.
-        """
+        """Refuse the first batch of a transaction unless it has the lowest sequence seen so far."""
         if verification.supports_epoch_bump and sequence != 0 and not entry.batches:
             raise errors.OutOfOrderSequenceNumber(
                 f"Invalid sequence number for {self.at(entry, offset)}: {sequence} (incoming "
@@ -87,13 +82,9 @@ class ProducerChecks:
     def check_sequence(
         self, entry: ProducerStateEntry, epoch: int, sequence: int, offset: int
     ) -> None:
-        """A batch follows the one before it, as the table above says.
-
-        Raises:
-            OutOfOrderSequenceNumber: one before it is missing.
-        """
+        """Refuse a batch that does not follow the last one, by the table at the top of the file."""
         current_epoch = entry.producer_epoch
-        # Nothing is known of the producer, perhaps because its records were deleted (KIP-360).
+        # The producer is unknown, perhaps because its records were deleted (KIP-360).
         if current_epoch == NO_PRODUCER_EPOCH:
             return
         if epoch != current_epoch:
@@ -118,12 +109,9 @@ def check_guard(
     epoch: int,
     verification: VerificationState,
 ) -> None:
-    """A transactional batch joins a transaction that is open, or begins the verified one.
+    """Raise InvalidTxnState unless the batch joins an open transaction, or begins the verified one.
 
-    `known` is the partition's entry, of which `verification` remembers the former.
-
-    Raises:
-        InvalidTxnState: it does neither.
+    `known` is the producer's entry now; `verification` has the entry when the verification began.
     """
     if entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == epoch:
         return

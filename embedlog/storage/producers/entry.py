@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from _operator import itemgetter
 
+from embedlog.common import Value
+
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -18,45 +22,36 @@ SEQUENCE_COUNT = 1 << 31
 
 
 def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
-    """The sequence of a batch's last record; 0 follows 2^31-1. A batch without one has none."""
+    """Return the sequence of a batch's last record (0 follows 2^31-1), -1 if it has none."""
     if base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (base_sequence + last_offset_delta) % SEQUENCE_COUNT
 
 
-class CachedBatch(tuple[int, int, int, int]):
-    """One of a producer's last batches, as much of it as recognising a retry takes.
+def _field(slot: int) -> Any:
+    return property(itemgetter(slot))
 
-    A tuple, because one is made per append.
+
+class CachedBatch(tuple[int, int, int, int]):
+    """One of a producer's last batches: the fields that recognise a retry.
+
+    A tuple, because every append makes one.
     """
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def last_sequence(self) -> int: ...
-        @property
-        def last_offset(self) -> int: ...
-        @property
-        def offset_delta(self) -> int: ...
-        @property
-        def timestamp(self) -> int: ...
-
-    else:
-        last_sequence = property(itemgetter(0))
-        last_offset = property(itemgetter(1))
-        offset_delta = property(itemgetter(2))
-        timestamp = property(itemgetter(3))
+    last_sequence: int = _field(0)
+    last_offset: int = _field(1)
+    offset_delta: int = _field(2)
+    timestamp: int = _field(3)
 
     @property
     def base_offset(self) -> int:
-        """The offset of the batch's first record."""
         return self.last_offset - self.offset_delta
 
     @property
     def first_sequence(self) -> int:
-        """The sequence of the batch's first record, -1 when it has none."""
+        """The sequence of the batch's first record, -1 without one."""
         if self.last_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.last_sequence - self.offset_delta) % SEQUENCE_COUNT
@@ -69,7 +64,7 @@ class CachedBatch(tuple[int, int, int, int]):
 
 
 class ProducerStateEntry:
-    """What one partition knows of one producer id. Never mutated: an append replaces it."""
+    """The state of one producer id in one partition. Never changed: an append replaces it."""
 
     __slots__ = (
         "batches",
@@ -99,9 +94,9 @@ class ProducerStateEntry:
         """Epoch of the transaction coordinator that wrote the last marker, -1 for none."""
         self.last_timestamp = last_timestamp
         self.current_txn_first_offset = current_txn_first_offset
-        """Where the open transaction began, -1 when none is open."""
+        """The first offset of the open transaction, -1 without one."""
         self.next_sequence = (self.last_sequence + 1) % SEQUENCE_COUNT
-        """The first sequence that the next batch of `producer_epoch` must have."""
+        """The first sequence of the next batch of `producer_epoch`."""
 
     def with_batch(
         self,
@@ -113,10 +108,9 @@ class ProducerStateEntry:
         timestamp: int,
         transaction_start: int,
     ) -> ProducerStateEntry:
-        """The entry after a batch of that epoch and first sequence was written."""
         last = last_sequence(sequence, offset_delta)
         kept = self.batches[1 - BATCHES_KEPT :] if self.producer_epoch == epoch else ()
-        # Not by the constructor: its keywords would take longer than all that is done here.
+        # Not by the constructor: its keywords would take longer than the rest of this method.
         entry = _new(ProducerStateEntry)
         entry.producer_id = self.producer_id
         entry.producer_epoch = epoch
@@ -129,16 +123,16 @@ class ProducerStateEntry:
 
     @property
     def last_sequence(self) -> int:
-        """The last sequence written, -1 when no batch is known."""
+        """The last sequence written, -1 if no batch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     @property
     def last_data_offset(self) -> int:
-        """The offset of the last record written, -1 when no batch is known."""
+        """The offset of the last record written, -1 if no batch is known."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def find_duplicate(self, epoch: int, base_sequence: int, last: int) -> CachedBatch | None:
-        """The known batch of this epoch with exactly these first and last sequences."""
+        """Return the known batch of this epoch with exactly these first and last sequences."""
         if epoch != self.producer_epoch:
             return None
         for batch in self.batches:
@@ -159,9 +153,9 @@ _new = object.__new__
 
 
 class VerificationState:
-    """What the leader knew of a producer when the coordinator said that its append belongs to an
-    open transaction. It guards that append: a marker that comes between ends what was verified.
+    """The leader's knowledge of a producer when the coordinator began to verify its append.
 
+    If a marker replaces the producer's entry before the append, the append is refused.
     `supports_epoch_bump` marks a client of transactions version 2, which starts at sequence 0.
     """
 
@@ -176,34 +170,28 @@ class VerificationState:
     ) -> None:
         self.supports_epoch_bump = supports_epoch_bump
         self.entry = entry
-        """The producer's, None when nothing was known of it. An append or a marker replaces it."""
+        """The producer's entry at that time, None if there was none.
+
+        The partition has another entry once an append or a marker has replaced this one.
+        """
         self.is_open = is_open
-        """Was a transaction of it open here already? Then the coordinator was not asked."""
+        """True if the transaction was open here already, so that no verification is needed."""
 
 
-class CompletedTransaction:
-    """A transaction that its marker, at `last_offset`, ended."""
+class CompletedTransaction(Value):
+    """A transaction that has ended; its marker is at `last_offset`."""
 
-    __slots__ = ("first_offset", "is_aborted", "last_offset", "producer_id")
-
-    def __init__(
-        self, *, producer_id: int, first_offset: int, last_offset: int, is_aborted: bool
-    ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.is_aborted = is_aborted
-
-    def __repr__(self) -> str:
-        kind = "aborted" if self.is_aborted else "committed"
-        return (
-            f"CompletedTransaction({kind}, producer_id={self.producer_id}, "
-            f"offsets={self.first_offset}..{self.last_offset})"
-        )
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
 
 
 class Duplicate:
-    """The batch was written before: answer success with what was said then."""
+    """The offsets and timestamp of a batch that was written before and is sent again.
+
+    The produce request succeeds with these values.
+    """
 
     __slots__ = ("base_offset", "last_offset", "timestamp")
 
@@ -214,7 +202,7 @@ class Duplicate:
 
 
 class ProducerUpdate:
-    """The entry as it will be once the batch is written, and the transaction it ends if any."""
+    """The producer's entry once a batch is written, and the transaction that the batch ends."""
 
     __slots__ = ("completed", "entry")
 

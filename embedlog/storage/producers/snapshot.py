@@ -13,8 +13,8 @@
          34  int32  coordinator epoch          -1 for none
          38  int64  first offset of the open transaction, -1 for none
 
-Only a producer's last batch is kept. The file is a hint: a damaged one is dropped and the state
-is replayed from the log.
+Only a producer's last batch is kept. The file is a hint: a damaged one is removed, and the batches
+of the log are replayed instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 def encode(entries: Iterable[ProducerStateEntry]) -> bytes:
-    """The content of a snapshot file."""
+    """Return the content of a snapshot file."""
     rows = [_pack(entry) for entry in entries]
     covered = b"".join((len(rows).to_bytes(4, "big"), *rows))
     return _FRAME.pack(_VERSION, crc32c(covered)) + covered

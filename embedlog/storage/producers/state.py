@@ -1,12 +1,11 @@
-"""What a partition remembers of each producer: idempotence, transactions, the last stable offset.
+"""The state of each producer in a partition: idempotence, transactions, the last stable offset.
 
     a leader's append                              a follower's append, recovery
     update = manager.prepare(batch, ...)           manager.replay(batch)
     ... write the batch ...
     aborted = manager.apply(update)
 
-`prepare` changes nothing, so a failed write leaves the state as it was. A data batch is anything
-with the attributes of `BatchFacts`. `checks` says which are refused.
+`prepare` changes nothing, so a failed write leaves the state as it was. `checks` has the rules.
 """
 
 from __future__ import annotations
@@ -32,33 +31,17 @@ from wire.records.errors import RecordsError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Protocol
 
+    from embedlog.storage.validation.validated_batch import GoodBatch
     from wire.records.batch import RecordBatch
-
-    class BatchFacts(Protocol):
-        """The header fields of a v2 batch that its producer's state depends on."""
-
-        @property
-        def producer_id(self) -> int: ...
-        @property
-        def producer_epoch(self) -> int: ...
-        @property
-        def base_sequence(self) -> int: ...
-        @property
-        def last_offset_delta(self) -> int: ...
-        @property
-        def max_timestamp(self) -> int: ...
-        @property
-        def is_transactional(self) -> bool: ...
 
 
 PRODUCER_COUNT_MAX = 10_000
-"""Half a kilobyte each."""
+"""By default at most this many producers are remembered; each takes half a kilobyte."""
 
 
 class ProducerStateManager:
-    """The producer state of one partition. Requires: the partition lock, for every call.
+    """The producer state of one partition. Every call requires the partition lock.
 
     `expiration_ms` is producer.id.expiration.ms; `name` is the partition, for error messages.
     """
@@ -76,22 +59,23 @@ class ProducerStateManager:
     def __init__(
         self, expiration_ms: int, name: object = "", *, count_max: int = PRODUCER_COUNT_MAX
     ) -> None:
-        """`count_max` producers are remembered; see `_forget_oldest`."""
+        """Remember at most `count_max` producers; see `_forget_oldest`."""
         self.count_max = count_max
         self.expiration_ms = expiration_ms
         self._checks = ProducerChecks(name)
         self._entries: dict[int, ProducerStateEntry] = {}
-        # First offset of each open transaction -> its producer. A transaction starts at the
-        # log's end, so insertion order is offset order.
+        # First offset of each open transaction -> its producer. A transaction starts at the log's
+        # end, so insertion order is offset order.
         self._open: dict[int, int] = {}
-        # Transactions that have ended but whose marker may lie above the high watermark, by
-        # first offset: until the marker is replicated they hold the last stable offset back.
-        # They end in any order, and each append asks for the first: an ordered map from the
-        # first one on.
+        # First offset -> ended transaction whose marker may lie above the high watermark. Until the
+        # marker is replicated, the last stable offset stays below the transaction. Transactions end
+        # in any order, and each append needs the one with the lowest offset, so this is an ordered
+        # map once it has an entry.
         self._completed: dict[int, CompletedTransaction] = {}
-        # Of batches that were to be verified, and after which nothing was appended yet: the lowest
-        # first sequence by producer id and epoch. One that comes behind a refused one is refused
-        # too, or the log would have a gap. By epoch, so that a zombie shuts nobody out.
+        # (producer id, epoch) -> lowest first sequence of the batches that were to be verified
+        # since the producer's last append. A batch with a higher sequence is refused: if the lowest
+        # one was refused, the log would have a gap. The epoch is part of the key, so that a zombie
+        # producer cannot block its successor.
         self._lowest_sequences: dict[tuple[int, int], int] = {}
 
     # Reading
@@ -103,19 +87,18 @@ class ProducerStateManager:
         return iter(list(self._entries.values()))
 
     def get(self, producer_id: int) -> ProducerStateEntry | None:
-        """The entry of a producer id, None when nothing is known of it."""
         return self._entries.get(producer_id)
 
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
     ) -> VerificationState:
-        """What guards a transactional append while the coordinator is asked about it.
+        """Begin the verification of a transactional append by the coordinator.
 
-        It need not be asked where the transaction is open already (`is_open`). `sequence` is the
-        batch's first one, -1 for none.
+        Return the state that the append must give to `prepare`. If its `is_open` is True, no
+        verification is needed. `sequence` is the batch's first one, -1 for none.
 
         Raises:
-            InvalidProducerEpoch: a later epoch was seen here, whatever the coordinator may say.
+            InvalidProducerEpoch: a later epoch of the producer was seen here.
         """
         entry = self._entries.get(producer_id)
         if entry is not None and producer_epoch < entry.producer_epoch:
@@ -136,7 +119,6 @@ class ProducerStateManager:
         )
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether this producer, at this epoch, has a transaction open here."""
         entry = self._entries.get(producer_id)
         return (
             entry is not None
@@ -145,17 +127,17 @@ class ProducerStateManager:
         )
 
     def oldest_open_transaction(self) -> ProducerStateEntry | None:
-        """The producer whose transaction has been open for longest, None when none is open."""
+        """Return the producer whose transaction has been open for longest, or None."""
         for producer_id in self._open.values():
             return self._entries[producer_id]
         return None
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """The first offset whose transaction is undecided at `high_watermark`, None if none is.
+        """Return the first offset of the first transaction that is undecided, or None.
 
-        The last stable offset is the smaller of this and the high watermark. A transaction is
-        decided when its marker lies below the high watermark; decided ones are forgotten here,
-        so successive calls come with a `high_watermark` that does not fall.
+        A transaction is decided once its marker lies below `high_watermark`. The last stable offset
+        is the smaller of the returned offset and the high watermark. This call forgets decided
+        transactions, so `high_watermark` must not fall between calls.
         """
         if self._completed:
             self.forget_transactions_below(high_watermark)
@@ -164,9 +146,10 @@ class ProducerStateManager:
         return min(next(iter(self._completed)), next(iter(self._open), 1 << 63))
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """What the transaction index notes beside `completed`: where the log is stable after it.
+        """Return the last stable offset after `completed`, for the transaction index.
 
-        That is the start of the oldest other open transaction, else the offset after the marker.
+        It is the start of the oldest other open transaction; if there is none, the offset after the
+        marker.
         """
         for first_offset, producer_id in self._open.items():
             if producer_id != completed.producer_id:
@@ -177,21 +160,21 @@ class ProducerStateManager:
 
     def prepare(
         self,
-        batch: BatchFacts,
+        batch: GoodBatch | RecordBatch,
         *,
         first_offset: int,
         origin: int,
         verification: VerificationState | None = None,
     ) -> Duplicate | ProducerUpdate | None:
-        """Judge a data batch that would start at `first_offset`. Changes nothing.
+        """Check a data batch that would start at `first_offset`. Change nothing.
 
-        None means the batch has no producer id and leaves no trace here. `origin` REPLICATION
-        is never refused.
+        Return the update to apply once the batch is written, the earlier batch that it repeats, or
+        None for a batch without a producer id. A batch of origin REPLICATION is never refused.
 
         Raises:
             InvalidProducerEpoch: the producer was fenced by a later epoch.
             OutOfOrderSequenceNumber: a batch before this one is missing.
-            InvalidTxnState: a plain batch of a producer that has a transaction open.
+            InvalidTxnState: a plain batch of a producer with an open transaction.
         """
         producer_id = batch.producer_id
         if producer_id <= NO_PRODUCER_ID:
@@ -248,13 +231,14 @@ class ProducerStateManager:
         origin: int,
         transaction_version: int = -1,
     ) -> ProducerUpdate:
-        """Judge an end-of-transaction marker that would lie at `offset`. Changes nothing.
+        """Check an end-of-transaction marker that would lie at `offset`. Change nothing.
 
-        `transaction_version` 2 says that the coordinator raised the epoch for this marker: an
-        equal epoch is then a retry, accepted only when no transaction is open (KAFKA-19999).
+        Return the update to apply once the marker is written. With `transaction_version` 2 the
+        coordinator raised the epoch for this marker: then an equal epoch is a retry, accepted only
+        if no transaction is open (KAFKA-19999).
 
         Raises:
-            InvalidProducerEpoch: the marker belongs to an epoch that has passed.
+            InvalidProducerEpoch: the marker's epoch is too old.
             TransactionCoordinatorFenced: a later coordinator wrote a marker before.
         """
         entry = self._entries.get(producer_id)
@@ -271,7 +255,7 @@ class ProducerStateManager:
                     f"{coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)"
                 )
         completed = None
-        # A marker without data changes nothing for readers: no index entry, no stable offset.
+        # A marker of a transaction without records concerns no reader, so it completes nothing.
         if entry.current_txn_first_offset != NO_OFFSET:
             completed = CompletedTransaction(
                 producer_id=producer_id,
@@ -289,9 +273,9 @@ class ProducerStateManager:
         return ProducerUpdate(updated, completed)
 
     def apply(self, update: ProducerUpdate) -> AbortedTransaction | None:
-        """Make a prepared update true, after its batch was written.
+        """Apply a prepared update after its batch was written.
 
-        Returns what the transaction index must note when the update aborts a transaction.
+        Return the transaction index's entry if the update aborts a transaction.
         """
         entry = update.entry
         self._entries[entry.producer_id] = entry
@@ -319,10 +303,10 @@ class ProducerStateManager:
         )
 
     def replay(self, batch: RecordBatch) -> AbortedTransaction | None:
-        """Take over a batch that lies in the log already, or was checked by the leader.
+        """Apply a batch that is in the log already, or that the leader has checked.
 
-        Returns what the transaction index must note when the batch aborts a transaction.
-        Its bytes are trusted: the caller has verified the CRC.
+        Return the transaction index's entry if the batch aborts a transaction. Requires: the caller
+        has verified the CRC.
         """
         if batch.producer_id <= NO_PRODUCER_ID:
             return None
@@ -351,7 +335,7 @@ class ProducerStateManager:
         return self.apply(update)
 
     def _replay_emptied_marker(self, batch: RecordBatch) -> None:
-        """Of a marker that compaction has emptied the epoch is left, which still fences."""
+        """Apply a marker that compaction has emptied: its epoch still fences older producers."""
         entry = self._entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch < batch.producer_epoch:
             self._entries[batch.producer_id] = ProducerStateEntry(
@@ -378,14 +362,14 @@ class ProducerStateManager:
         return expired
 
     def _forget_oldest(self) -> None:
-        """Forget those who have not written for longest, a tenth more than are too many.
+        """Forget the producers that have not written for longest: the surplus and a tenth.
 
         Kafka forgets by age alone, so a peer that makes up producer ids fills its memory for a day.
-        Refusing new ids would let that peer shut everybody out instead. Who is forgotten loses
-        little: its next batch is accepted, and only a retry of one that lies thousands of
-        producers back is written twice. By offsets: a client chooses its timestamps.
-        Producers that fence, or hold the last stable offset, are kept, whatever their number, and
-        so is who has just written.
+        Refusing new ids would let that peer shut everybody out instead. A forgotten producer loses
+        little: its next batch is accepted, and only a retry of a batch that lies thousands of
+        producers back is written twice. The order is by offsets, because a client chooses its
+        timestamps. These are kept whatever their number: producers whose entry only fences, and
+        producers with an open transaction. The latest writer is kept as well.
         """
         candidates = sorted(
             (entry.last_data_offset, entry.producer_id)
@@ -397,7 +381,7 @@ class ProducerStateManager:
             del self._entries[producer_id]
 
     def truncate(self) -> None:
-        """Forget everything: the log is about to be replayed, or restarts empty."""
+        """Forget everything, before the log is replayed or restarts empty."""
         self._entries.clear()
         self._open.clear()
         self._completed.clear()
@@ -406,7 +390,7 @@ class ProducerStateManager:
     def forget_transactions_below(self, offset: int) -> None:
         """Forget ended transactions whose marker lies below `offset`.
 
-        `offset` is the high watermark, or the log start offset when that has moved.
+        `offset` is the high watermark, or the log start offset if that has changed.
         """
         decided = [
             first_offset
@@ -417,7 +401,7 @@ class ProducerStateManager:
             del self._completed[first_offset]
 
     def restore(self, entries: Iterable[ProducerStateEntry], now_ms: int) -> None:
-        """Replace the state by `entries`, leaving out those expired at `now_ms`."""
+        """Replace the state by `entries`, except those expired at `now_ms`."""
         entries = sorted(entries, key=_transaction_start)
         self.truncate()
         for entry in entries:
@@ -430,9 +414,9 @@ class ProducerStateManager:
 
 
 def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
-    """(committed, coordinator epoch, timestamp) of a control batch that ends a transaction.
+    """Return (committed, coordinator epoch, timestamp) of a control batch that ends a transaction.
 
-    None for control records of other types, and for a batch that compaction has emptied.
+    Return None for control records of other types, and for a batch that compaction has emptied.
 
     Raises:
         InvalidRecord: the record is malformed.
@@ -456,7 +440,7 @@ def _transaction_start(entry: ProducerStateEntry) -> int:
 
 
 def _ordered_map() -> dict[int, CompletedTransaction]:
-    """An empty map that iterates in key order; the package costs 9 ms, so nobody else pays."""
+    """Return an empty map that iterates in key order. Imported late, because that takes 9 ms."""
     from sortedcontainers import SortedDict
 
     made: dict[int, CompletedTransaction] = SortedDict()

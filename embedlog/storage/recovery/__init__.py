@@ -1,5 +1,8 @@
-"""Opening a log that was not closed cleanly, and what is done about damage.
+"""Opening a log that was not closed cleanly, and handling damage.
 
-    `recovery` loads or recovers; before it `sweep` tidies the directory; `torn_write` tells what a
-    killed process leaves from rot; `salvage` takes damage out and keeps every good batch.
+load or recover a log                          `recovery`
+tidy the directory before the log is read      `sweep`
+tell a killed process's torn write from rot    `torn_write`
+decide where the log begins                    `start_offset`
+remove damage, keep every good batch           `salvage`
 """

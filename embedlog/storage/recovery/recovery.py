@@ -1,4 +1,4 @@
-"""Opening a log: loading what was closed cleanly, recovering what was not.
+"""Opening a log: loading it after a clean close, recovering it after an unclean one.
 
 Recovery reads every batch from the segment of the recovery point on. With P the recovery point
 (everything below was synced), b the first byte that is no good batch and W the sync window:
@@ -12,12 +12,12 @@ Recovery reads every batch from the segment of the recovery point on. With P the
                          (`torn_write`)
                          anything else: no page can be missing        rot
     a loss of power,     no good batch behind b                       torn: cut at b
-    or nobody knows      good batches behind b, all within W          pages out of order: cut at b
+    or unknown           good batches behind b, all within W          pages out of order: cut at b
                          good batches behind b + W                    rot
 
-Rot: what was complete is bad. Nothing is cut; the log is served up to b and refuses writes.
-What is cut is moved to a `.quarantine` file first, unless it is only zeros, and is told. A crash
-during recovery leaves a directory that recovers to the same log.
+Rot: complete data has become bad. Nothing is cut; the log is served up to b and refuses writes.
+Before bytes are cut, they are moved to a `.quarantine` file, unless they are only zeros; the cut is
+reported. A crash during recovery leaves a directory that recovers to the same log.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from embedlog.storage.recovery.start_offset import settle_start_offset
 from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail, sweep_directory
 from embedlog.storage.recovery.torn_write import content_size, is_torn
 from embedlog.storage.segments.scan import SegmentScan, has_good_batch_after, scan_segment
-from embedlog.storage.segments.segment import UNKNOWN, Segment
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
-from embedlog.storage.state_files.sealed_file import read_sealed
+from embedlog.storage.segments.segment import UNKNOWN, Segment, base_offset_of
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs, read_epochs, read_epochs_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ if TYPE_CHECKING:
 def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: bool = False) -> Log:
     """Load or recover the log of a directory.
 
-    A log whose synced data has rotted is returned with `failure` set to the `CorruptRecord`.
-    With `salvage` it is cut like a torn one instead, and what followed goes into quarantine.
+    A log whose synced data has rotted is returned with `failure` set to the `CorruptRecord`. With
+    `salvage` it is cut like a torn one instead, and the bytes behind the cut go into quarantine.
     """
     files = opening.open_files.files
     bases = sweep_directory(files, opening.directory)
@@ -77,19 +76,19 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
     mark_opened(
         log,
         begins_epoch=recovered and not opening.is_replicated,
-        failure=failure or opening.found.damage,
+        failure=failure or opening.damage,
     )
-    opening.found.is_recovered = recovered
+    opening.is_recovered = recovered
     _tell_opened(log, recovered=recovered)
     return log
 
 
 def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], object]) -> Log:
-    """An empty log: all records below the start offset were deleted, and it ends below that."""
+    """Replace a log that ends below its start offset by an empty one: all records were deleted."""
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
     events.warning("%s: %s", opening.topic_partition, reason)
-    opening.found.degradations.append(
+    opening.degradations.append(
         Degradation(
             CUT,
             str(opening.topic_partition),
@@ -105,7 +104,7 @@ def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[
 
 
 def _existing_segment(opening: Opening, base_offset: int) -> Segment:
-    """A segment as its directory entry shows it: every byte counts as content."""
+    """Return a segment as its directory entry shows it: every byte counts as content."""
     path = paths.segment_file(opening.directory, base_offset)
     stat = opening.open_files.files.stat(path)
     assert stat is not None, path
@@ -116,7 +115,7 @@ def _existing_segment(opening: Opening, base_offset: int) -> Segment:
 
 
 def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -> bool:
-    """Find the end of a cleanly closed last segment; False if it was not closed cleanly at all."""
+    """Find the end of the last segment; return False if it was not closed cleanly after all."""
     next_offset, size = segment.base_offset, segment.file.capacity
     try:
         view = segment.file.view(0, size)
@@ -140,32 +139,32 @@ def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -
 
 
 def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
-    """The epoch cache as stored, None when it is damaged; and whether it is surely the log's.
+    """Return the stored epoch cache, None if it is damaged, and whether it certainly fits the log.
 
-    The sealed form knows when it is damaged, but may be older than the log after a loss of power.
-    Kafka's text form is newer when Kafka has used the directory since.
+    The sealed form reveals damage, but after a loss of power it may be older than the log. The text
+    form is newer if Kafka has used the directory since embedlog did.
     """
     files = opening.open_files.files
-    path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
     try:
-        text: LeaderEpochs | None = LeaderEpochs.decode(files.read(path), path)
-    except (FileNotFoundError, CorruptRecord):
+        text = read_epochs_text(files, opening.directory)
+    except CorruptRecord:
         text = None
     try:
-        content = read_sealed(files, f"{opening.directory}/{paths.SEALED_LEADER_EPOCHS}")
+        sealed = read_epochs(files, opening.directory)
     except CorruptRecord:
         return None, False
-    if content is None:
+    if sealed is None:
         return text, False
-    sealed = LeaderEpochs.decode(content, path)
     if text is not None and text.latest_epoch > sealed.latest_epoch:
         return text, False
     return sealed, opening.same_boot or opening.config.durability == "fsync"
 
 
 def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]) -> bool:
-    """Whether the batches say nothing else: of a compacted log those at an epoch's begin may be
-    gone, and only the last batch is known to be there.
+    """Whether `epochs` can be right, as far as the batches show.
+
+    In a compacted log the first batches of an epoch may be gone, so only the last batch is
+    compared.
     """
     if not opening.gaps_below:
         return _are_true(epochs, segments)
@@ -175,9 +174,9 @@ def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]
 
 
 def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
-    """Whether each epoch begins with a batch of that epoch, and the last batch has the last one.
+    """Whether each epoch begins with a batch of that epoch, and the last batch has the last epoch.
 
-    The checkpoint carries no checksum, and after an unclean stop it may be older than the log.
+    The stored epochs may have no checksum, and after an unclean stop be older than the log.
     """
     end = segments[-1].next_offset
     entries = epochs.entries
@@ -192,8 +191,8 @@ def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
 
 
 def _batch_epoch(segments: list[Segment], offset: int) -> tuple[int, int]:
-    """(base offset, leader epoch) of the batch that holds `offset`, (-1, -1) if none does."""
-    slot = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+    """Return (base offset, leader epoch) of the batch that holds `offset`, or (-1, -1)."""
+    slot = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)
     segment = segments[slot]
     size = segment.size
     position = segment.indexes.position_of(offset, size)
@@ -216,18 +215,14 @@ def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
     return epochs
 
 
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
-
-
 # Recovering
 
 
 def _recover(
     opening: Opening, segments: list[Segment], epochs: LeaderEpochs | None, salvage: bool
 ) -> tuple[list[Segment], CorruptRecord | None]:
-    """The segments that remain, and the damage that may not be cut, if any."""
-    floor = max(0, bisect_right([s.base_offset for s in segments], opening.recovery_point) - 1)
+    """Return the segments that remain, and the damage that must not be cut off, or None."""
+    floor = max(0, bisect_right(segments, opening.recovery_point, key=base_offset_of) - 1)
     for slot in range(floor, len(segments)):
         segment, later = segments[slot], segments[slot + 1 :]
         scan = scan_segment(
@@ -254,9 +249,9 @@ def _recover(
 def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[Segment]) -> None:
     wall_ms = opening.runtime.clock.wall_ms()
     size, news = _tell_cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
-    opening.found.cut_size += size
-    opening.found.degradations.append(news)
-    # From the end on: whenever that is interrupted, what is left has the same first bad byte.
+    opening.cut_size += size
+    opening.degradations.append(news)
+    # Later segments first: after an interrupt, the remaining log has the same first bad byte.
     quarantine_segments(opening.open_files.files, later)
     quarantine_tail(opening.open_files.files, segment)
 
@@ -264,7 +259,7 @@ def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[S
 def _check_join(
     opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]
 ) -> CorruptRecord | None:
-    """What is wrong with a segment, or between it and the next one; None when nothing is."""
+    """Return the damage of a segment, or a gap between it and the next segment; else None."""
     if scan.error is not None and not scan.only_zeros_follow:
         return scan.error
     end = scan.next_offset
@@ -281,7 +276,7 @@ def _check_join(
 
 
 def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]) -> bool:
-    """Whether what is missing or bad from the scan's end on was complete once."""
+    """Whether the data behind the scan's end, bad or missing now, was once complete."""
     if opening.clean or scan.next_offset < opening.recovery_point:
         return True
     start = scan.size
@@ -314,7 +309,10 @@ def _tell_cut(
     *,
     wall_ms: int,
 ) -> tuple[int, Degradation]:
-    """Recovery cuts a log at the end of `segment`: how many bytes it takes out, and the news."""
+    """Log that recovery cuts the log at the end of `segment`.
+
+    Return the number of bytes cut off, and the degradation to report.
+    """
     size = content_size(segment.file.view(segment.size, segment.file.capacity))
     size += sum(content_size(each.file.view(0, each.file.capacity)) for each in later)
     reason = (
@@ -326,7 +324,6 @@ def _tell_cut(
 
 
 def _tell_opened(log: Log, *, recovered: bool) -> None:
-    """A log is ready, or as ready as it can be."""
     if log.failure is not None:
         events.error(
             "%s is damaged: it is served up to offset %d and refuses writes: %s",

@@ -1,13 +1,13 @@
-"""Taking damage out of a log: every good batch stays, at its offset, also those behind the damage.
+"""Removing damage from a log: every good batch stays at its offset, even behind the damage.
 
-What is lost leaves a gap in the offsets, as compaction does: the log is noted as one that may have
-gaps (see `gaps`), and readers go on behind them. Nothing is deleted: of each
-segment that is written anew the former file is copied to a quarantine file first. The indexes of
-such a segment are removed, and made again from its batches.
+Lost records leave a gap in the offsets, as compaction does: the log is marked as having gaps (see
+`log/gaps.py`), and readers continue behind them. Nothing is deleted: before a segment is rewritten,
+its file is copied to a quarantine file. The indexes of such a segment are removed, and made again
+from its batches.
 
-A batch whose head has rotted may still have a right checksum, which leaves out its offset and
-epoch. So a batch is good only if it fits between its neighbours; after a gap, if the next one
-continues it.
+The checksum of a batch does not cover its offset and epoch, which may have rotted. So a batch with
+a right checksum is good only if its offset follows the previous batch's. Behind damage there is no
+such batch: then the next batch must follow this one.
 """
 
 from __future__ import annotations
@@ -17,32 +17,29 @@ from embedlog.runtime.files import read_view, write_fully
 from embedlog.storage import paths
 from embedlog.storage.recovery.torn_write import is_torn
 from embedlog.storage.segments.scan import is_epoch_of, is_zeros, next_good_batch, read_batch
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
-from embedlog.storage.state_files.sealed_file import read_sealed
+from embedlog.storage.state_files.leader_epochs import read_epochs
 from wire.records.format import LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import Files
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 _FOR_EVER = 1 << 62
 
 
 class SegmentPlan:
-    """What is to be kept of a segment."""
-
-    __slots__ = ("base_offset", "bytes_lost", "kept", "view")
+    """The parts of a segment that stay."""
 
     def __init__(self, base_offset: int, view: memoryview) -> None:
         self.base_offset = base_offset
         self.view = view
         self.kept: list[tuple[int, int]] = []
-        """[begin, end) of what stays, in order."""
+        """[begin, end) of each part that stays, in order."""
         self.bytes_lost = 0
-        """Bytes that are no good batch, without zeros at the end."""
+        """Number of bytes that are in no good batch, not counting zeros at the file's end."""
 
     def keep(self, position: int, size: int) -> None:
-        """Let [position, position + size) stay."""
         if self.kept and self.kept[-1][1] == position:
             self.kept[-1] = self.kept[-1][0], position + size
         else:
@@ -50,24 +47,18 @@ class SegmentPlan:
 
 
 class SalvagePlan:
-    """What a salvage of one log would do; `apply` does it.
+    """The plan of a salvage of one log; `apply` carries it out.
 
-    `lost` are offset ranges, [first, last] each, of records that no good batch holds any more.
+    `lost` are the offset ranges [first, last] of records that are in no good batch.
     """
 
     def __init__(
-        self,
-        files: Files,
-        directory: str,
-        *,
-        gaps_below: int,
-        recovery_point: int,
-        clean: bool,
+        self, files: Files, directory: str, *, gaps_below: int, recovery_point: int, clean: bool
     ) -> None:
-        """Look at the log in `directory`. Requires: nobody has it open.
+        """Read the log in `directory`. Requires: no process has it open.
 
-        Below `gaps_below` offsets need not be contiguous. What may be the torn end of a log that
-        was not closed cleanly, behind its `recovery_point`, is left to the recovery.
+        Below `gaps_below` offsets need not be contiguous. If the log was not closed cleanly, a torn
+        write at its end, behind `recovery_point`, stays: recovery cuts it off.
         """
         self._files = files
         self._directory = directory
@@ -85,23 +76,16 @@ class SalvagePlan:
 
     @property
     def is_needed(self) -> bool:
-        """Is anything damaged?"""
         return bool(self.lost) or any(each.bytes_lost for each in self.segments)
 
     def _load_epochs(self) -> LeaderEpochs | None:
-        path = f"{self._directory}/{paths.SEALED_LEADER_EPOCHS}"
         try:
-            content = read_sealed(self._files, path)
-            return None if content is None else LeaderEpochs.decode(content, path)
+            return read_epochs(self._files, self._directory)
         except CorruptRecord:
             return None
 
     def _look(self) -> None:
-        bases = sorted(
-            offset
-            for name in self._files.list(self._directory)
-            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-        )
+        bases = paths.segment_bases(self._files.list(self._directory))
         for slot, base in enumerate(bases):
             is_last = slot + 1 == len(bases)
             if self.end_offset < 0:
@@ -142,9 +126,10 @@ class SalvagePlan:
         self.segments.append(plan)
 
     def _next(self, view: memoryview, position: int) -> int | None:
-        """Where the first good batch behind a bad one begins, None without one.
+        """Return where the next good batch after the bad one at `position` begins, or None.
 
-        Where its length says, if one is there; a value may hold what looks like a batch.
+        If a good batch begins where the bad one ends by its length field, return that. A search
+        could find bytes like a batch in a value before it.
         """
         length = int.from_bytes(view[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
         end = position + LOG_OVERHEAD + length
@@ -165,7 +150,7 @@ class SalvagePlan:
     def _fits(
         self, view: memoryview, position: int, found: tuple[int, ...], expected: int, limit: int
     ) -> bool:
-        """Whether a batch with a right checksum is where its offsets and its epoch say."""
+        """Whether a batch with a right checksum has offsets and an epoch that fit its place."""
         size, first, last, _, epoch = found
         if not expected <= first <= last < limit:
             return False
@@ -175,12 +160,12 @@ class SalvagePlan:
             return True
         if not self._after_damage:
             return False
-        # Behind damage the offset has no neighbour before it; one behind must do.
+        # Behind damage there is no previous batch to compare with: compare with the next one.
         following = read_batch(view, position + size, len(view))
         return isinstance(following, str) or following[1] == last + 1
 
     def _is_unfinished(self, view: memoryview, position: int) -> bool:
-        """Whether the bad end is one that a recovery would cut by itself."""
+        """Whether the bytes from `position` on are a torn write, which recovery cuts off."""
         return (
             not self._is_clean
             and self.end_offset >= self._recovery_point
@@ -189,12 +174,12 @@ class SalvagePlan:
         )
 
     def apply(self) -> list[str]:
-        """Write damaged segments anew; return the quarantine files of what they were.
+        """Rewrite damaged segments; return the quarantine files of their former content.
 
-        A crash in between leaves each segment as it was or as it shall be, and the copy.
+        A crash in between leaves each segment whole, either old or new, and the copies.
 
         Raises:
-            OSError: the disk refuses; what was not written anew is as it was.
+            OSError: the disk refuses; the other segments are unchanged.
         """
         made = []
         for plan in self.segments:
@@ -209,7 +194,7 @@ class SalvagePlan:
             path = paths.quarantine_file(self._directory, plan.base_offset, position)
             if self._files.stat(path) is None:
                 break
-            position += 1  # of an earlier salvage
+            position += 1  # the file is of an earlier salvage
         self._write(path, [plan.view])
         return path
 

@@ -1,9 +1,9 @@
-"""Where a log begins: the checkpoint's word, or what can be concluded without it.
+"""Where a log begins, by its checkpoint and its epoch cache.
 
-Records below the start offset are there, for their segment holds others, and were deleted. A wrong
-one hides records or brings deleted ones back. The epoch cache of the log is a second witness: what
-is deleted takes its epochs along, so that the first epoch begins at the start offset, or behind it
-where records have none (magic 0 and 1).
+Records below the start offset were deleted, but are still in the files if their segment holds later
+records. A wrong start offset hides records or brings deleted ones back. The epoch cache of the log
+helps to find a wrong one: a deletion removes the epochs of its records, so the first epoch begins
+at the start offset, or behind it if the first records have no epoch (magic 0 and 1).
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.degradation import DAMAGED, Degradation
 from embedlog.storage.events import events
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+from embedlog.storage.state_files.leader_epochs import read_epochs_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.storage.log.opening import Opening
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 UNKNOWN = -1
 
 
 def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int | None) -> None:
-    """Decide on `opening.log_start_offset`; `end` is the log's, None when it has no segment.
+    """Set `opening.log_start_offset` by the two forms of the checkpoint and by `epochs`.
 
-    sealed form     text form                                        start offset
-    good            higher, and Kafka's epochs begin there, too      of the text
-    good            anything else                                    of the sealed form
-    not there       not behind the first epoch, nor behind the end   of the text
-    not there       anything else                                    of the first epoch, or 0
+        sealed form    text form                                        start offset
+        good           higher, and Kafka's epochs begin there as well   of the text
+        good           anything else                                    of the sealed form
+        missing        not behind the first epoch nor the log's end     of the text
+        missing        anything else                                    of the first epoch, or 0
+
+    A damaged form counts as missing. `end` is the log's end, None if it has no segment.
     """
     sealed, told = opening.log_start_offset, opening.told_start_offset
     if sealed != UNKNOWN:
@@ -45,7 +48,7 @@ def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int 
         reason = f"{told}, the first leader epoch begins at {first}, and the log ends at {end}"
         _tell(opening, reason)
         if first == UNKNOWN:
-            opening.found.degradations.append(
+            opening.degradations.append(
                 Degradation(
                     DAMAGED,
                     str(opening.topic_partition),
@@ -67,9 +70,7 @@ def _first_offset(epochs: LeaderEpochs | None) -> int:
 
 
 def _epochs_of_kafka(opening: Opening) -> LeaderEpochs | None:
-    """The text form of the epoch cache."""
-    path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
     try:
-        return LeaderEpochs.decode(opening.open_files.files.read(path), path)
-    except (FileNotFoundError, CorruptRecord):
+        return read_epochs_text(opening.open_files.files, opening.directory)
+    except CorruptRecord:
         return None

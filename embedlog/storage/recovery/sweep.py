@@ -1,12 +1,12 @@
-"""Tidying a log's directory before it is read, and putting suspect bytes aside.
+"""Tidying a log's directory before it is read, and moving suspect bytes to quarantine.
 
-What an interrupted run may have left, and what becomes of it:
+Leftovers of an interrupted process:
 
     *.deleted, *.tmp, *.cleaned        removed: never part of the log
-    copied-here                        removed: this is the log's directory, or it were not opened
-    *.swap                             compaction's finished output: takes the place of the
-                                       segments whose offsets it covers
-    an index without its log           removed
+    copied-here                        removed: the log is opened here, so it is in this directory
+    *.swap                             compaction's finished output: replaces the segments whose
+                                       offsets it covers
+    an index without its log file      removed
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEFTOVERS = (paths.DELETED, paths.TEMPORARY, paths.CLEANED, paths.COPIED_HERE)
 
 
 def sweep_directory(files: Files, directory: str) -> list[int]:
-    """Tidy up; return the first offsets of the segments that are there, in order."""
+    """Remove leftovers and complete a swap; return the segments' base offsets, in order."""
     names = files.list(directory)
     for name in names:
         if name.endswith(_LEFTOVERS) and paths.is_of_a_log(name):
@@ -33,11 +33,7 @@ def sweep_directory(files: Files, directory: str) -> list[int]:
     if any(name.endswith(paths.SWAP) for name in names):
         _complete_swap(files, directory)
         names = files.list(directory)
-    bases = sorted(
-        base
-        for name in names
-        if name.endswith(paths.LOG) and (base := paths.parse_offset(name)) is not None
-    )
+    bases = paths.segment_bases(names)
     known = set(bases)
     for name in names:
         offset = paths.parse_offset(name)
@@ -47,7 +43,7 @@ def sweep_directory(files: Files, directory: str) -> list[int]:
 
 
 def quarantine_tail(files: Files, segment: Segment) -> None:
-    """Cut the file behind the segment's end; the bytes go to a file of their own first."""
+    """Copy the bytes behind the segment's end to a quarantine file, then cut them off."""
     position = segment.size
     tail = segment.file.view(position, segment.file.capacity)
     if len(tail) and not is_zeros(tail):
@@ -58,21 +54,21 @@ def quarantine_tail(files: Files, segment: Segment) -> None:
 
 
 def quarantine_segments(files: Files, segments: list[Segment]) -> None:
-    """Take whole segments out of the log, the last one first; an empty one is removed."""
+    """Move whole segments to quarantine, the last one first; remove a segment of zeros."""
     for segment in reversed(segments):
         path = segment.path
         segment.file.release()
         if is_zeros(read_view(files, path)):
             segment.file.remove()
             continue
-        # One step, and the log is gone from the directory; its indexes are swept up later.
+        # This step takes the segment out; the next open removes its indexes.
         quarantine = paths.quarantine_file(segment.file.directory, segment.base_offset, 0)
         files.rename(path, quarantine)
         segment.file.remove()
 
 
 def _complete_swap(files: Files, directory: str) -> None:
-    """Put compaction's output in place of what it was made from."""
+    """Replace the segments from which compaction made its output by that output."""
     names = files.list(directory)
     swapped = sorted(name for name in names if name.endswith(paths.LOG + paths.SWAP))
     if swapped:

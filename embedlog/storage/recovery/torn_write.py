@@ -1,15 +1,15 @@
-"""What a killed process can leave behind the last good batch: telling a torn write from rot.
+"""Telling a killed process's torn write from rot, behind the last good batch.
 
-While the machine runs on, nothing that was written is missing. A kill ends a write between two of
-the pages that the kernel copies it to, in order, so that the file holds a beginning of it:
+While the machine runs on, no written byte is missing. The kernel copies a write page by page, in
+order, and a kill ends it between two pages. So the file holds the beginning of the write:
 
     | good batches | the first k bytes of a batch | zeros that were reserved, or the file's end |
 
-A batch that is bad and was written to its end is rot. Its end is not reserved zeros: the checksum
-fits the bytes up to the last one that is not 0, if only its head has rotted; or its last bytes, as
-its length tells where they are, are not all 0. A few are: one is the end of most batches, four of
-those of LZ4, and a small integer in a value adds seven. These are taken for reserved ones only
-where a page begins among them. A value that ends with more zeros makes a rotten batch look torn.
+A bad batch that was written to its end is rot. There are two signs that its end is not reserved
+zeros: the checksum fits the bytes up to the last nonzero one, if only its head has rotted; or the
+last bytes, located by its length, are not all 0. A few zeros are normal: most batches end with one,
+LZ4 batches with four, and a small integer in a value adds seven. They count as reserved zeros only
+if a page begins among them. A rotten batch whose value ends with more zeros looks torn.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from wire.records.format import ATTRIBUTES_POSITION, CRC_POSITION, LENGTH_MIN, L
 _STEP_SIZE = 1 << 20
 _PAGE_SIZE = 4096
 _LAST_ZEROS_MAX = 16
-"""More zeros at the end of a batch than these are taken for reserved ones."""
+"""A bad batch that ends with more zeros than this counts as torn."""
 
 
 def is_torn(view: memoryview, position: int) -> bool:
-    """Whether a killed process can have left what follows the good batches of a file.
+    """Whether the bytes from `position` on can be a torn write of a killed process.
 
-    `view` is of the whole file. Requires: no good batch begins at or behind `position`.
+    `view` is the whole file. Requires: no good batch begins at or after `position`.
     """
     tail = view[position:]
     content = content_size(tail)
@@ -36,7 +36,7 @@ def is_torn(view: memoryview, position: int) -> bool:
         return True
     size = int.from_bytes(tail[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
     if size < LOG_OVERHEAD + LENGTH_MIN:
-        return True  # no batch begins like that: a stray byte in what was reserved
+        return True  # no batch has this length: the bytes are a stray one among reserved zeros
     if size > len(tail) or content <= size - _LAST_ZEROS_MAX:
         return True
     next_page = (position + content + _PAGE_SIZE - 1) // _PAGE_SIZE * _PAGE_SIZE
@@ -44,7 +44,7 @@ def is_torn(view: memoryview, position: int) -> bool:
 
 
 def content_size(view: memoryview) -> int:
-    """Bytes up to the last one that is not 0."""
+    """Return the number of bytes up to the last nonzero one."""
     end = len(view)
     while end:
         start = max(0, end - _STEP_SIZE)
@@ -56,7 +56,10 @@ def content_size(view: memoryview) -> int:
 
 
 def _has_right_checksum(tail: memoryview, content: int) -> bool:
-    """Whether a batch ends with the content, or few zeros later, whatever its head says."""
+    """Whether the checksum is right for a batch that ends with the content or a few zeros later.
+
+    The length in the batch's head is not used, because the head may have rotted.
+    """
     if content <= ATTRIBUTES_POSITION:
         return False
     stored = int.from_bytes(tail[CRC_POSITION:ATTRIBUTES_POSITION], "big")

@@ -19,28 +19,36 @@ if TYPE_CHECKING:
 
 CHUNK_SIZE = 1 << 20
 SYNC_SIZE = 8 << 20
-"""So much at a time, because whoever drives the scheduler waits for the disk meanwhile."""
+"""The copy is synced each time that this many bytes were written. The thread that drives the
+scheduler waits for each sync, so a sync must be short."""
 
 
 class _Copied:
-    """How much of a segment is in the copy."""
-
-    __slots__ = ("end_offset", "file", "is_sealed", "size", "unsynced_size")
-
     def __init__(self, segment: Segment) -> None:
         self.size = 0
         self.unsynced_size = 0
         self.end_offset = segment.base_offset
         self.is_sealed = False
-        """Complete, synced, and with the files that lie beside it."""
+        """True once the copy of a closed segment is complete and synced, with its indexes."""
         self.file: File | None = None
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
 
 
 class FutureLog:
-    """For one thread at a time. Only `finish` needs the log's locks."""
+    """The copy of one log. For one thread at a time. Only `finish` needs the log's locks.
+
+    Methods raise KafkaStorageError if a segment of the log cannot be read.
+    """
 
     def __init__(self, log: Log, open_files: OpenFiles, data: str, uuid: bytes) -> None:
-        """Nothing is made yet. It will lie in `data`, the directory that `open_files` are of."""
+        """The copy will lie in the data directory `data`, which `open_files` belongs to.
+
+        Nothing is created before `make`.
+        """
         self._log = log
         self._open_files = open_files
         self._files = open_files.files
@@ -49,18 +57,19 @@ class FutureLog:
 
     @property
     def size(self) -> int:
-        """Bytes that were copied."""
         return sum(copied.size for copied in list(self._segments.values()))
 
     @property
     def end_offset(self) -> int:
-        """The offset behind what was copied, as far as is known without decoding."""
+        """End offset of the last segment whose bytes are all copied.
+
+        Records behind it may be copied as well: their offsets are unknown without decoding.
+        """
         known = [copied.end_offset for copied in list(self._segments.values())]
         return max(known, default=self._log.offsets.log_start_offset)
 
     @property
     def lag_size(self) -> int:
-        """Bytes that are yet to be copied."""
         known = self._segments
         return sum(
             segment.size - (known[segment].size if segment in known else 0)
@@ -68,20 +77,11 @@ class FutureLog:
         )
 
     def make(self) -> None:
-        """Make the directory.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Create the directory of the copy."""
         self._files.make_directory(self.directory)
 
     def catch_up(self, size_max: int) -> int:
-        """Copy some more, at most `size_max` bytes, oldest first; return how many those were.
-
-        Raises:
-            OSError: the disk refuses, that of the copy or that of the log.
-            KafkaStorageError: a segment cannot be read.
-        """
+        """Copy at most `size_max` more bytes, oldest segment first; return how many were copied."""
         log, left = self._log, size_max
         segments = log.segments
         self._drop_changed(segments)
@@ -97,34 +97,26 @@ class FutureLog:
                 if left <= 0:
                     break
             except (OSError, KafkaStorageError):
-                # Retention or compaction may have removed it meanwhile.
+                # If retention or compaction has removed the segment meanwhile, this is no error.
                 if segment in log.segments:
                     raise
                 break
         return size_max - left
 
     def sync(self) -> None:
-        """Sync what was copied, so that little is left to `finish`.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Sync the copied bytes, so that `finish` has little to sync under the log's locks."""
         for segment, copied in self._segments.items():
             self._sync(segment, copied)
 
     def finish(self) -> None:
-        """Copy the rest, and what lies beside the segments; all of it survives loss of power then.
+        """Copy the remaining bytes and the files beside the segments, and sync all of it.
 
-        Requires: the partition lock, and the sync lock.
-
-        Raises:
-            OSError: the disk refuses.
-            KafkaStorageError: a segment cannot be read.
+        Requires: the partition lock and the sync lock.
         """
         log, files = self._log, self._files
         while self.lag_size:
             self.catch_up(CHUNK_SIZE)
-        self.catch_up(1)  # an empty segment has a file, too
+        self.catch_up(1)  # creates the file of an empty last segment, which has no lag
         self.sync()
         self._copy_file(self._path(log.segments[-1], paths.SNAPSHOT))
         for name in log.files.list(log.directory):
@@ -144,18 +136,11 @@ class FutureLog:
         files.sync_directory(self.directory)
 
     def close(self) -> None:
-        """Let go of the files."""
         for copied in self._segments.values():
-            if copied.file is not None:
-                copied.file.close()
-                copied.file = None
+            copied.close()
 
     def discard(self) -> None:
-        """Remove the copy.
-
-        Raises:
-            OSError: the disk refuses; it goes when the directory is next opened.
-        """
+        """Remove the copy. After an OSError the next open of the data directory removes it."""
         self.close()
         self._segments.clear()
         remove_tree(self._files, self.directory)
@@ -163,13 +148,11 @@ class FutureLog:
     # Steps
 
     def _drop_changed(self, segments: tuple[Segment, ...]) -> None:
-        """Take out what is not one of these segments, the log's: others may have their names."""
+        """Remove copies of segments that left the log: new segments may have the same names."""
         present = set(segments)
         for segment in [each for each in self._segments if each not in present]:
             copied = self._segments[segment]
-            if copied.file is not None:
-                copied.file.close()
-                copied.file = None
+            copied.close()
             for suffix in ALL_FILES:
                 path = self._path(segment, suffix)
                 if self._files.stat(path) is not None:
@@ -206,19 +189,17 @@ class FutureLog:
             copied.unsynced_size = 0
 
     def _seal(self, segment: Segment, copied: _Copied) -> None:
-        """Nothing comes to a segment that was finished in the log: it is in the copy, too."""
+        """Sync the complete copy of a closed segment, and copy its indexes and snapshot."""
         if copied.is_sealed:
             return
         self._sync(segment, copied)
-        if copied.file is not None:
-            copied.file.close()
-            copied.file = None
+        copied.close()
         for suffix in (*paths.SIDECARS, paths.SNAPSHOT):
             self._copy_file(self._path(segment, suffix))
         copied.is_sealed = True
 
     def _copy_file(self, path: str, *, sync: bool = False) -> None:
-        """Copy a small file of the log's directory, if it is there."""
+        """Copy the file of the same name in the log's directory to `path`, if it exists."""
         log = self._log
         try:
             content = log.files.read(f"{log.directory}/{path.rpartition('/')[2]}")

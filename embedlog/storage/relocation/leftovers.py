@@ -1,8 +1,11 @@
-"""Two directories with the same log, after a crash in a move: which of them is the log's.
+"""After a crash in a move, two data directories may hold the same log: remove the useless copy.
 
-copied-here     the crash came before the former one was removed, and nothing was appended to
-                either until then; afterwards only that one is served which the metadata names
-moved-here      the former one could not be removed, and is older
+The log that a move has copied holds one of two mark files:
+
+copied-here     The former directory was perhaps not removed yet. Both logs were equal at the
+                commit. The data directory that the metadata names counts, else the former one.
+moved-here      The former directory could not be removed, and the log continued here: this
+                directory counts, because the former one is older.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ _MARKS = (paths.COPIED_HERE, paths.MOVED_HERE)
 def settle(
     managers: Sequence[LogManager], directory_of: Callable[[TopicPartition], bytes | None]
 ) -> None:
-    """Remove what moves have left. Requires: no log is loaded.
+    """Remove the leftovers of moves from all data directories. Requires: no log is loaded.
 
-    `directory_of` is the id of the directory that the metadata names for a partition.
+    `directory_of` returns the id of the data directory that the metadata names for a partition.
     """
     holders: dict[TopicPartition, list[LogManager]] = {}
     for manager in managers:
@@ -39,7 +42,9 @@ def settle(
             try:
                 _settle(topic_partition, several, directory_of(topic_partition))
             except (OSError, KafkaStorageError) as error:
-                events.error("%s: what a move has left stays: %s", topic_partition, error)
+                events.error(
+                    "%s: the leftovers of a move cannot be removed: %s", topic_partition, error
+                )
 
 
 def _settle(
@@ -51,7 +56,7 @@ def _settle(
     for manager in managers:
         if manager is not newest:
             path = manager.directory.path
-            events.info("%s: what a move has left in %s is removed", topic_partition, path)
+            events.info("%s: the leftovers of a move in %s are removed", topic_partition, path)
             manager.delete(topic_partition)
             manager.directory.files.sync_directory(path)
     remove_marks(newest.directory.files, _path(newest, topic_partition))
@@ -60,7 +65,7 @@ def _settle(
 def _newest(
     topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
 ) -> LogManager | None:
-    """Whose log counts; None where it was no move that made it two."""
+    """Return the manager whose log counts; None if no mark tells, so that both logs stay."""
     moved = _marked(paths.MOVED_HERE, topic_partition, managers)
     copied = _marked(paths.COPIED_HERE, topic_partition, managers)
     if not copied and not moved:
@@ -84,8 +89,9 @@ def _marked(
 
 
 def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) -> set[bytes]:
-    """Those that are known: a topic that was deleted and made anew may have a log in one of them
-    that is not the other's.
+    """Return the topic ids that the partition has in these managers' directories.
+
+    Two ids show that the topic was deleted and created again: then the logs are of two topics.
     """
     found = set()
     for manager in managers:
@@ -98,7 +104,7 @@ def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) 
 
 
 def remove_marks(files: Files, directory: str) -> None:
-    """There is one directory with the log: nothing need say which is the newer one."""
+    """Remove the mark files of a move. Requires: only one data directory holds the log."""
     for name in _MARKS:
         path = f"{directory}/{name}"
         try:

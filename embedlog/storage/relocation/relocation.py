@@ -1,4 +1,4 @@
-"""One move: the copy, and the moment in which the log goes on with it."""
+"""The move of one log: copying it, and switching the log to the copy."""
 
 from __future__ import annotations
 
@@ -17,36 +17,34 @@ if TYPE_CHECKING:
     from embedlog.storage.log.log import Log
 
     class Directories(Protocol):
-        """The data directories of a broker."""
+        """The data directories of a broker, as far as moves use them."""
 
         @property
         def managers(self) -> Sequence[LogManager]:
-            """The owners of those that work."""
+            """The managers of the working directories."""
 
         def holder(self, topic_partition: TopicPartition) -> LogManager | None:
-            """Who has the log of a partition."""
+            """Return the manager of a partition's log."""
 
         def hand_over(
             self, log: Log, former: LogManager, manager: LogManager, bring: Callable[[], None]
         ) -> bool:
-            """Let another manager have a log: see `LogManager.hand_over`."""
+            """Give a log to another manager: see `LogManager.hand_over`."""
 
         def report(self) -> None:
-            """Let the controller know where logs lie."""
+            """Tell the controller which directory holds which log."""
 
 
 LAST_SIZE = 4 << 20
-"""So much may be left to be copied under the log's locks: some milliseconds of it."""
+"""At most this many bytes are copied under the log's locks, which takes some milliseconds."""
 
 
 class _CompactionIsAtIt(Exception):
-    """A segment is to take the place of others: the log moves after that."""
+    """Compaction is about to replace segments: complete the move after that."""
 
 
 class Relocation:
-    """For one thread at a time."""
-
-    __slots__ = ("_directories", "_path", "future", "log", "source", "target")
+    """The move of one log. For one thread at a time."""
 
     def __init__(
         self,
@@ -57,7 +55,6 @@ class Relocation:
         target: LogManager,
         uuid: bytes,
     ) -> None:
-        """`source` has the log, `target` shall have it."""
         self._directories = directories
         self.log = log
         self.source = source
@@ -66,17 +63,18 @@ class Relocation:
         self.future = FutureLog(log, target.opener.open_files, target.directory.path, uuid)
 
     def step(self, size_max: int, *, last_size: int = LAST_SIZE) -> tuple[int, bool]:
-        """Copy at most `size_max` bytes, and complete the move once no more than `last_size` are
-        left; return how many were copied, and whether the log has moved.
+        """Copy at most `size_max` bytes; complete the move if no more than `last_size` are left.
+
+        Return how many bytes were copied, and whether the log has moved.
 
         Raises:
-            OSError, KafkaStorageError, CorruptRecord: one of the disks refuses. The log is as it
-                was, or poisoned: then the next opener decides.
-            ClosedError: the log is nobody's any more, or one of its directories is closed.
+            OSError, KafkaStorageError, CorruptRecord: one of the disks refuses. The log is
+                unchanged, or poisoned: then the next open of the directories decides.
+            ClosedError: the log was deleted, or one of the two data directories is closed.
         """
         future = self.future
         if self.log.directory == self._path:
-            # An interrupt came behind the commit.
+            # An interrupt ended an earlier call after the commit: only the cleanup is left.
             future.close()
             self._forget_former(is_gone=self.source.leave_behind(self.log.topic_partition))
             return 0, True
@@ -95,9 +93,10 @@ class Relocation:
         return size, True
 
     def _bring(self) -> None:
-        """Let the copy have the log's name, and the log go on with it.
+        """Give the copy the log's name, and switch the log to it.
 
-        Requires: the partition lock, the sync lock, and that the target's checkpoints know the log.
+        Requires: the partition lock, the sync lock, and that the target's checkpoints include the
+        log.
         """
         log, target, files = self.log, self.target, self.target.directory.files
         if log.chain.is_swapping:
@@ -119,12 +118,12 @@ class Relocation:
             log.move_to(path, target.opener.open_files, target.checkpoints.write_positions)
         finally:
             if not is_settled and log.directory != path:
-                # What is written to the former files from here on would be lost.
+                # The next open may choose the copy: writes to the former files would be lost.
                 reason = f"the move from {log.directory} to {path} was interrupted"
                 log.health.poison(KafkaStorageError(reason))
 
     def _forget_former(self, *, is_gone: bool) -> None:
-        """Once there is one directory with the log nothing need say which is the newer one."""
+        """Remove the marks of the move if the former directory is gone."""
         if not is_gone:
             return
         remove_marks(self.target.directory.files, self.log.directory)

@@ -1,9 +1,10 @@
-"""The moves that a broker was asked for: a duty, which makes them slice by slice."""
+"""The duty that moves a broker's logs between its data directories, slice by slice."""
 
 from __future__ import annotations
 
 from errno import EMFILE, ENFILE
 
+from embedlog.common import Value
 from embedlog.errors import ClosedError, EmbedlogError
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.locks import Rank, ranked_rlock
@@ -25,41 +26,27 @@ if TYPE_CHECKING:
 
 SLICE_SIZE = 4 << 20
 SLICES_PER_SECOND = 10
-"""So many at least, when there is a rate to be obeyed."""
+"""If a rate is set, a slice is at most the rate divided by this, so that the copy flows evenly."""
 WAIT_MS = 100
-"""Compaction may be done with a log by then, or the process has descriptors again."""
+"""Pause before another try of a move that cannot continue: compaction is replacing the log's
+segments, or the process has no file descriptors left."""
 
 
-class Future:
-    """A copy as others see it: of which log, in which data directory, its bytes, and the offset
-    behind its last record.
-    """
+class FutureReplica(Value):
+    """The state of a log's copy, for reports. `directory` is the data directory it will lie in."""
 
-    __slots__ = ("directory", "end_offset", "log", "size")
-
-    def __init__(self, log: Log, directory: str, *, size: int, end_offset: int) -> None:
-        self.log = log
-        self.directory = directory
-        self.size = size
-        self.end_offset = end_offset
+    log: Log
+    directory: str
+    size: int
+    end_offset: int
 
 
 class Relocations:
-    """Called by any thread. One move at a time, in the order in which they were asked for; one that
-    has to wait lets the others go first.
-    """
+    """The moves of one broker. Thread-safe.
 
-    __slots__ = (
-        "_directories",
-        "_is_stopped",
-        "_last_size",
-        "_lock",
-        "_moves",
-        "_rate",
-        "_runtime",
-        "_slice_size",
-        "failed",
-    )
+    One move is made at a time, in the order of the requests. A move that has to wait goes to the
+    end of the queue.
+    """
 
     def __init__(
         self,
@@ -70,9 +57,10 @@ class Relocations:
         slice_size: int = SLICE_SIZE,
         last_size: int = LAST_SIZE,
     ) -> None:
-        """`rate` says how many bytes a second may be moved, None for as fast as can be.
+        """`rate` returns how many bytes a second may be copied, None for no limit.
 
-        `slice_size` bytes are moved at a time, and the last `last_size` under the log's locks.
+        `run_once` copies at most `slice_size` bytes. Once no more than `last_size` bytes are left,
+        these are copied under the log's locks.
         """
         self._runtime = runtime
         self._directories = directories
@@ -83,13 +71,14 @@ class Relocations:
         self._moves: dict[TopicPartition, Relocation] = {}
         self._is_stopped = False
         self.failed: dict[TopicPartition, Degradation] = {}
-        """Moves that one of the disks has ended, until they are asked for again."""
+        """Moves that failed, by partition. A new request for the partition removes the entry."""
         runtime.scheduler.add(self)
 
     def take_cut_short(self) -> dict[TopicPartition, LogManager]:
-        """Remove the copies that the end of a process has left; return where they were to be.
+        """Remove the copies of moves that an earlier process did not complete.
 
-        Requires: no move was asked for yet.
+        Return the target directory of each, so that the caller can request the move again.
+        Requires: no move was requested yet.
         """
         found: dict[TopicPartition, LogManager] = {}
         for target in self._directories.managers:
@@ -105,17 +94,17 @@ class Relocations:
         return found
 
     def cancel(self, topic_partition: TopicPartition, *, unless_to: str) -> None:
-        """Give up a move to another directory than the one at this path."""
+        """Give up the partition's move, unless it goes to the data directory `unless_to`."""
         with self._lock:
             known = self._moves.get(topic_partition)
             if known is not None and known.target.directory.path != unless_to:
                 self._end(known)
 
     def start(self, topic_partition: TopicPartition, path: str) -> None:
-        """Move the partition's log to the directory at `path`, unless it is there, or on its way.
+        """Request a move of the partition's log to the data directory `path`.
 
-        A move to yet another one is given up. Of a partition without a log nothing is done, nor
-        where the directory is not there any more.
+        A move to another directory is given up. Nothing else happens if the log is there or moving
+        there, if the partition has no log, or if the directory is offline.
 
         Raises:
             KafkaStorageError: the log cannot be opened.
@@ -140,10 +129,9 @@ class Relocations:
             )
         self._runtime.scheduler.notify(self)
 
-    def futures(self) -> dict[TopicPartition, Future]:
-        """The copies that are being made."""
+    def futures(self) -> dict[TopicPartition, FutureReplica]:
         return {
-            topic_partition: Future(
+            topic_partition: FutureReplica(
                 move.log,
                 move.target.directory.path,
                 size=move.future.size,
@@ -153,7 +141,7 @@ class Relocations:
         }
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Do a slice of the first move; return milliseconds until the next."""
+        """Do a slice of the first move; return the milliseconds until the next, None if idle."""
         with self._lock:
             if self._is_stopped or not self._moves:
                 return None
@@ -176,7 +164,7 @@ class Relocations:
         return 1 if rate is None else max(1, size * 1000 // max(1, rate))
 
     def stop(self) -> None:
-        """Leave the files alone from here on: what was begun begins anew with the next opening."""
+        """Close the files and stop. Unfinished moves begin again at the next start."""
         with self._lock:
             self._is_stopped = True
             for move in self._moves.values():
@@ -185,7 +173,7 @@ class Relocations:
         self._runtime.scheduler.remove(self)
 
     def health(self) -> list[Degradation]:
-        """What is degraded: of the logs that there are still, moves that have ended."""
+        """Return the failed moves of logs that still exist."""
         return [
             failed
             for topic_partition, failed in self.failed.copy().items()
@@ -206,7 +194,6 @@ class Relocations:
         return size, is_over
 
     def _wait(self, move: Relocation) -> int:
-        """Let the others go first."""
         move.future.close()
         self._moves[move.log.topic_partition] = self._moves.pop(move.log.topic_partition)
         return WAIT_MS
@@ -229,7 +216,7 @@ class Relocations:
         return 1
 
     def _end(self, move: Relocation) -> None:
-        """Give a move up. Requires: the lock."""
+        """Give up a move, and remove its copy. Requires: the lock."""
         self._moves.pop(move.log.topic_partition, None)
         try:
             move.future.discard()

@@ -1,1 +1,1 @@
-"""A log as a follower changes it: batches as the leader stamped them, and cuts at its end."""
+"""A follower's changes of a log: appending the leader's batches, and truncating the end."""

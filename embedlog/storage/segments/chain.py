@@ -1,4 +1,4 @@
-"""The segments of a log, in a row."""
+"""The segments of a log, oldest first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class SegmentChain:
-    """Changed under the partition lock, read by anyone without one.
+    """The segments of one log. Change them under the partition lock; reads need no lock.
 
-    `segments` is replaced as a whole: who has taken it once sees one state of the log.
+    A change replaces the tuple `segments`: a reader that reads it once sees one state of the log.
     """
 
     __slots__ = (
@@ -36,31 +36,29 @@ class SegmentChain:
     ) -> None:
         assert segments, directory
         self.segments = tuple(segments)
-        """Oldest first; the last one is appended to."""
+        """Oldest first; appends go to the last."""
         self.doomed: list[Segment] = []
-        """Segments that left the log and whose files are still to be removed, oldest first."""
+        """Segments that have left the log, and whose files are yet to be removed; oldest first."""
         self.is_swapping = False
-        """Compaction has decided on a new segment and could not yet put it in place."""
+        """True if compaction has finished a new segment, but could not yet put it in place."""
         self.zeroed = False
-        """Segments to come extend their files by written zeros."""
+        """True if new segments extend their files by writing zeros, for cheap syncs."""
         self.directory = directory
-        """Where their files are."""
         self.files = open_files.files
         self._open_files = open_files
         self._clock = clock
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
         return self.segments[-1].end[0]
 
     def holding(self, offset: int) -> Segment:
-        """The segment that holds `offset`, or would."""
+        """Return the last segment that begins at or before `offset`, else the first segment."""
         segments = self.segments
         return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1)]
 
     def new(self, base_offset: int, now_ms: int | None = None) -> Segment:
-        """A segment of this log, not yet on disk and not yet part of it."""
+        """Make a segment of this log, not yet on disk and not yet part of the chain."""
         return Segment(
             self._open_files,
             self.directory,
@@ -70,7 +68,7 @@ class SegmentChain:
         )
 
     def move_to(self, directory: str, open_files: OpenFiles) -> None:
-        """Go on in another directory, where all that is published was copied to and synced."""
+        """Continue in another directory, which has a synced copy of everything published."""
         former = self.segments
         segments = tuple(segment.moved(open_files, directory) for segment in former)
         self.directory, self.files, self._open_files = directory, open_files.files, open_files
@@ -78,7 +76,7 @@ class SegmentChain:
         self.segments = segments
 
     def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:
-        """Go on with one segment in place of several that it was made from, which are there."""
+        """Continue with one segment in place of its source segments."""
         segments = self.segments
         start = segments.index(former[0])
         self.segments = (*segments[:start], cleaned, *segments[start + len(former) :])

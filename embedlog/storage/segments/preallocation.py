@@ -1,10 +1,10 @@
-"""How far a segment's file reaches behind its content, so that an append seldom has to extend it.
+"""Room behind the content of a segment's file, so that few appends have to extend the file.
 
-Reserved room costs a system call now and then, and the disk is asked for larger extents. Where
-files are in memory, what is reserved is taken: so it is never more than the content again, and of a
-large one a quarter. The first block of the file system is taken as a whole, and no more while the
-content fits: to give back what 10,000 short logs had reserved took a second. Room that was written,
-with zeros, makes a sync cheap: it has only data to bring to the disk, no sizes and extents.
+Reserving costs a system call now and then, and the disk can give larger extents. Files in memory
+really occupy reserved room, so the room is at most as large as the content, and for a large file a
+quarter of it. As long as the content fits into the first block of the file system, only that block
+is reserved: giving back the reserved room of 10,000 short logs took a second. Room that was written
+with zeros makes a sync cheap: only data has to reach the disk, no sizes and extents.
 """
 
 from __future__ import annotations
@@ -24,23 +24,19 @@ _ZEROS = bytes(_FIRST_STEP)
 
 
 def preallocate(file: File, needed: int) -> int:
-    """Reserve `needed` bytes and some to spare; how many there are then."""
+    """Reserve `needed` bytes and some to spare; return how many are reserved."""
     step = max(needed // 4, min(needed, _DOUBLED_SIZE_MAX), _FIRST_STEP)
     wanted = _BLOCK if needed <= _BLOCK else needed + min(step, _LARGEST_STEP)
     try:
         file.reserve(wanted)
     except OSError:
-        # No room for the step; whether there is any for the batch, its write will tell.
+        # The disk has no room to spare. The write of the batch will show whether the batch fits.
         return needed
     return wanted
 
 
 def preallocate_zeros(file: File, present: int, needed: int) -> int:
-    """Write zeros behind the `present` bytes, up to `needed` and some to spare; where they end.
-
-    Raises:
-        OSError: the disk refuses.
-    """
+    """Write zeros behind the `present` bytes, up to `needed` and some more; return their end."""
     if needed <= _BLOCK:
         return present + write_fully(file.write, [_ZEROS[: _BLOCK - present]], present)
     wanted = needed + min(max(needed, _FIRST_STEP), _LARGEST_ZEROED_STEP)

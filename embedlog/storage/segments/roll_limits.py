@@ -1,4 +1,4 @@
-"""When a segment is done, and the next one begins: by its size, its age and its index."""
+"""When a segment is full and the next one begins: by size, age and index."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ if TYPE_CHECKING:
 
 
 class RollLimits:
-    """How far one segment takes batches without asking `is_reached`. Requires: the partition lock.
+    """Limits up to which a segment certainly takes another batch.
 
-    Everything is asked when a batch passes one of `size_max`, `offset_max` and `time_max`: of a
-    thousand appends one is.
+    Only for a batch that passes `size_max`, `offset_max` or `time_max`, as in one of a thousand
+    appends, `is_reached` must decide. Requires: the partition lock.
     """
 
     __slots__ = ("created_ms", "first_timestamp", "offset_max", "size_max", "time_max")
 
     def __init__(self, created_ms: int) -> None:
         self.created_ms = created_ms
-        """Wall time: the age of a segment whose records have no timestamps."""
+        """Wall time of creation, from which the age counts if records have no timestamps."""
         self.first_timestamp = -1
-        """Largest timestamp of the first batch, -1 when there is none: the age of a roll."""
+        """Largest timestamp of the first batch, from which the age counts; -1 if it has none."""
         self.size_max = self.offset_max = self.time_max = -1
 
     def forget(self) -> None:
-        """Ask at the next batch: the configuration has changed."""
+        """Let `is_reached` decide about the next batch: the configuration has changed."""
         self.time_max = -1
 
     def is_reached(
@@ -44,20 +44,22 @@ class RollLimits:
     ) -> bool:
         """Whether a batch of `size` bytes at `position` needs a new segment.
 
-        If not, note what fits without asking again. `age_max` is in milliseconds; the segment's
-        offset index has `entry_count` entries, `latest` is the batch's largest timestamp.
+        If not, set the limits up to which it need not be called again. `age_max` is in
+        milliseconds. The segment's offset index has `entry_count` entries; `latest` is the batch's
+        largest timestamp.
         """
         if last_offset > base_offset + RELATIVE_OFFSET_MAX:
             return True
         first = self.first_timestamp
-        # The time index has entries half as large again, and at most as many.
+        # The limit holds for the time index as well: an entry is 1.5 times as large as an entry of
+        # the offset index, and there are at most as many.
         room = config.segment_index_bytes // ENTRY_SIZE * 2 // 3
         if position:
             waited = latest - first if first >= 0 and latest >= 0 else now_ms - self.created_ms
             room -= entry_count
             if position + size > config.segment_bytes or waited > age_max or room <= 0:
                 return True
-        # The index cannot be full before: between two entries there is more than the interval.
+        # The index cannot be full at a smaller size: entries are more than the interval apart.
         filled_size = position + (room - 1) * config.index_interval_bytes
         self.size_max = min(config.segment_bytes, filled_size)
         self.offset_max = base_offset + RELATIVE_OFFSET_MAX

@@ -1,8 +1,8 @@
-"""Reading every batch of a segment, believing nothing: what recovery knows of a file.
+"""Reading every batch of a segment without trusting any, for recovery.
 
-The checksum leaves a batch's base offset and leader epoch uncovered, 96 bits that a broker stamps.
-So offsets must also continue where the batch before ended, and epochs must be those that the epoch
-cache has for the offsets.
+A checksum does not cover a batch's base offset and leader epoch, 96 bits that a broker stamps. So
+each batch must also begin at the offset after the previous batch, and have the epoch that the epoch
+cache names for its offset.
 """
 
 from __future__ import annotations
@@ -31,27 +31,15 @@ _ZEROS = bytes(1 << 16)
 _CANDIDATE = Struct(">qi")
 _PASSES_MAX = 4
 _CHECK_COST, _LOOK_COST = 4096, 256
-"""What a candidate costs at least, and one that is none by its head, in bytes of checksum."""
+"""Cost of a place where a batch may begin, in bytes of checksum: of a plausible one at least the
+first, of another one the second."""
 
 
 class SegmentScan:
-    """The good batches at a segment's beginning, and why the scan ended."""
-
-    __slots__ = (
-        "error",
-        "first_timestamp",
-        "holder",
-        "largest",
-        "next_offset",
-        "offset_index",
-        "only_zeros_follow",
-        "size",
-        "time_index",
-    )
+    """The good batches at the beginning of a segment, and why the scan ended."""
 
     def __init__(self, base_offset: int) -> None:
         self.size = 0
-        """Bytes of the good batches."""
         self.next_offset = base_offset
         self.largest = -1
         self.holder = -1
@@ -59,7 +47,7 @@ class SegmentScan:
         self.offset_index = OffsetIndex(base_offset)
         self.time_index = TimeIndex(base_offset)
         self.error: CorruptRecord | None = None
-        """What is wrong behind the good batches; None when they fill the file."""
+        """The damage behind the good batches; None if they fill the file."""
         self.only_zeros_follow = True
 
 
@@ -72,7 +60,7 @@ def scan_segment(
     gaps_below: int,
     index_interval: int,
 ) -> SegmentScan:
-    """Read the batches of a whole file up to the first that is not good."""
+    """Read the batches of a whole file up to the first bad one."""
     scan = SegmentScan(base_offset)
     since_entry = 0
     position, end = 0, len(view)
@@ -112,25 +100,25 @@ def scan_segment(
 
 
 def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond: int) -> bool:
-    """Whether a batch at or behind position `beyond` is good, though the one at `position` is not.
+    """Whether a good batch begins at or after `beyond`, behind the bad one at `position`.
 
-    See `next_good_batch`; where that gives up, nothing may be cut: True.
+    True as well if `next_good_batch` gives up, because then nothing may be cut.
     """
     return next_good_batch(view, max(position, beyond), offset) is not None
 
 
 def next_good_batch(view: memoryview, start: int, offset: int) -> int | None:
-    """The position of the first good batch from byte `start` on, None without one.
+    """Return the position of the first good batch from byte `start` on, or None.
 
-    Good means: a whole batch of magic 2 with a right checksum, of offsets from `offset` on. It may
-    begin at any byte, for the bad batch's length cannot be trusted.
+    A good batch is a whole batch of magic 2 with a right checksum and offsets from `offset` on. It
+    may begin at any byte, because the length of the bad batch before it cannot be trusted.
 
-    A value can be made to look like the heads of many batches. Their checksums cost as much as a
-    few passes over the whole of `view`; if that does not decide it, the answer is its end.
+    Somebody can make a record's value that looks like the headers of many batches. So the search
+    gives up, and returns the end of `view`, after checksums worth a few passes over `view`.
     """
     import re
 
-    # Offsets of one log agree in their upper half nearly always; a segment's always span less.
+    # Offsets of a segment span less than 2^32, so their upper half has one of two values.
     upper = {(offset >> 32).to_bytes(4, "big"), ((offset >> 32) + 1).to_bytes(4, "big")}
     pattern = re.compile(
         b"(?:" + b"|".join(map(re.escape, sorted(upper))) + b").{12}\x02", re.DOTALL
@@ -163,7 +151,7 @@ def is_zeros(view: memoryview) -> bool:
 
 
 def read_batch(view: memoryview, position: int, end: int) -> tuple[int, int, int, int, int] | str:
-    """(size, first offset, last offset, max timestamp, leader epoch), or why it is no good."""
+    """Return (size, first offset, last offset, max timestamp, leader epoch), or the error."""
     remaining = end - position
     if remaining < HEADER_SIZE or view[position + MAGIC_POSITION] != 2:
         return _legacy_batch(view, position, end)
@@ -196,9 +184,10 @@ def _legacy_batch(
 
 
 def is_epoch_of(epoch: int, offset: int, last_epoch: int, epochs: LeaderEpochs | None) -> bool:
-    """Whether the epoch cache agrees that `epoch` wrote `offset`.
+    """Whether a batch at `offset` can have the leader epoch `epoch`.
 
-    Without a cache that can be relied on, epochs must not fall.
+    It must not be lower than `last_epoch`, the epoch of the batch before, nor contradict `epochs`,
+    the log's epoch cache. `epochs` is None if the cache cannot be relied on.
     """
     if epoch < last_epoch:
         return False

@@ -1,9 +1,9 @@
-"""One segment of a log: a file of batches, its indexes, and where its published part ends.
+"""One segment of a log: a file of batches, its indexes, and the end of its published part.
 
-What lies between the published end and the end of the file is zeros, or the remains of an append
-that failed; nobody is ever shown a byte of it, and a clean close cuts it off.
+Between the published end and the end of the file are zeros, or the remains of a failed append. No
+reader ever gets these bytes, and a clean close cuts them off.
 
-`end` is replaced as a whole, by one assignment: readers take it once and see either all of an
+`end` is replaced as a whole, by one assignment: a reader that takes it once sees either all of an
 append or nothing of it.
 """
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 EVERYTHING = 1 << 62
 UNKNOWN = -2
-"""The largest timestamp of a loaded segment that nobody has asked for."""
+"""Stands for the largest timestamp of a loaded segment until `largest` is first called."""
 
 
 class Segment:
-    """Changed under the partition lock; read by anyone without one.
+    """One segment. Change it under the partition lock; reads need no lock.
 
-    Its parts are asked directly: `file` for bytes, `indexes` for positions, `aborted` for the
-    transactions that a read_committed reader leaves out, `limits` for when to roll. Here is what
-    they agree on: how much is published, synced and trusted.
+    Callers use its parts directly: `file` for bytes, `indexes` for positions, `aborted` for the
+    transactions that a read_committed reader leaves out, `limits` for rolling. The segment itself
+    holds what the parts share: how much is published, synced and trusted.
     """
 
     __slots__ = (
@@ -62,7 +62,7 @@ class Segment:
         created_ms: int,
         zeroed: bool = False,
     ) -> None:
-        """An empty segment; `zeroed` extends its file by written zeros, for cheap syncs."""
+        """Make an empty segment. With `zeroed` its file is extended by zeros, for cheap syncs."""
         self.base_offset = base_offset
         self.file = SegmentFile(open_files, directory, base_offset, zeroed=zeroed)
         self.path = self.file.path
@@ -71,31 +71,26 @@ class Segment:
         self.limits = RollLimits(created_ms)
         self.end: SegmentEnd = (base_offset, 0, -1, -1)
         self.modified_ms = created_ms
-        """When something was last appended, as wall time: the age of records without one."""
+        """Wall time of the last append, from which the age of records without timestamps counts."""
         self.synced_size = 0
         """Published bytes known to be synced."""
         self.trusted_size = EVERYTHING
-        """Up to here the batches were checked, or written, by this process."""
+        """The batches before this position were checked or written by this process."""
         self.loaded_size = 0
-        """So much of the file an earlier process wrote."""
+        """Bytes of the file that an earlier process wrote."""
 
     @property
     def size(self) -> int:
-        """Published bytes."""
         return self.end[1]
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last published one."""
         return self.end[0]
 
     def largest(self) -> tuple[int, int]:
-        """(timestamp, last offset of the batch that holds it) of the whole segment, or -1, -1.
+        """Return the segment's largest timestamp and the last offset of its batch, or -1, -1.
 
-        Of a segment that was loaded it is found when it is first asked for.
-
-        Raises:
-            CorruptRecord: the batches are damaged.
+        The first call for a loaded segment searches its batches.
         """
         next_offset, size, largest, holder = self.end
         if largest == UNKNOWN:
@@ -106,9 +101,9 @@ class Segment:
     # Changing. Requires: the partition lock
 
     def moved(self, open_files: OpenFiles, directory: str) -> Segment:
-        """The segment in another directory, where all that is published was copied to and synced.
+        """Return the segment in another directory, which has a synced copy of everything published.
 
-        Readers may stay with this one; nothing is written to it any more.
+        Readers may keep this one; nothing is written to it any more.
         """
         other = Segment(open_files, directory, self.base_offset, created_ms=self.modified_ms)
         other.file = self.file.moved(open_files, directory, self.size)
@@ -120,7 +115,7 @@ class Segment:
         return other
 
     def expect_stored(self, size: int) -> None:
-        """The file existed before, with that many bytes: what is beside it is read when needed."""
+        """Use the existing file, of `size` bytes. Its indexes are read when they are needed."""
         self.indexes.expect_stored()
         self.aborted = AbortedTransactions()
         self.trusted_size = 0
@@ -128,7 +123,7 @@ class Segment:
         self.file.is_name_synced = True
 
     def adopt(self, scan: SegmentScan) -> None:
-        """Take over what reading every batch of the file has found."""
+        """Take over the findings of a scan of the whole file."""
         self.indexes.adopt(scan.offset_index, scan.time_index)
         self.end = (scan.next_offset, scan.size, scan.largest, scan.holder)
         self.limits.first_timestamp = scan.first_timestamp
@@ -138,14 +133,21 @@ class Segment:
         self.file.is_name_synced = False
         self.synced_size = 0
 
+    def extend(self, last_offset: int, size: int, timestamp: int, interval: int) -> None:
+        """Count a batch that was written after the end. Only for a segment that no log has yet."""
+        _, position, largest, holder = self.end
+        if position == 0:
+            self.limits.first_timestamp = timestamp
+        if timestamp > largest:
+            largest, holder = timestamp, last_offset
+        self.end = (last_offset + 1, position + size, largest, holder)
+        self.indexes.count(last_offset, position, size, interval, self.end)
+
     def sync(self) -> None:
-        """Make everything published so far survive loss of power, and the file's name.
+        """Make everything published so far, and the file's name, survive a loss of power.
 
-        Requires: the log's sync lock alone.
-
-        Raises:
-            NotOpened: the file, or its directory, could not be opened.
-            OSError: nobody knows what will survive.
+        Requires: the log's sync lock; the partition lock is not needed. For errors see
+        `SegmentFile`.
         """
         size = self.end[1]
         self.file.sync()
@@ -153,11 +155,7 @@ class Segment:
         self.file.sync_name()
 
     def finish(self) -> None:
-        """Cut the file to its content, for good; store the indexes beside it, as hints unsynced.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Cut the file to its content, for good; store the indexes beside it, unsynced."""
         if not self.is_changed:
             return
         _, size, timestamp, offset = self.end
@@ -172,7 +170,7 @@ class Segment:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the files beside the segment's own do not tell all of it."""
+        """Whether the files beside the segment are older than the segment."""
         return self.file.dirty or not self.aborted.is_stored
 
     def __repr__(self) -> str:
@@ -180,10 +178,10 @@ class Segment:
 
 
 def base_offset_of(segment: Segment) -> int:
-    """The key that segments are sorted by."""
+    """Return the key that segments are sorted by."""
     return segment.base_offset
 
 
 def segments_from(segments: tuple[Segment, ...], offset: int) -> tuple[Segment, ...]:
-    """The segments that may hold something at or after `offset`."""
+    """Return the segments that may hold something at or after `offset`."""
     return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1) :]

@@ -1,7 +1,7 @@
-"""The file of a segment, and those beside it: opened, extended, synced, cut, renamed, removed.
+"""The files of a segment: open, extend, sync, cut, rename and remove them.
 
-The file is extended in steps ahead of its content, so that an append changes no metadata and a
-mapping lasts for a while:
+The `.log` file is extended in steps ahead of its content, so that most appends change no metadata
+and a mapping of the file lasts for a while:
 
     |  batch  |  batch  |  batch  | 0000000000000000000 |
     0                            size                capacity
@@ -13,6 +13,7 @@ from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime.files import NotOpened, read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.events import events
+from embedlog.storage.open_files import Openable
 from embedlog.storage.segments.preallocation import preallocate, preallocate_zeros
 
 TYPE_CHECKING = False
@@ -23,15 +24,18 @@ if TYPE_CHECKING:
     from embedlog.storage.open_files import OpenFiles
 
 ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
-"""In the order of their removal: an index without its log is swept up at the next open."""
+"""Suffixes of a segment's files, in the order of their removal. The log file goes first, because
+the next opening removes indexes without a log file."""
 NOTHING = memoryview(b"")
 _UNKNOWN_CAPACITY = -1
 
 
-class SegmentFile:
-    """Viewed and released by anyone without a lock; all else requires the partition lock.
+class SegmentFile(Openable):
+    """The files of one segment. `view` and `release` need no lock.
 
-    How much of the file is published is its segment's to know: `size` is given to each call.
+    All other methods require the partition lock. The segment knows how many bytes of the file are
+    published, and passes this `size` to each call. A failed sync raises NotOpened if the file or
+    directory could not be opened; after another OSError any unsynced byte may be lost.
     """
 
     __slots__ = (
@@ -41,47 +45,33 @@ class SegmentFile:
         "capacity",
         "directory",
         "dirty",
-        "is_gone",
         "is_name_synced",
-        "kept",
-        "opened",
-        "path",
         "successor",
-        "used",
         "zeroed",
     )
 
     def __init__(
         self, open_files: OpenFiles, directory: str, base_offset: int, *, zeroed: bool
     ) -> None:
-        """Nothing is made yet; `zeroed` extends the file by written zeros, for cheap syncs."""
+        """Make no file yet. With `zeroed` extend the file by writing zeros, for cheap syncs."""
+        super().__init__(paths.segment_file(directory, base_offset))
         self._open_files = open_files
         self._base_offset = base_offset
         self.directory = directory
-        self.path = paths.segment_file(directory, base_offset)
         self.capacity = 0
-        """Bytes of the file."""
         self.zeroed = zeroed
         self.dirty = False
-        """Changed since the indexes of its batches were last stored."""
+        """True if the file has changed since its indexes were last stored."""
         self.is_name_synced = False
         self._is_missing = False
-        """The file could not be made yet."""
-        # What `OpenFiles` knows of it.
-        self.opened: File | None = None
-        self.kept: File | None = None
-        """The file of a segment whose name means another, or none; see `part_with`."""
-        self.is_gone = False
-        """Its log was deleted, and the name may mean another's."""
+        """True after `create` failed: the next opening creates the file."""
         self.successor: SegmentFile | None = None
         """The file with the same bytes in the directory that the log has moved to."""
-        self.used = False
 
     def get(self) -> File:
-        """The open file; keep the reference for as long as it is used.
+        """Return the file, opened now if necessary.
 
-        Raises:
-            OSError: it cannot be opened.
+        Keep the reference while using the file: `OpenFiles` may forget it at any time.
         """
         opened = self.opened
         if opened is not None:
@@ -96,14 +86,14 @@ class SegmentFile:
         if self.successor is None:
             assert opened is not None
             return opened
-        # The log has left the name, before or while it was opened: it may be another's.
+        # The log moved before or during the opening, so the name may belong to another log by now.
         return self.successor.get()
 
     def view(self, position: int, end: int) -> memoryview:
-        """A read-only view of published bytes, without a copy; it stays valid for ever.
+        """Return a read-only view of published bytes, without a copy; it stays valid for ever.
 
         Raises:
-            CorruptRecord: the file is shorter than what was published.
+            CorruptRecord: the file is shorter than its published part.
             KafkaStorageError: the file cannot be opened (removed meanwhile, or too many are open).
         """
         if position == end:
@@ -118,11 +108,7 @@ class SegmentFile:
     # Growing
 
     def create(self) -> None:
-        """Make the file. If that fails, whoever needs the file next makes it.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Make the file. If that fails, the next write or `get` makes it."""
         self._is_missing = True
         self._open_files.open(self, create=True)
         self._is_missing = False
@@ -130,8 +116,7 @@ class SegmentFile:
     def write(self, buffers: Sequence[Bytes], size: int, position: int) -> None:
         """Store `size` bytes at `position`, the published end.
 
-        Raises:
-            OSError: nothing is known of the bytes behind the end; see `cut_to`.
+        After an error the caller must call `cut_to`.
         """
         if position + size > self.capacity:
             self._extend(position, position + size)
@@ -140,11 +125,11 @@ class SegmentFile:
             file = self._open_files.open(self, create=self._is_missing)
         self.dirty = True
         if file.write(buffers, position) != size:
-            # A short write: once more from the start, in as many pieces as it takes.
+            # A short write: write all again from the start, in as many pieces as it takes.
             write_fully(file.write, buffers, position)
 
     def keep_room(self, size: int, room: int) -> None:
-        """Reserve `room` bytes behind the published `size`, if the disk has it."""
+        """Reserve `room` bytes behind the published `size`, if the disk has room."""
         if size + room > self.capacity:
             try:
                 self._extend(size, size + room)
@@ -162,26 +147,17 @@ class SegmentFile:
     # Shrinking
 
     def cut_to(self, size: int) -> None:
-        """Cut off what a failed write may have left behind the published `size`.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Cut off the bytes that a failed write may have left behind the published `size`."""
         file = self.get()
         if file.size() > size:
             file.truncate(size)
         self.capacity = size
 
     def distrust_capacity(self) -> None:
-        """What a failed write left behind the end could not be cut off: the next write does it."""
+        """Record that bytes of a failed write could not be cut off: the next write cuts them."""
         self.capacity = _UNKNOWN_CAPACITY
 
     def trim(self, size: int) -> None:
-        """Cut the file to its content.
-
-        Raises:
-            OSError: the disk refuses.
-        """
         if self.capacity == _UNKNOWN_CAPACITY:
             self.cut_to(size)
         elif self.capacity > size:
@@ -191,12 +167,7 @@ class SegmentFile:
     # Syncing. Requires: the sync lock of the log
 
     def sync(self) -> None:
-        """Make everything written so far survive loss of power, not yet the file's name.
-
-        Raises:
-            NotOpened: the file could not be opened.
-            OSError: nobody knows what will survive.
-        """
+        """Make everything written so far survive a loss of power, but not yet the file's name."""
         try:
             file = self.get()
         except FileNotFoundError:
@@ -206,12 +177,7 @@ class SegmentFile:
         file.sync()
 
     def sync_name(self) -> None:
-        """Make the file's name survive loss of power, once.
-
-        Raises:
-            NotOpened: the directory could not be opened.
-            OSError: nobody knows whether it will.
-        """
+        """Make the file's name survive a loss of power, if it does not yet."""
         if not self.is_name_synced:
             self._open_files.files.sync_directory(self.directory)
             self.is_name_synced = True
@@ -219,9 +185,9 @@ class SegmentFile:
     # Leaving
 
     def moved(self, open_files: OpenFiles, directory: str, size: int) -> SegmentFile:
-        """The file in another directory, which has the published `size` bytes of this one already.
+        """Return the file in another directory, which has the published `size` bytes already.
 
-        Who is at this one goes on there, once its name is gone.
+        Readers of this file continue there once its name is gone.
         """
         other = SegmentFile(open_files, directory, self._base_offset, zeroed=self.zeroed)
         other.capacity = size
@@ -231,25 +197,17 @@ class SegmentFile:
         return other
 
     def release(self) -> None:
-        """Let go of the descriptor."""
         self._open_files.forget(self)
 
     def part_with(self) -> None:
-        """Keep the file open for readers who are at it: its name will mean another, or none.
-
-        Raises:
-            OSError: it cannot be opened.
-        """
+        """Keep the file open for its readers: its name will belong to another file, or to none."""
         self.kept = self.get()
         self._open_files.forget(self)
 
     def put_away(self, suffixes: tuple[str, ...] = ALL_FILES) -> list[str]:
-        """Give the files names that mean nothing; return these, to be removed later.
+        """Rename the files, so that they mean nothing; return the new paths, to be removed later.
 
-        Views stay readable. After an error it can be called again.
-
-        Raises:
-            OSError: the disk refuses.
+        Views of their bytes stay readable. After an error the call can be repeated.
         """
         files = self._open_files.files
         self._open_files.forget(self)
@@ -264,11 +222,10 @@ class SegmentFile:
         return useless
 
     def remove(self) -> None:
-        """Remove the files. Views stay readable.
+        """Remove the files. Views of their bytes stay readable.
 
-        Raises:
-            OSError: the log's own file is still there. A file beside it that cannot be removed is a
-                hint to nothing, and goes when the directory is next opened.
+        An error means that the log file is still there. Another file that cannot be removed does no
+        harm, and the next opening of the directory removes it.
         """
         files = self._open_files.files
         self._open_files.forget(self)
@@ -282,24 +239,15 @@ class SegmentFile:
                     raise
                 events.debug("%s cannot be removed yet: %s", path, error)
 
-    # The files beside it
+    # The files beside the log file: indexes and snapshot
 
     def sidecar(self, suffix: str) -> str:
-        """The path of the file with that suffix."""
         return paths.segment_file(self.directory, self._base_offset, suffix)
 
     def read_sidecar(self, suffix: str) -> memoryview:
-        """The content of the file with that suffix.
-
-        Raises:
-            OSError: it is not there, or cannot be read.
-        """
+        """Return the content of the file with that suffix; FileNotFoundError if it is missing."""
         return read_view(self._open_files.files, self.sidecar(suffix))
 
     def write_sidecar(self, suffix: str, content: bytes) -> None:
-        """Replace the content of the file with that suffix: a hint, and not synced.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Replace the file with that suffix. It is not synced: the next opening can rebuild it."""
         write_whole(self._open_files.files, self.sidecar(suffix), content, sync=False)

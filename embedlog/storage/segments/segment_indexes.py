@@ -1,8 +1,8 @@
-"""Where in a segment an offset or a timestamp lies: its sparse indexes, checked at each use.
+"""Where an offset or a timestamp lies in a segment: sparse indexes, checked at each use.
 
-The indexes are hints. They lie in files without a checksum, which a crash may have left shorter or
-older than the batches. So whatever an entry says is compared with the batch that it points to, and
-one that is wrong has both indexes made anew from the batches' headers.
+The indexes are hints. Their files have no checksum, and a crash may have left them shorter or older
+than the batches. So each entry is compared with the batch that it points to; if it is wrong, both
+indexes are rebuilt from the batches' headers.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ HINTS_MAX = 256
 
 
 class SegmentIndexes:
-    """Counted and taken over under the partition lock; looked up by anyone without one.
+    """The indexes of one segment. Change them under the partition lock; look-ups need no lock.
 
-    `size` is that of the end which the caller took from the segment: no answer lies behind it.
+    `size` is the segment's published size when the caller read its `end`: no look-up returns a
+    position behind it. Look-ups fail only if the batches themselves are damaged.
     """
 
     __slots__ = ("_base_offset", "_file", "_pair", "_since_entry", "hints")
 
     def __init__(self, file: SegmentFile, base_offset: int) -> None:
-        """The indexes of an empty segment."""
         self._file = file
         self._base_offset = base_offset
         self._pair: tuple[OffsetIndex, TimeIndex] | None = (
             OffsetIndex(base_offset),
             TimeIndex(base_offset),
         )
-        """None: nobody has needed those that are stored."""
+        """None until the stored indexes are needed."""
         self._since_entry = 0
         """Bytes of batches since the last entry."""
         self.hints: dict[int, int] = {}
-        """Offsets that readers will ask for next -> position of their batch."""
+        """Offset where a reader will continue -> position of the batch that begins there."""
 
-    # Taking in. Requires: the partition lock
+    # Adding entries. Requires: the partition lock
 
     def count(
         self,
@@ -53,9 +53,9 @@ class SegmentIndexes:
         interval: int,
         end: tuple[int, int, int, int],
     ) -> None:
-        """Count a published batch of `size` bytes; every `interval` bytes there is an entry.
+        """Count a published batch of `size` bytes; add an index entry every `interval` bytes.
 
-        `end` is the segment's, this batch included.
+        `end` is the segment's end after this batch.
         """
         if self._since_entry <= interval:
             self._since_entry += size
@@ -67,26 +67,22 @@ class SegmentIndexes:
         time_index.append(largest, holder)
 
     def expect_stored(self) -> None:
-        """The file existed before: its indexes are read when they are first needed."""
+        """Read the indexes of an existing segment file only when they are first needed."""
         self._pair = None
 
     def moved(self, file: SegmentFile) -> SegmentIndexes:
-        """The same of a file with the same bytes."""
+        """Return the same indexes for `file`, which has the same bytes."""
         other = SegmentIndexes(file, self._base_offset)
         other._pair, other._since_entry = self._pair, self._since_entry
         return other
 
     def adopt(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Take over what reading every batch of the file has found."""
-        self.hints.clear()  # they were taken from what may be damaged
+        """Take over the indexes that a scan of the whole file made."""
+        self.hints.clear()  # they may come from damaged batches
         self._pair = offset_index, time_index
 
     def store(self, size: int) -> None:
-        """Write both files.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Write both files."""
         offset_index, time_index = self.load(size)
         self._file.write_sidecar(paths.OFFSET_INDEX, offset_index.encode())
         self._file.write_sidecar(paths.TIME_INDEX, time_index.encode())
@@ -94,18 +90,13 @@ class SegmentIndexes:
     # Looking up. No lock
 
     def remember(self, offset: int, position: int) -> None:
-        """Note where a reader will continue."""
         hints = self.hints
         if len(hints) >= HINTS_MAX:
             hints.clear()
         hints[offset] = position
 
     def position_of(self, offset: int, size: int) -> int:
-        """Where the first batch that ends at or after `offset` begins; `size` when none does.
-
-        Raises:
-            CorruptRecord: the batches themselves are damaged.
-        """
+        """Return the position of the first batch that ends at or after `offset`, or `size`."""
         position = self.hints.get(offset)
         if position is not None:
             return position
@@ -118,11 +109,7 @@ class SegmentIndexes:
         return position
 
     def boundary_before(self, position: int, size: int) -> int:
-        """The begin of some batch, at most `position`, and not far before it.
-
-        Raises:
-            CorruptRecord: as `position_of`.
-        """
+        """Return the position of a batch that begins at `position` or shortly before."""
         view = self._file.view(0, size)
         start = self._checked(self.load(size)[0].lookup_position(position), view, size)
         if start is None:
@@ -130,24 +117,17 @@ class SegmentIndexes:
         return start
 
     def position_of_time(self, timestamp: int, size: int) -> int:
-        """A position before which every batch is older than `timestamp`.
-
-        Raises:
-            CorruptRecord: as `position_of`.
-        """
+        """Return a position before which every batch is older than `timestamp`."""
         known, offset = self.load(size)[1].lookup(timestamp)
         if known < 0 or not self._holds(known, offset, size):
             return 0
         return self.position_of(offset, size)
 
     def largest(self, size: int) -> tuple[int, int]:
-        """(timestamp, last offset of the batch that holds it) of the whole segment, or -1, -1.
+        """Return the segment's largest timestamp and the last offset of its batch, or -1, -1.
 
-        From the time index's last entry on, batch by batch, so that a shortened or damaged index
-        does no harm.
-
-        Raises:
-            CorruptRecord: as `position_of`.
+        The search reads the batches after the time index's last entry, so that a short or damaged
+        index does no harm.
         """
         largest, holder, position = -1, -1, 0
         last = self.load(size)[1].last
@@ -161,32 +141,23 @@ class SegmentIndexes:
         return largest, holder
 
     def load(self, size: int) -> tuple[OffsetIndex, TimeIndex]:
-        """Both indexes, read from their files or rebuilt when they are first needed.
-
-        Raises:
-            CorruptRecord: as `position_of`.
-        """
+        """Return both indexes; the first call reads or rebuilds them."""
         pair = self._pair
         if pair is None:
             pair = self._pair = self._stored(size) or self._rebuilt(size)
         return pair
 
     def rebuild(self, size: int, interval: int = 4096) -> None:
-        """Make both anew from the batches' headers.
-
-        Raises:
-            CorruptRecord: as `position_of`.
-        """
         self._pair = self._rebuilt(size, interval)
 
     def _checked(self, entry: tuple[int, int], view: memoryview, size: int) -> int | None:
-        """The position of an index entry if the batch there ends as the entry says.
+        """Return the position of an index entry if the batch there ends as the entry says.
 
-        If not, the index is damaged and is rebuilt: None asks for another look.
+        Otherwise rebuild the damaged index and return None: the caller looks again.
         """
         last_offset, position = entry
         if position == 0 or position >= size:
-            # No entry, or one of a batch that was published after the caller took its `end`.
+            # There is no entry, or its batch was published after the caller read the `end`.
             return 0
         if ends_with(view, position, size, last_offset):
             return position
@@ -194,7 +165,7 @@ class SegmentIndexes:
         return None
 
     def _holds(self, timestamp: int, offset: int, size: int) -> bool:
-        """Whether the batch that ends with `offset` has `timestamp`; the index claims so."""
+        """Whether the batch that ends with `offset` has `timestamp`, as the index says."""
         position = self.position_of(offset, size)
         if ends_with(self._file.view(0, size), position, size, offset, timestamp):
             return True
@@ -202,7 +173,6 @@ class SegmentIndexes:
         return False
 
     def _stored(self, size: int) -> tuple[OffsetIndex, TimeIndex] | None:
-        """What the two files say, None if one of them is missing or damaged."""
         file, base_offset = self._file, self._base_offset
         try:
             content = file.read_sidecar(paths.OFFSET_INDEX)
@@ -218,7 +188,6 @@ class SegmentIndexes:
             return None
 
     def _rebuilt(self, size: int, interval: int = 4096) -> tuple[OffsetIndex, TimeIndex]:
-        """Both, from the batches' headers."""
         file, expected = self._file, self._base_offset
         offset_index, time_index = OffsetIndex(expected), TimeIndex(expected)
         largest, holder, since = -1, -1, 0

@@ -1,12 +1,15 @@
-"""The owner's part: check a manifest, prepare, place, publish; finish what a crash has left.
+"""The owner's part of a commit: check a manifest, prepare, place, publish; finish it after a crash.
 
-lock order    the adoption's own lock, then the partition locks of all logs of the commit,
-              sorted; nobody else ever holds two of them
+Lock order: `Adopter.lock`, then the partition locks of all logs of the commit, sorted by partition.
+No other code ever holds two partition locks.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.locks import Rank, ranked_rlock
@@ -24,41 +27,34 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.log.log import Log
+    from embedlog.storage.staging.manifest import Manifest, StagedFile
     from embedlog.storage.state_files.commit_file import Commit
-    from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 
 RENAMED_SIZE_MIN = 4 << 20
-"""Smaller files are appended: a segment each would be many small ones."""
+"""A smaller file does not become a segment of its own; its batches are appended."""
 
 
-class Target:
-    """A log that a commit goes on with, and the epoch of its leader."""
+class CommitTarget(Value):
+    """A log that gets staged batches, and its partition's leader epoch."""
 
-    __slots__ = ("leader_epoch", "log")
-
-    def __init__(self, log: Log, leader_epoch: int) -> None:
-        self.log = log
-        self.leader_epoch = leader_epoch
+    log: Log
+    leader_epoch: int
 
 
 class Adopter:
-    """Adopts manifests for the owner of a data directory. Thread-safe: one at a time.
-
-    `target` finds the log of a partition.
-    """
+    """Commits manifests for the owner of a data directory. Thread-safe: one commit at a time."""
 
     def __init__(
         self,
         runtime: Runtime,
         data: str,
-        target: Callable[[TopicPartition], Target],
+        target: Callable[[TopicPartition], CommitTarget],
         *,
         renamed_size_min: int | None = None,
     ) -> None:
-        """Read the record of commits. Files from `renamed_size_min` on may become segments.
+        """Read the record of the last commit. `target` finds the log of a partition.
 
-        Raises:
-            CorruptRecord: it is damaged.
+        Files of `renamed_size_min` bytes or more may become segments by a rename.
         """
         self._files = runtime.files
         self._clock = runtime.clock
@@ -67,31 +63,34 @@ class Adopter:
         self._target = target
         self._renamed_size_min = RENAMED_SIZE_MIN if renamed_size_min is None else renamed_size_min
         self.lock = ranked_rlock(Rank.ADOPTION)
-        """Held while a commit is made. Who takes manifests holds it, too: one thread at a time."""
+        """Held during a commit. A caller that takes manifests holds it as well, so that only one
+        thread takes and commits them."""
         self._commits = CommitFile(self._files, data)
 
     @property
     def last(self) -> Commit | None:
-        """The last commit that was prepared."""
         return self._commits.last
 
     @property
     def is_pending(self) -> bool:
-        """Is a commit prepared, and neither done nor undone? Then `resume` comes first."""
+        """Return whether a commit is prepared but neither done nor undone.
+
+        Then `resume` must run before the next commit.
+        """
         last = self._commits.last
         return last is not None and last.state == PREPARED
 
     def is_done(self, application: str, version: int) -> bool:
-        """Was this version of the application committed, or a later one?"""
         return self._commits.is_done(application, version)
 
     def adopt(self, manifest: Manifest) -> Commit | None:
-        """Commit what a manifest names; None when that version was committed before.
+        """Commit the files of a manifest; return None if its version was committed before.
 
-        On return it is durable, and the high watermarks are raised. The staged files are gone.
+        On return the commit is durable, the high watermarks are raised, and the staged files are
+        removed.
 
         Raises:
-            CorruptRecord: a staged file is not what the manifest says.
+            CorruptRecord: a staged file differs from the manifest, or is damaged.
             KafkaError: a log or the disk refuses. Nothing was committed.
         """
         with self.lock:
@@ -109,15 +108,17 @@ class Adopter:
                 for staged in manifest.files
             }
             for target in targets.values():
-                target.log.durability.flush()  # the most of it while others may still append
-            with _Locked(targets):
+                # Sync most bytes before taking the locks, so that appends wait less.
+                target.log.durability.flush()
+            with ExitStack() as locks:
+                _lock_all(locks, targets)
                 pieces = self._assign(manifest, targets, renamed)
                 commit = self._prepare(manifest, pieces, targets)
                 self._carry_out(commit, targets)
         return commit
 
     def resume(self) -> None:
-        """Finish a commit that a crash has left prepared: forward, or back if that cannot be.
+        """Complete a commit that a crash has left prepared; undo it if that is impossible.
 
         Requires: nobody reads or writes the directory's logs yet.
 
@@ -129,7 +130,8 @@ class Adopter:
             if commit is None or commit.state != PREPARED:
                 return
             targets = self._targets_of(commit)
-            with _Locked(targets):
+            with ExitStack() as locks:
+                _lock_all(locks, targets)
                 if self._is_complete(commit, targets):
                     try:
                         self._carry_out(commit, targets)
@@ -154,10 +156,10 @@ class Adopter:
     def _assign(
         self,
         manifest: Manifest,
-        targets: Mapping[TopicPartition, Target],
+        targets: Mapping[TopicPartition, CommitTarget],
         renamed: Mapping[StagedFile, bool],
     ) -> list[Piece]:
-        """The offsets that each file gets. What lies below them survives loss of power then."""
+        """Assign offsets to each file, after syncing the records already in the logs."""
         ends: dict[TopicPartition, int] = {}
         for topic_partition, target in targets.items():
             log = target.log
@@ -182,21 +184,27 @@ class Adopter:
         return pieces
 
     def _prepare(
-        self, manifest: Manifest, pieces: list[Piece], targets: Mapping[TopicPartition, Target]
+        self,
+        manifest: Manifest,
+        pieces: list[Piece],
+        targets: Mapping[TopicPartition, CommitTarget],
     ) -> Commit:
         try:
-            return self._commits.prepare(manifest, pieces)
+            return self._commits.prepare(
+                pieces, id=manifest.id, application=manifest.application, version=manifest.version
+            )
         except BaseException as error:
             last = self._commits.last
             if last is not None and last.state == PREPARED:
-                # Others will append: a record that stays would take their offsets for the pieces'.
+                # Producers append at the same offsets next. A record that stays prepared would
+                # claim these offsets for its files.
                 self._decide(last, targets, UNDONE)
             if isinstance(error, OSError):
                 raise errors.KafkaStorageError(f"{self._data}: {error}") from error
             raise
 
-    def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
-        """Place what is not in place yet, and publish; or undo all of it."""
+    def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
+        """Place the files that are not in their logs yet, then publish; on an error undo all."""
         try:
             for piece in commit.pieces:
                 target = targets.get(piece.topic_partition)
@@ -207,7 +215,7 @@ class Adopter:
                 log = target.log
                 log.durability.flush()
                 if log.offsets.published is not None:
-                    # Readers of other processes still end before the commit; see `commit_file`.
+                    # Readers in other processes still end before the commit; see `commit_file`.
                     log.offsets.published.store(log.log_end_offset)
         except BaseException as error:
             self._undo(commit, targets)
@@ -219,8 +227,8 @@ class Adopter:
             target.log.offsets.commit(target.log.config.durability == "fsync")
         self._remove_staged(commit.pieces)
 
-    def _undo(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
-        """Leave the logs as they were before the commit. What cannot be cut refuses writes."""
+    def _undo(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
+        """Cut the commit's records off the logs. If that fails, the logs refuse writes."""
         starts = commit.starts
         is_cut = False
         try:
@@ -236,25 +244,28 @@ class Adopter:
                 self._refuse_writes(targets, "a commit could not be undone")
         self._decide(commit, targets, UNDONE)
 
-    def _decide(self, commit: Commit, targets: Mapping[TopicPartition, Target], state: str) -> None:
+    def _decide(
+        self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget], state: str
+    ) -> None:
         try:
             self._commits.decide(commit, state)
         except OSError as error:
             raise errors.KafkaStorageError(f"{self._data}: {error}") from error
         finally:
             if commit.state == PREPARED:
-                # Whoever opens the directory next finds what it says, and these logs as they are.
+                # The next open of the directory decides by the record, which claims the offsets
+                # behind these logs: nothing may be appended there until then.
                 self._refuse_writes(targets, f"the record of a commit cannot be made {state}")
 
-    def _refuse_writes(self, targets: Mapping[TopicPartition, Target], reason: str) -> None:
+    def _refuse_writes(self, targets: Mapping[TopicPartition, CommitTarget], reason: str) -> None:
         for target in targets.values():
             target.log.health.poison(errors.KafkaStorageError(reason))
 
     # After a crash
 
-    def _targets_of(self, commit: Commit) -> dict[TopicPartition, Target]:
-        """The logs of a commit; of a topic that was deleted there is none."""
-        found: dict[TopicPartition, Target] = {}
+    def _targets_of(self, commit: Commit) -> dict[TopicPartition, CommitTarget]:
+        """Return the logs of a commit; leave out topics that were deleted or created again."""
+        found: dict[TopicPartition, CommitTarget] = {}
         for piece in commit.pieces:
             if piece.topic_partition in found:
                 continue
@@ -267,8 +278,8 @@ class Adopter:
                 found[piece.topic_partition] = target
         return found
 
-    def _is_complete(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> bool:
-        """Is each piece in its log, or still staged?"""
+    def _is_complete(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> bool:
+        """Return whether each file of the commit is in its log, or still staged."""
         for piece in commit.pieces:
             target = targets.get(piece.topic_partition)
             if target is None or target.log.log_end_offset >= piece.end_offset:
@@ -278,7 +289,7 @@ class Adopter:
         return True
 
     def _remove_staged(self, files: Iterable[StagedFile | Piece]) -> None:
-        """Remove the directories of the jobs of these files: nobody needs them any more."""
+        """Remove the staging directories of these files' jobs."""
         for job in sorted({file.path.partition("/")[0] for file in files}):
             try:
                 remove_tree(self._files, f"{self._staged}/{job}")
@@ -286,25 +297,7 @@ class Adopter:
                 events.debug("%s/%s cannot be removed yet: %s", self._staged, job, error)
 
 
-class _Locked:
-    """The partition locks of all targets, sorted. Requires: the adoption lock."""
-
-    __slots__ = ("_held", "_logs")
-
-    def __init__(self, targets: Mapping[TopicPartition, Target]) -> None:
-        self._logs = [targets[each].log for each in sorted(targets)]
-        self._held: list[Log] = []
-
-    def __enter__(self) -> None:
-        try:
-            for log in self._logs:
-                log.lock.acquire()
-                self._held.append(log)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        while self._held:
-            self._held[-1].lock.release()
-            self._held.pop()
+def _lock_all(locks: ExitStack, targets: Mapping[TopicPartition, CommitTarget]) -> None:
+    """Take the partition locks of all targets, sorted. Requires: the adoption lock."""
+    for each in sorted(targets):
+        locks.enter_context(targets[each].log.lock)

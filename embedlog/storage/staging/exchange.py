@@ -1,26 +1,30 @@
-"""Handing a manifest to the owner of a directory, and its answer back: files and renames.
+"""Handing a manifest to the owner of a directory, and its answer back, by files and renames.
 
     committer                                 owner
     write inbox/<id>
                                               rename inbox/<id> to taken/<id>
-                                              adopt
+                                              commit, or replace
                                               write answers/<id>, remove taken/<id>
     read answers/<id>, remove it
 
-    or, tired of waiting:
+    or, after waiting too long:
     rename inbox/<id> away                    finds nothing to take
 
-A rename has one winner, so what was withdrawn is not adopted later. A manifest that was taken when
-its owner died is put back by the next one, unless the record of the last commit has its id.
+If both rename the manifest, only one succeeds, so a withdrawn manifest is never committed later. If
+the owner dies, the next owner works on the taken manifests again; it skips the manifest of the last
+recorded commit.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from embedlog import errors
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
-from embedlog.storage.staging.replacement_manifest import decode as decode_manifest
+from embedlog.storage.staging.manifest import decode as decode_manifest
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import PREPARED, read_last
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
@@ -30,55 +34,44 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.staging.replacement_manifest import Replacement
+    from embedlog.storage.staging.manifest import Manifest, Replacement
     from embedlog.storage.state_files.commit_file import Commit
-    from embedlog.storage.state_files.staged_manifest import Manifest
 
 DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
 ANSWER_AGE_MAX_MS = 3_600_000
-"""An answer that nobody has read for so long is removed."""
+"""An unread answer is removed after this time."""
 STAGED_AGE_MAX_MS = 7 * 86_400_000
-"""What a job has staged, and not touched for so long, is removed."""
+"""A job's staged files are removed when they have not changed for this time."""
 
 
-class Answer:
-    """What became of a manifest: its `ranges` of offsets, or why it was refused.
+class Answer(Value):
+    """The owner's answer to a manifest: the offsets of its records, or the reason of a refusal.
 
-    `ranges` are those of this commit, empty when the version was committed before.
+    `state` is DONE, ALREADY_DONE or REFUSED. `ranges` has (start, end) for each partition; it is
+    empty if the version was committed before. `code` is Kafka's error code of a refusal, or 0.
     """
 
-    __slots__ = ("code", "message", "ranges", "state")
-
-    def __init__(
-        self,
-        state: str,
-        ranges: Mapping[TopicPartition, tuple[int, int]] | None = None,
-        *,
-        code: int = 0,
-        message: str = "",
-    ) -> None:
-        self.state = state
-        self.ranges = dict(ranges or {})
-        self.code = code
-        self.message = message
+    state: str
+    ranges: Mapping[TopicPartition, tuple[int, int]] = MappingProxyType({})
+    code: int = 0
+    message: str = ""
 
     @classmethod
     def of(cls, commit: Commit | None) -> Answer:
-        """What `Adopter.adopt` returned."""
+        """Make the answer from the result of `Adopter.adopt`."""
         return cls(ALREADY_DONE) if commit is None else cls(DONE, commit.ranges)
 
     @classmethod
     def refusal(cls, error: errors.EmbedlogError) -> Answer:
-        """What it raised."""
         code = error.code if isinstance(error, errors.KafkaError) else 0
         return cls(REFUSED, code=code, message=str(error))
 
     def check(self) -> None:
-        """Raise what the owner raised, if it did.
+        """Raise the error of a refusal; return if the manifest was committed.
 
         Raises:
             KafkaError: a log or the disk refused.
-            StorageFailed: what was staged is damaged.
+            StorageFailed: a staged file is damaged.
         """
         if self.state != REFUSED:
             return
@@ -87,7 +80,6 @@ class Answer:
         raise errors.StorageFailed(self.message)
 
     def encode(self) -> bytes:
-        """The content of an answer's file."""
         from json import dumps
 
         ranges = [[*each, start, end] for each, (start, end) in self.ranges.items()]
@@ -97,7 +89,6 @@ class Answer:
 
     @classmethod
     def decode(cls, content: bytes) -> Answer:
-        """The other way."""
         from json import loads
 
         found = loads(content)
@@ -109,11 +100,7 @@ class Answer:
 
 
 def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
-    """Put a manifest into the inbox.
-
-    Raises:
-        OSError: the disk refuses.
-    """
+    """Put a manifest into the inbox."""
     inbox = staged_layout.part(data, staged_layout.INBOX)
     path, content = f"{inbox}/{manifest.id}", manifest.encode()
     staged_layout.inside(
@@ -122,11 +109,7 @@ def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
 
 
 def withdraw(files: Files, data: str, id: str) -> bool:
-    """Take a manifest back; False when the owner has taken it, and will answer.
-
-    Raises:
-        OSError: the disk refuses.
-    """
+    """Take a manifest back; return False if it is too late: the owner has it, and will answer."""
     path = f"{staged_layout.part(data, staged_layout.INBOX)}/{id}"
     try:
         files.rename(path, path + paths.DELETED)
@@ -137,17 +120,13 @@ def withdraw(files: Files, data: str, id: str) -> bool:
 
 
 def read_answer(files: Files, data: str, id: str) -> Answer | None:
-    """The owner's answer, None while there is none.
-
-    Raises:
-        CorruptRecord: it is damaged.
-    """
+    """Return the owner's answer, None without one; CorruptRecord if it is damaged."""
     content = read_sealed(files, f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
     return None if content is None else Answer.decode(content)
 
 
 def remove_answer(files: Files, data: str, id: str) -> None:
-    """The committer has read it."""
+    """Remove an answer that the committer has read, if it still exists."""
     try:
         files.remove(f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
     except FileNotFoundError:
@@ -155,7 +134,10 @@ def remove_answer(files: Files, data: str, id: str) -> None:
 
 
 def is_wanted(files: Files, data: str, job: str) -> bool:
-    """May what a job has staged be committed yet? Its manifest may wait, or be worked on."""
+    """Return whether a job's files may still be committed.
+
+    They may if a waiting or taken manifest, or a prepared commit, names one of them.
+    """
     last = read_last(files, data)
     wanted = [piece.path for piece in last.pieces] if last and last.state == PREPARED else []
     for part in (staged_layout.INBOX, staged_layout.TAKEN):
@@ -166,7 +148,7 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
                 if content is not None:
                     wanted += [file.path for file in decode_manifest(content, path).files]
             except CorruptRecord:
-                continue  # it will be refused
+                continue  # the manifest is damaged, so the owner will refuse it
     return any(path.partition("/")[0] == job for path in wanted)
 
 
@@ -174,10 +156,9 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
 
 
 def take(files: Files, data: str) -> list[str]:
-    """Take what is in the inbox; return the ids of all that is taken, sorted.
+    """Take the manifests of the inbox; return the ids of all taken manifests, sorted.
 
-    Raises:
-        OSError: the disk refuses.
+    Manifests that were taken earlier and not answered yet are included.
     """
     inbox, taken = (
         staged_layout.part(data, staged_layout.INBOX),
@@ -190,17 +171,12 @@ def take(files: Files, data: str) -> list[str]:
         try:
             files.rename(f"{inbox}/{name}", f"{taken}/{name}")
         except FileNotFoundError:
-            continue  # its committer was tired of waiting, or removes what is empty
+            continue  # the committer has withdrawn it, or `tidy` has removed the directory
     return staged_layout.names_in(files, data, staged_layout.TAKEN)
 
 
 def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
-    """A manifest that was taken.
-
-    Raises:
-        CorruptRecord: it is damaged.
-        FileNotFoundError: it is not there.
-    """
+    """Read a taken manifest; FileNotFoundError without one, CorruptRecord if it is damaged."""
     path = f"{staged_layout.part(data, staged_layout.TAKEN)}/{id}"
     content = read_sealed(files, path)
     if content is None:
@@ -212,11 +188,7 @@ def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
 
 
 def answer(files: Files, data: str, id: str, what: Answer) -> None:
-    """Answer a manifest that was taken.
-
-    Raises:
-        OSError: the disk refuses; it is answered again.
-    """
+    """Answer a taken manifest. After an error call this again: the manifest is still taken."""
     answers = staged_layout.part(data, staged_layout.ANSWERS)
     path, content = f"{answers}/{id}", what.encode()
     staged_layout.inside(files, answers, lambda: write_sealed(files, path, content, sync=False))
@@ -224,7 +196,7 @@ def answer(files: Files, data: str, id: str, what: Answer) -> None:
 
 
 def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
-    """What nobody will ask for any more: paths of old answers, and names of old jobs."""
+    """Return the paths of answers and of jobs' directories that are old enough to be removed."""
     old = []
     for part, age_max_ms in (
         (staged_layout.ANSWERS, ANSWER_AGE_MAX_MS),
@@ -236,3 +208,28 @@ def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
             if stat is not None and wall_ms - stat.modified_ms > age_max_ms:
                 old.append(path)
     return old
+
+
+# The staging area
+
+
+def discard(files: Files, data: str, job: str) -> None:
+    """Remove the staged files of a job that is given up, if there are any."""
+    remove_tree(files, f"{staged_layout.part(data, staged_layout.STAGED)}/{job}")
+
+
+def tidy(files: Files, data: str) -> None:
+    """Remove the empty directories of the exchange."""
+    for name in (
+        staged_layout.STAGED,
+        staged_layout.INBOX,
+        staged_layout.TAKEN,
+        staged_layout.ANSWERS,
+        staged_layout.PINS,
+        "",
+    ):
+        path = staged_layout.part(data, name) if name else staged_layout.exchange(data)
+        try:
+            files.remove(path)
+        except OSError:
+            continue  # the directory is missing, or is not empty

@@ -1,15 +1,16 @@
-"""The owner's part: check what a job has rewritten, copy it, and swap it in."""
+"""The owner's part of a replacement: check the rewritten files, copy them, and swap them in."""
 
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
 from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.events import events
 from embedlog.storage.producers.append import load_aborted
-from embedlog.storage.staging.replacement_checks import SegmentFacts
+from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.staging.staged_file import SIZE_MAX, read_batches
 from embedlog.storage.state_files import staged_layout
 from wire.records.batch import RecordBatch, iter_batches
@@ -22,25 +23,22 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.log.log import Log
     from embedlog.storage.segments.segment import Segment
-    from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
+    from embedlog.storage.staging.manifest import Replacement, ReplacingFile
 
 
-class _Ready:
-    """A segment, and what takes its place: whole, synced, and not yet part of the log."""
+class _Ready(Value):
+    """A segment and the finished, synced file that shall replace it."""
 
-    __slots__ = ("former", "has_gaps", "output")
-
-    def __init__(self, former: Segment, output: CleanedOutput, *, has_gaps: bool) -> None:
-        self.former = former
-        self.output = output
-        self.has_gaps = has_gaps
+    former: Segment
+    output: CleanedOutput
+    has_gaps: bool
 
 
 class Replacer:
     """Swaps rewritten segments in for the owner of a data directory. One call at a time."""
 
     def __init__(self, runtime: Runtime, data: str, remove: Callable[[list[str]], None]) -> None:
-        """`remove` gets the files that nobody needs any more."""
+        """`remove` is called with the paths of files to remove."""
         self._files = runtime.files
         self._staged = staged_layout.part(data, staged_layout.STAGED)
         self._remove = remove
@@ -48,18 +46,19 @@ class Replacer:
 
     @property
     def is_pending(self) -> bool:
-        """Is a swap decided that the disk was too full to complete? See `complete`."""
+        """Return whether a swap waits for room on the disk: see `complete`."""
         return self._pending is not None
 
     def replace(self, log: Log, replacement: Replacement) -> tuple[int, int]:
-        """Put the staged files in place of their segments; return the offsets these span.
+        """Replace segments by the staged files; return the (first, end) offsets of the segments.
 
-        On return it is durable, but at durability `memory`, and the staged files are gone.
+        On return the change is durable (except at durability `memory`), and the staged files are
+        removed.
 
         Raises:
             CorruptRecord: a staged file is damaged, or does not agree with its segment.
-            KafkaError: a segment is not the one that was read, or the disk refuses. Unless the
-                message says how many were replaced nothing was changed.
+            KafkaError: a segment has changed since it was read, or the disk refuses. Nothing was
+                changed, unless the message says how many were replaced.
         """
         self.complete()
         self._check_log(log, replacement)
@@ -69,7 +68,7 @@ class Replacer:
             return (log.offsets.log_start_offset, log.log_end_offset)
         ready: list[_Ready] = []
         try:
-            for file in replacement.files:
+            for file in sorted(replacement.files, key=_base_offset):
                 ready.append(self._prepare(log, file))
             span = self._swap(log, ready)
         except OSError as error:
@@ -80,10 +79,10 @@ class Replacer:
         return span
 
     def complete(self) -> None:
-        """Complete a swap that was decided and met a full disk.
+        """Complete a swap that a full disk interrupted at a point where it cannot be undone.
 
         Raises:
-            KafkaStorageError: it is still too full.
+            KafkaStorageError: the disk is still too full.
         """
         if self._pending is None:
             return
@@ -124,11 +123,10 @@ class Replacer:
         return _Ready(former, output, has_gaps=has_gaps)
 
     def _find(self, log: Log, file: ReplacingFile) -> Segment:
-        """The closed segment that a file is for."""
         for segment in log.segments[:-1]:
             if segment.base_offset == file.base_offset:
                 if segment.next_offset > log.offsets.high_watermark:
-                    raise _changed(log, file, "it reaches over the high watermark")
+                    raise _changed(log, file, "it reaches beyond the high watermark")
                 if segment.size != file.former_size:
                     raise _changed(log, file, f"it has {segment.size} bytes")
                 return segment
@@ -172,7 +170,8 @@ class Replacer:
             span = (ready[0].former.base_offset, ready[-1].former.next_offset)
             if any(each.has_gaps for each in ready):
                 if log.offsets.cleaned_offset < 0:
-                    # A log whose gaps are forgotten is asked whether it was ever compacted.
+                    # If the gaps file is lost, only the cleaned offset tells that the log may have
+                    # gaps.
                     log.offsets.cleaned_offset = log.segments[0].base_offset
                 log.offsets.allow_gaps_below(span[1])
             while ready:
@@ -199,7 +198,7 @@ class Replacer:
             try:
                 each.output.discard()
             except OSError as error:
-                events.debug("%s: the next open removes what is left: %s", log.directory, error)
+                events.debug("%s: the next open removes the rest: %s", log.directory, error)
 
     def _remove_staged(self, replacement: Replacement) -> None:
         for job in sorted({file.path.partition("/")[0] for file in replacement.files}):
@@ -213,8 +212,16 @@ class Replacer:
                 events.debug("%s/%s cannot be removed yet: %s", self._staged, job, error)
 
 
+def _base_offset(file: ReplacingFile) -> int:
+    return file.base_offset
+
+
 def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:
-    """What the segment has that must stay; its batches are those that were read."""
+    """Return the facts that a rewritten file must keep.
+
+    Raises:
+        KafkaStorageError: the segment has other batches than the task read.
+    """
     facts = SegmentFacts(former.base_offset)
     size = former.size
     try:
@@ -224,7 +231,7 @@ def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:
         raise CorruptRecord(former.path, 0, str(error)) from None
     if facts.fingerprint != file.fingerprint:
         raise errors.KafkaStorageError(
-            f"{former.path} has other batches than those that were rewritten; run the job again"
+            f"{former.path} has other batches than the rewritten ones; run the job again"
         )
     return facts
 

@@ -1,24 +1,25 @@
-"""The tasks' part: a closed segment read without a lock, and written as it shall be.
+"""The tasks' part of a replacement: reading a closed segment without a lock, and rewriting it.
 
-    record with a key to be erased                      goes
-    record with a later one of its key (by `latest`)    goes
-    batch of another compression                        is compressed anew
-    small batches next to each other                    become one, unless they have a producer
-    batch without records left                          goes; its header stays if it has a producer,
-                                                        or is the last one of the segment
+    a record with a key to be erased              is removed
+    a record whose key has a later record         is removed, if `latest` has the later offset
+    a batch in another codec than the rules say   is compressed again
+    small neighbouring batches                    are joined, unless they have a producer id
+    a batch with no records left                  is removed, except the header of a batch with a
+                                                  producer id, or of the segment's last batch
 
-Offsets, timestamps, headers, sequences and leader epochs stay. Control batches are copied. Old
-message sets are written as batches of magic 2, one a record.
+Offsets, timestamps, headers, sequences and leader epochs stay. Control batches are copied. Each
+record of an old message set becomes a batch of magic 2.
 """
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.cleaner.filter import modernised, read_fields
 from embedlog.storage.foreign.segment import ForeignSegment
-from embedlog.storage.staging.replacement_checks import SegmentFacts
-from embedlog.storage.staging.replacement_manifest import ReplacingFile
+from embedlog.storage.staging.manifest import ReplacingFile
+from embedlog.storage.staging.segment_facts import SegmentFacts
 from embedlog.storage.state_files import staged_layout
 from wire.records.batch import RecordBatch
 from wire.records.compression import compress
@@ -37,44 +38,32 @@ if TYPE_CHECKING:
 WRITE_SIZE = 1 << 20
 
 
-class Rules:
-    """What shall become of the records. Can be pickled; immutable by convention.
+class RewriteRules(Value):
+    """The changes that a rewrite makes. Can be pickled; immutable by convention.
 
-    `erased` are keys; `codec` is that of all batches, None for the one that each has, at `level`;
-    `batch_size` is what small batches are joined up to, in bytes before compression, 0 for none.
+    Records with a key in `erased` are removed. Batches are compressed with `codec` at `level`; if
+    `codec` is None each keeps its codec. Small batches are joined up to `batch_size` bytes in their
+    stored size; 0 joins none.
     """
 
-    __slots__ = ("batch_size", "codec", "erased", "level")
-
-    def __init__(
-        self,
-        *,
-        erased: Iterable[bytes] = (),
-        codec: int | None = None,
-        level: int | None = None,
-        batch_size: int = 0,
-    ) -> None:
-        self.erased = frozenset(erased)
-        self.codec = codec
-        self.level = level
-        self.batch_size = batch_size
+    erased: Iterable[bytes] = ()
+    codec: int | None = None
+    level: int | None = None
+    batch_size: int = 0
 
 
 class Rewriter:
-    """Applies rules to the batches of one segment after the other; counts. For one thread."""
+    """Applies the rules to one segment after the other, and counts records. For one thread."""
 
-    def __init__(self, rules: Rules, latest: Mapping[bytes, int] | None = None) -> None:
-        """`latest` has the offset of each key's last record: earlier ones go."""
+    def __init__(self, rules: RewriteRules, latest: Mapping[bytes, int] | None = None) -> None:
+        """`latest` has the offset of each key's last record: earlier records are removed."""
         self._rules = rules
+        self._erased = frozenset(rules.erased)
         self._latest = latest
         self.record_count = self.erased_count = self.superseded_count = 0
 
     def rewrite(self, batches: Iterable[Batch]) -> Iterator[bytes | memoryview]:
-        """Yield what shall be in the place of a segment's batches.
-
-        Raises:
-            RecordsError: a batch cannot be read.
-        """
+        """Yield the new batches of a segment."""
         waiting: list[RecordBatch] = []
         waiting_size = 0
         last: RecordBatch | None = None
@@ -98,19 +87,19 @@ class Rewriter:
                 yield self._compressed(kept)
         yield from self._joined(waiting)
         if last is not None and last_is_gone:
-            # It says where the segment ends.
+            # The header of the last batch marks the segment's end offset.
             yield empty_batch(last)
 
     def _kept(self, batch: RecordBatch) -> RecordBatch | None:
-        """The batch with the records that stay; None when there is no need of it."""
+        """Return the batch with its remaining records; None if nothing of it has to stay."""
         if batch.is_control:
             return batch
         count = batch.record_count
         self.record_count += count
-        if count == 0 or not (self._rules.erased or self._latest is not None):
+        if count == 0 or not (self._erased or self._latest is not None):
             return batch
         keys, offsets, _ = read_fields(batch, DECOMPRESSED_SIZE_MAX)
-        erased, latest = self._rules.erased, self._latest
+        erased, latest = self._erased, self._latest
         kept = []
         for index, (key, offset) in enumerate(zip(keys, offsets, strict=True)):
             if key is None:
@@ -190,30 +179,21 @@ def _follows(before: RecordBatch, batch: RecordBatch) -> bool:
     )
 
 
-class RewrittenSegment:
-    """What a task made of one segment: `file` None when nothing had to change."""
+class RewrittenSegment(Value):
+    """A task's result for one segment: `file` is None if the rules change nothing in it."""
 
-    __slots__ = ("file", "former_size", "size")
-
-    def __init__(self, file: ReplacingFile | None, *, former_size: int, size: int) -> None:
-        self.file = file
-        self.former_size = former_size
-        self.size = size
+    file: ReplacingFile | None
+    former_size: int
+    size: int
 
 
 class SegmentWriter:
     """Writes rewritten segments of one partition to a job's directory. For one thread."""
 
     def __init__(
-        self,
-        files: Files,
-        data: str,
-        topic_partition: TopicPartition,
-        *,
-        job: str,
-        writer: str,
+        self, files: Files, data: str, topic_partition: TopicPartition, *, job: str, writer: str
     ) -> None:
-        """`writer` is a name of its own within the job: a task that runs twice writes two files."""
+        """`writer` must be unique within the job: if a task runs twice, its runs use two names."""
         self._files = files
         self._job = job
         self._directory = f"{staged_layout.part(data, staged_layout.STAGED)}/{job}"
@@ -221,13 +201,10 @@ class SegmentWriter:
         self._name = f"{writer}-{topic_partition.partition}"
 
     def write(self, base_offset: int, rewriter: Rewriter) -> RewrittenSegment:
-        """Rewrite one closed segment; what is named is synced.
+        """Rewrite one closed segment into a new file, and sync it. The segment stays as it is.
 
         Raises:
-            FileNotFoundError: there is no such segment any more.
-            CorruptRecord: a batch is damaged.
-            RecordsError: a batch cannot be read.
-            OSError: the disk refuses.
+            FileNotFoundError: the segment is gone.
         """
         segment = ForeignSegment(self._files, self._log_directory, base_offset)
         former_size = segment.size()
@@ -239,7 +216,7 @@ class SegmentWriter:
         )
         is_needed = False
         try:
-            file.truncate(0)  # an attempt of the same name may have died here
+            file.truncate(0)  # an earlier attempt with the same name may have left bytes
             stored = (batch for _, batch in segment.batches(0, former_size))
             size = _store(file, rewriter.rewrite(_noted(stored, before)), after)
             is_needed = after.fingerprint != before.fingerprint
@@ -269,7 +246,7 @@ def _noted(batches: Iterable[Batch], facts: SegmentFacts) -> Iterator[Batch]:
 
 
 def _store(file: File, batches: Iterable[bytes | memoryview], facts: SegmentFacts) -> int:
-    """Write batches one behind the other; return how many bytes they have."""
+    """Write the batches, add them to `facts`, and return the number of bytes written."""
     position = size = 0
     some: list[bytes | memoryview] = []
     for batch in batches:

@@ -1,7 +1,7 @@
-"""Looking at a staged file before it is taken, and giving its batches their offsets.
+"""Checking a staged file before its commit, and giving its batches their offsets.
 
-what a staged file holds     batches of magic 2 that follow each other from offset 0, as a
-                             producer without an id makes them; nothing else
+A staged file holds only batches of magic 2 without a producer id. Their offsets begin at 0 and have
+no gaps.
 """
 
 from __future__ import annotations
@@ -30,19 +30,17 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import File, Files
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.state_files.staged_manifest import StagedFile
+    from embedlog.storage.staging.manifest import StagedFile
 
-_STAMP = Struct(">qii")  # base offset, length, leader epoch: what no checksum covers
+_STAMP = Struct(">qii")  # base offset, length, leader epoch: no checksum covers them
 _REFUSED_BITS = CONTROL_BIT | TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _CHUNK_SIZE = 8 << 20
 SIZE_MAX = (1 << 31) - 1
-"""Positions in a segment have 31 bits."""
+"""Largest file that can become a segment: positions in a segment have 31 bits."""
 
 
 class StagedFacts:
-    """What a look at a staged file has found: the largest timestamp and batch, and the codecs."""
-
-    __slots__ = ("batch_size_max", "codecs", "max_timestamp")
+    """Facts for `may_be_renamed`: the largest timestamp and batch size, and the codecs in use."""
 
     def __init__(self) -> None:
         self.batch_size_max = 0
@@ -51,11 +49,10 @@ class StagedFacts:
 
 
 def check_staged(files: Files, path: str, staged: StagedFile) -> StagedFacts:
-    """Read every batch of a staged file.
+    """Check every batch of a staged file.
 
     Raises:
-        CorruptRecord: it is not what the manifest says; a batch is damaged, or not allowed there.
-        KafkaStorageError: it cannot be read.
+        CorruptRecord: the file differs from the manifest; a batch is damaged or not allowed there.
     """
     facts = StagedFacts()
     next_offset = 0
@@ -86,10 +83,10 @@ def check_staged(files: Files, path: str, staged: StagedFile) -> StagedFacts:
 
 
 def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memoryview]]:
-    """Yield (position, bytes) of each batch of a file, of magic 2 and with a right checksum.
+    """Yield (position, bytes) of each batch of a file.
 
     Raises:
-        CorruptRecord: what comes next is no good batch.
+        CorruptRecord: the next batch is not of magic 2, is cut off, or has a wrong checksum.
     """
     position = 0
     while position < size:
@@ -103,7 +100,7 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
             found = read_batch(chunk, at, len(chunk))
             if isinstance(found, str) or chunk[at + MAGIC_POSITION] != 2:
                 if at > 0 and position + len(chunk) < size:
-                    break  # cut by the chunk's end, or bad: the next chunk begins here and tells
+                    break  # bad, or only cut off by the chunk's end: the next chunk shows which
                 reason = found if isinstance(found, str) else f"magic {chunk[at + MAGIC_POSITION]}"
                 raise CorruptRecord(path, position + at, reason)
             yield position + at, chunk[at : at + found[0]]
@@ -112,10 +109,11 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
 
 
 def may_be_renamed(facts: StagedFacts, staged: StagedFile, config: LogConfig, now_ms: int) -> bool:
-    """Would the topic store these batches as they are? Otherwise each is appended by its rules.
+    """Return whether the topic stores these batches unchanged, so that the file can be renamed.
 
-    A plain topic does. What it would refuse shows in the headers: a batch that is too large, a time
-    too far ahead.
+    False if an append would convert or refuse a batch: for log append time, another codec, a batch
+    that is too large or a timestamp too far ahead. False for compacted topics, where an append
+    checks each record's key.
     """
     return (
         not config.log_append_time
@@ -131,13 +129,12 @@ def may_be_renamed(facts: StagedFacts, staged: StagedFile, config: LogConfig, no
 def stamp(
     file: File, path: str, *, base_offset: int, leader_epoch: int, index_interval: int
 ) -> SegmentScan:
-    """Give every batch its offset and epoch, whatever an earlier attempt has left there.
+    """Write offset and leader epoch into every batch, over the values of an earlier attempt.
 
-    Returns what a reading of the file as a segment at `base_offset` finds; checksums included.
+    Return the same result as a scan of the file as a segment at `base_offset`.
 
     Raises:
-        CorruptRecord: a batch is damaged.
-        OSError: the disk refuses.
+        CorruptRecord: a batch is bad, or has a wrong checksum.
     """
     scan = SegmentScan(base_offset)
     since_entry = 0

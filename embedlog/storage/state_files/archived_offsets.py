@@ -1,17 +1,18 @@
-"""How far archives have got, which retention may wait for.
+"""How far archives have copied each partition: retention may wait for them.
 
-A job that archives topics says after each commit up to where every record is in the archive. One
-sealed file of the data directory for each archive, which only its job writes and replaces whole:
+A job that archives topics stores, after each of its commits, the offset below which every record is
+in the archive. Each archive has a sealed file in the data directory, which only its job writes; the
+job replaces it whole:
 
     embedlog-archived-<id>    {"archive": "...", "offsets": [[topic, partition, offset, topic id]]}
 
-Retention by size and age removes nothing from that offset on of a topic whose setting
-`embedlog.retention.archived` is true. Of several archives the one that is behind counts. While
-there is none, or one that cannot be read, nothing goes: the disk may fill up, which is told, but
-what is not archived is not lost. DeleteRecords and the deletion of a topic are somebody's order and
-go on, and compaction keeps the newest record of each key.
+If a topic's setting `embedlog.retention.archived` is true, retention by size and age removes
+nothing from that offset on. If there are several archives, the lowest offset counts. While there is
+no archive, or the file of one cannot be read, nothing is removed: the disk may fill up, which is
+logged, but no record is lost before it is archived. DeleteRecords and the deletion of a topic go
+on, because somebody ordered them. So does compaction, which keeps the newest record of each key.
 
-An offset of a topic with another id counts for nothing: the topic was made anew since.
+An offset with another topic id does not count: the topic was deleted and created again.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ def publish_archived(
     offsets: Mapping[TopicPartition, int],
     topic_ids: Mapping[str, str],
 ) -> None:
-    """Say that `archive` has every record below these offsets, for good: the file is synced.
+    """Store that `archive` has every record below these offsets, for good: the file is synced.
 
-    `archive` is an id of letters, digits and hyphens. Replaces what it has said before. `topic_ids`
-    are those that the records were read under; a topic that is not in it has the id of this moment.
+    `archive` is an id of letters, digits and hyphens. The call replaces the archive's earlier
+    offsets. `topic_ids` are the ids that the topics had when their records were read; for a topic
+    without an entry the id beside its log is taken.
 
     Raises:
-        OSError: the directory cannot be written.
-        CorruptRecord: the id of a topic cannot be read.
+        CorruptRecord: the id beside a log is damaged.
     """
     from json import dumps
 
@@ -64,7 +65,7 @@ def publish_archived(
 
 
 def withdraw_archived(files: Files, data: str, archive: str) -> None:
-    """Let `archive` count no more. Nothing happens when it never did."""
+    """Remove the offsets of `archive`, if there are any: retention no longer waits for it."""
     try:
         files.remove(_path(data, archive))
     except FileNotFoundError:
@@ -73,7 +74,10 @@ def withdraw_archived(files: Files, data: str, archive: str) -> None:
 
 
 def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
-    """Up to where all archives that know a partition have it; 0 for one that cannot be read."""
+    """Return the offset below which all archives have a partition's records, by partition.
+
+    Return {} if the file of an archive is damaged.
+    """
     found: dict[TopicPartition, int] = {}
     for name in files.list(data):
         if not name.startswith(PREFIX) or name.endswith(paths.TEMPORARY):
@@ -90,11 +94,7 @@ def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
 
 
 def read_archive(files: Files, path: str) -> list[tuple[TopicPartition, int, str]]:
-    """What one file says: (partition, offset, topic id).
-
-    Raises:
-        CorruptRecord: it is not what was written.
-    """
+    """Return the (partition, offset, topic id) entries of one file; none if it is missing."""
     from json import loads
 
     try:

@@ -1,4 +1,7 @@
-"""Offset checkpoints: their format, and reading those of a directory that others may own."""
+"""Offset checkpoints: their format, and reading the files of a directory that another process has.
+
+`directory.checkpoints` describes the two forms of a checkpoint, text and sealed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ NAMES = (
     paths.CLEANER_OFFSETS,
 )
 WITH_TWIN = tuple(name for name in NAMES if name != paths.HIGH_WATERMARKS)
-"""Those that have a sealed form beside Kafka's."""
+"""The checkpoints that have a sealed form beside Kafka's text."""
 _VERSION = "0"
 
 
@@ -49,18 +52,14 @@ def decode_offsets(content: bytes, path: str) -> dict[TopicPartition, int]:
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """The content of an offset checkpoint."""
+    """Return the content of an offset checkpoint."""
     lines = [_VERSION, str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     return ("\n".join(lines) + "\n").encode()
 
 
 def read_text(files: Files, data: str, name: str) -> dict[TopicPartition, int] | None:
-    """Kafka's form of a checkpoint; None when there is none.
-
-    Raises:
-        CorruptRecord: it is malformed.
-    """
+    """Read the text form of a checkpoint; None if it is missing, CorruptRecord if malformed."""
     path = f"{data}/{name}"
     try:
         return decode_offsets(files.read(path), path)
@@ -69,18 +68,14 @@ def read_text(files: Files, data: str, name: str) -> dict[TopicPartition, int] |
 
 
 def read_twin(files: Files, data: str, name: str) -> dict[TopicPartition, int] | None:
-    """The sealed form of a checkpoint; None when there is none.
-
-    Raises:
-        CorruptRecord: it is not what was written.
-    """
+    """Read the sealed form of a checkpoint; None if it is missing, CorruptRecord if damaged."""
     path = f"{data}/{name}{paths.SEALED}"
     content = read_sealed(files, path)
     return None if content is None else decode_offsets(content, path)
 
 
 def read_offsets(files: Files, data: str, name: str) -> dict[TopicPartition, int]:
-    """The sealed form, else Kafka's, else nothing: what is damaged counts as missing."""
+    """Read the sealed form; if it is missing or damaged, the text form; if that is too, {}."""
     for read in (read_twin, read_text):
         try:
             found = read(files, data, name)

@@ -1,12 +1,12 @@
-"""The marker that a data directory was closed cleanly, `.kafka_cleanshutdown`.
+"""The marker of a cleanly closed data directory, `.kafka_cleanshutdown`.
 
-It is JSON; Kafka writes version and brokerEpoch and ignores what else is there:
+It is JSON. Kafka writes version and brokerEpoch and ignores other fields:
 
     {"version":0,"brokerEpoch":-1,"synced":true,"bootId":"0d9b..."}
 
-`synced` says that everything was synced before the marker was written. If not, the marker holds
-only until the machine restarts, when the page cache may have lost what was never synced. So a stop
-at durability `os` needs no sync, and is still told from a loss of power.
+`synced` is true if everything was synced before the marker was written. If not, the marker is valid
+only until the machine restarts, because a loss of power takes unsynced bytes in the page cache. So
+a stop at durability `os` needs no sync, and a loss of power after it is still noticed.
 """
 
 from __future__ import annotations
@@ -20,38 +20,41 @@ if TYPE_CHECKING:
 
 
 def holds_marker(files: Files, directory: str, *, in_any_boot: bool = False) -> bool:
-    """Whether there is a marker that still holds; `in_any_boot`: would after a loss of power."""
+    """Whether there is a valid marker.
+
+    With `in_any_boot` only a marker counts that is valid after a restart of the machine as well.
+    """
     try:
         content = files.read(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
         return False
-    # Kafka's own holds: it syncs first. An empty one may be ours, with its bytes lost.
+    # A marker of Kafka's is valid: Kafka syncs first. An empty one may be ours, its bytes lost.
     is_foreign = b'"version"' in content and b'"bootId"' not in content
     is_same_boot = files.boot_id != "" and f'"bootId":"{files.boot_id}"'.encode() in content
     return is_foreign or (is_same_boot and not in_any_boot) or b'"synced":true' in content
 
 
 def take_marker(files: Files, directory: str, *, sync: bool) -> bool:
-    """Remove the marker; return whether there was one that still holds."""
+    """Remove the marker, if there is one; return whether it was valid."""
     holds = holds_marker(files, directory)
     try:
         files.remove(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
         return False
     if sync:
-        # Otherwise the marker could come back after a loss of power, beside a torn log.
+        # Without the sync a loss of power could bring the marker back, beside a torn log.
         files.sync_directory(directory)
     return holds
 
 
 def was_written_in_this_boot(files: Files, directory: str) -> bool:
-    """Whether all that was written to the directory is there but what a kill has cut short.
+    """Whether every write to the directory is there, except the end of a write that a kill cut.
 
-    That is so when its last owner ran since the machine started: the lock file names it. It is not
-    so when that owner itself had found the directory after a loss of power, and did not come to the
-    end of its recovery: for this a file is left until `end_recovery`.
+    True if the last owner ran since the machine started: the lock file names its boot. But False if
+    that owner found the directory after a loss of power and did not complete the recovery: the file
+    UNRECOVERED marks this until `end_recovery`.
 
-    Requires: called before the lock is taken, which names the new owner.
+    Requires: the lock is not taken yet, because the lock file then names the new owner.
     """
     lock_path, unrecovered = f"{directory}/{LOCK}", f"{directory}/{UNRECOVERED}"
     try:
@@ -59,14 +62,15 @@ def was_written_in_this_boot(files: Files, directory: str) -> bool:
     except FileNotFoundError:
         return False
     if not is_same and not holds_marker(files, directory):
-        # Not synced: another loss of power needs no file to be known.
+        # No sync: after another loss of power the lock file names an earlier boot, which suffices.
         files.open(unrecovered, create=True).close()
     return is_same and files.stat(unrecovered) is None
 
 
 def note_power_loss(files: Files, directory: str) -> None:
-    """What was not synced is gone, as after a loss of power, though the machine runs on: the lock
-    file names no boot any more. A full disk takes that.
+    """Make the directory look as after a loss of power, though the machine runs on.
+
+    This empties the lock file, so that it names no boot; that needs no space on a full disk.
     """
     file = files.open(f"{directory}/{LOCK}")
     try:
@@ -76,14 +80,14 @@ def note_power_loss(files: Files, directory: str) -> None:
 
 
 def end_recovery(files: Files, directory: str) -> None:
-    """What a loss of power may have left is mended."""
+    """Record that recovery after a loss of power is complete."""
     path = f"{directory}/{UNRECOVERED}"
     if files.stat(path) is not None:
         files.remove(path)
 
 
 def write_marker(files: Files, directory: str, *, synced: bool) -> None:
-    """Say that the directory is closed cleanly; the last write to it."""
+    """Mark the directory as cleanly closed. This must be the last write to it."""
     content = (
         f'{{"version":0,"brokerEpoch":-1,"synced":{"true" if synced else "false"},'
         f'"bootId":"{files.boot_id}"}}'

@@ -1,26 +1,28 @@
-"""The record of the last commit, and of which versions were committed before.
+"""The record of the last commit of staged files, and of each application's last version.
 
 A sealed file of two lines of JSON:
 
     {"sequence", "id", "application", "version", "state", "pieces": [...]}
     {application: [version, sequence], ...}
 
-    state      readers of other processes     after a crash
-    prepared   end before its pieces          rolled forward, or back
-    done       see all                        nothing to do
-    undone     there is nothing to see        nothing to do
+    state      readers in other processes        after a crash
+    prepared   stop before the commit's pieces   the commit is completed or undone
+    done       see all pieces                    nothing to do
+    undone     see no piece                      nothing to do
 
-"done" and "undone" are written and synced before "prepared" takes the name: what then decides is a
-rename, which needs no room on the disk. `sequence` grows with every prepare, so that who reads the
-file twice knows whether a commit came between. The two beside it also tell what it said should it
-be damaged.
+`prepare` writes the two possible next contents to the files `.done` and `.undone` beside this one
+and syncs them, before it writes `prepared` to this one. So the decision is a rename, which needs no
+room on the disk. If this file is damaged, the two beside it show its content.
+
+`sequence` grows with every prepare, so a reader that reads the file twice notices a commit in
+between.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
@@ -31,43 +33,29 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.state_files.staged_manifest import Manifest
 
 PREPARED, DONE, UNDONE = "prepared", "done", "undone"
 
 APPLICATIONS_MAX = 1_000
-"""So many applications' last versions are kept, the newest; the file is read by every reader."""
+"""At most this many applications are remembered, the newest: every reader reads the whole file."""
 
 
-class Piece:
+class Piece(Value):
     """A staged file and the offsets that its records get.
 
-    `is_renamed`: it becomes a segment; otherwise its batches are appended. `topic_id` is that of
-    the topic, `path` relative to the staging area.
+    With `is_renamed` the file becomes a segment; without it, its batches are appended. `path` is
+    relative to the staging area.
     """
 
-    __slots__ = ("base_offset", "count", "is_renamed", "path", "topic_id", "topic_partition")
-
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        path: str,
-        *,
-        base_offset: int,
-        count: int,
-        is_renamed: bool,
-        topic_id: str,
-    ) -> None:
-        self.topic_partition = topic_partition
-        self.path = path
-        self.base_offset = base_offset
-        self.count = count
-        self.is_renamed = is_renamed
-        self.topic_id = topic_id
+    topic_partition: TopicPartition
+    path: str
+    base_offset: int
+    count: int
+    is_renamed: bool
+    topic_id: str
 
     @property
     def end_offset(self) -> int:
-        """The offset behind its last record."""
         return self.base_offset + self.count
 
     def _to_json(self) -> list[Any]:
@@ -84,9 +72,7 @@ class Piece:
 
 
 class Commit:
-    """One commit's record. Immutable by convention."""
-
-    __slots__ = ("application", "id", "pieces", "sequence", "state", "version")
+    """The record of one commit. Only its `state` ever changes."""
 
     def __init__(
         self,
@@ -107,7 +93,7 @@ class Commit:
 
     @property
     def starts(self) -> dict[TopicPartition, int]:
-        """Where it begins in each of its partitions."""
+        """Partition -> first offset of the commit in it."""
         found: dict[TopicPartition, int] = {}
         for piece in self.pieces:
             found.setdefault(piece.topic_partition, piece.base_offset)
@@ -115,7 +101,7 @@ class Commit:
 
     @property
     def ranges(self) -> dict[TopicPartition, tuple[int, int]]:
-        """The offsets that it fills in each of its partitions, end exclusive."""
+        """Partition -> (first offset, end offset) of the commit in it; the end is exclusive."""
         found: dict[TopicPartition, tuple[int, int]] = {}
         for piece in self.pieces:
             start, _ = found.get(piece.topic_partition, (piece.base_offset, 0))
@@ -123,7 +109,6 @@ class Commit:
         return found
 
     def encode(self, state: str, versions: Mapping[str, list[int]]) -> bytes:
-        """The content of the file in that state."""
         from json import dumps
 
         record = {
@@ -138,26 +123,14 @@ class Commit:
 
     @classmethod
     def decode(cls, line: bytes) -> Commit:
-        """The record of the first line.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is none.
-        """
+        """Read the record in `line`, the file's first; KeyError, TypeError or ValueError if bad."""
         from json import loads
 
         found = loads(line)
-        pieces = []
-        for topic, partition, topic_id, path, base_offset, count, is_renamed in found["pieces"]:
-            pieces.append(
-                Piece(
-                    TopicPartition(topic, partition),
-                    path,
-                    base_offset=base_offset,
-                    count=count,
-                    is_renamed=is_renamed,
-                    topic_id=topic_id,
-                )
-            )
+        pieces = [
+            Piece(TopicPartition(topic, partition), path, base, count, is_renamed, topic_id)
+            for topic, partition, topic_id, path, base, count, is_renamed in found["pieces"]
+        ]
         return cls(
             sequence=found["sequence"],
             id=found["id"],
@@ -173,14 +146,13 @@ class Commit:
 
 
 class CommitFile:
-    """The file of one data directory, for its owner. Requires: one thread at a time."""
+    """The file of one data directory, for the directory's owner. Requires: one thread at a time."""
 
     def __init__(self, files: Files, data: str) -> None:
-        """Read what there is.
+        """Read the file.
 
         Raises:
-            CorruptRecord: it is damaged, and so is what stands beside it: nobody knows what was
-                committed.
+            CorruptRecord: the file and the two beside it are damaged: the commits are unknown.
         """
         self._files = files
         self._path = staged_layout.commit_file(data)
@@ -192,23 +164,24 @@ class CommitFile:
             self.last, self.versions = found
 
     def is_done(self, application: str, version: int) -> bool:
-        """Was this version of the application committed, or a later one?"""
         known = self.versions.get(application)
         return bool(application) and known is not None and known[0] >= version
 
-    def prepare(self, manifest: Manifest, pieces: Iterable[Piece]) -> Commit:
-        """Record what is about to be placed; once this returns it survives loss of power.
+    def prepare(
+        self, pieces: Iterable[Piece], *, id: str, application: str, version: int
+    ) -> Commit:
+        """Record the pieces to be placed; on return the record survives a loss of power.
 
         Raises:
-            OSError: the disk refuses. If `last` is this commit now, the file may say so or not, and
-                it has to be decided; else the file says what it did before.
+            OSError: the disk refuses. If `last` is the new commit now, the file may or may not have
+                its record, and the caller must decide it. If not, the file is unchanged.
         """
         sequence = self.last.sequence + 1 if self.last is not None else 1
         commit = Commit(
             sequence=sequence,
-            id=manifest.id,
-            application=manifest.application,
-            version=manifest.version,
+            id=id,
+            application=application,
+            version=version,
             state=PREPARED,
             pieces=pieces,
         )
@@ -221,10 +194,10 @@ class CommitFile:
         return commit
 
     def decide(self, commit: Commit, state: str) -> None:
-        """Let the prepared commit be done, or undone: for everybody, at once, for good.
+        """Decide the prepared commit: `state` is DONE or UNDONE. All readers see it at once.
 
         Raises:
-            OSError: nobody knows whether it is decided.
+            OSError: the disk refuses; the commit may be decided or not.
         """
         assert commit.state == PREPARED, commit.state
         self._files.rename(f"{self._path}.{state}", self._path)
@@ -243,7 +216,7 @@ class CommitFile:
 
 
 def check_commits(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """What is wrong with the record of commits, and what stands beside it."""
+    """Yield the damage of the file, and of the two beside it."""
     path = staged_layout.commit_file(data)
     for each in (path, f"{path}.{DONE}", f"{path}.{UNDONE}"):
         try:
@@ -255,10 +228,10 @@ def check_commits(files: Files, data: str) -> Iterator[CorruptRecord]:
 
 
 def read_last(files: Files, data: str) -> Commit | None:
-    """The last commit, for readers of other processes; None when there was none.
+    """Return the last commit, for readers in other processes; None if there was none.
 
     Raises:
-        CorruptRecord: the file is damaged, and so is what stands beside it.
+        CorruptRecord: the file and the two beside it are damaged.
     """
     path = staged_layout.commit_file(data)
     try:
@@ -271,20 +244,20 @@ def read_last(files: Files, data: str) -> Commit | None:
 
 @lru_cache(maxsize=8)
 def _known(line: bytes, path: str) -> Commit:
-    """A record, decoded once: a reader of many partitions asks for it twice for each of them."""
+    """Decode a record once: a reader of many partitions needs it twice for each of them."""
     return _decode_first(line, path)
 
 
 def commit_key(files: Files, data: str) -> tuple[int, str]:
-    """What differs once another commit has begun or was decided."""
+    """Return a key that changes when a commit begins or is decided."""
     last = read_last(files, data)
     return (0, "") if last is None else (last.sequence, last.state)
 
 
 def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
-    """What the file says; where it is damaged, what the two beside it say.
+    """Read the file; if it is damaged, find its content by the two files beside it.
 
-    They were written by the last prepare, and the one that was decided for is gone.
+    The last prepare wrote both, and its decision, if there was one, has renamed one of them.
     """
     try:
         content = read_sealed(files, path)
@@ -306,7 +279,7 @@ def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None
         commit, versions = done
         commit.state = UNDONE
         if commit.application:
-            # Which one was the last is not known; none above this one was.
+            # The application's last version is unknown, but it is below the undone one.
             versions[commit.application] = [commit.version - 1, commit.sequence]
         return commit, versions
 
@@ -326,11 +299,11 @@ def _decode(content: bytes, path: str) -> tuple[Commit, dict[str, list[int]]]:
     try:
         return _decode_first(content, path), loads(second)
     except ValueError as error:
-        raise CorruptRecord(path, 0, f"no record of commits: {error!r}") from None
+        raise CorruptRecord(path, 0, f"not a record of commits: {error!r}") from None
 
 
 def _decode_first(content: bytes, path: str) -> Commit:
     try:
         return Commit.decode(content.partition(b"\n")[0])
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptRecord(path, 0, f"no record of a commit: {error!r}") from None
+        raise CorruptRecord(path, 0, f"not a record of a commit: {error!r}") from None

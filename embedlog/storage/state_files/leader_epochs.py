@@ -1,10 +1,10 @@
-"""Which leader epoch wrote which offsets: the cache behind KIP-101 and KIP-320.
+"""The leader epochs of a log's offsets: the cache behind KIP-101 and KIP-320.
 
-A sorted list of (epoch, start offset): `epoch` wrote from `start offset` up to the next entry's
-start, the last one up to the log's end. Both columns strictly increase. A reader that is ahead
-of a truncated log learns from here where its history and the log's part.
+A sorted list of (epoch, start offset). The leader of `epoch` wrote the records from `start offset`
+up to the next entry's start, or up to the log's end. Both columns strictly increase. If a log was
+truncated, a reader that was ahead finds in the list the offset from which its records differ.
 
-The file is Kafka's `leader-epoch-checkpoint`, text, one line each:
+The file is Kafka's text file `leader-epoch-checkpoint`, with these lines:
 
     0                    format version
     2                    number of entries
@@ -17,20 +17,23 @@ from __future__ import annotations
 from _bisect import bisect_left, bisect_right
 
 from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.state_files.sealed_file import read_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from embedlog.runtime.files import Files
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
-FILE_NAME = "leader-epoch-checkpoint"
 _VERSION = "0"
 
 
 class LeaderEpochs:
-    """The leader epochs of one log. Mutated under the partition lock by its `Log` only."""
+    """The leader epochs of one log. Only its `Log` changes them, under the partition lock."""
 
     __slots__ = ("_epochs", "_starts")
 
@@ -47,14 +50,14 @@ class LeaderEpochs:
 
     @property
     def latest_epoch(self) -> int:
-        """The epoch of the last entry, -1 when there is none."""
+        """The epoch of the last entry, -1 without one."""
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` writes from `start_offset`; return whether anything changed.
+        """Record that `epoch` writes from `start_offset` on; return whether anything changed.
 
-        Known entries that the new one contradicts (same or later epoch, same or later start)
-        were never committed and are dropped.
+        Entries with the same or a later epoch, or the same or a later start, contradict the new
+        one. Their records were never committed, so the entries are dropped.
         """
         assert epoch >= 0, epoch
         assert start_offset >= 0, start_offset
@@ -64,15 +67,15 @@ class LeaderEpochs:
         keep = len(epochs)
         while keep and (epochs[keep - 1] >= epoch or starts[keep - 1] >= start_offset):
             keep -= 1
-        # Both at once: no interrupt may come between them.
+        # One statement sets both, so that no interrupt comes in between.
         self._epochs, self._starts = [*epochs[:keep], epoch], [*starts[:keep], start_offset]
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch not above `epoch`, and the offset at which it ends (exclusive).
+        """Return the largest known epoch that is not above `epoch`, and its end offset (exclusive).
 
-        (-1, -1) when unknown: `epoch` is -1 or later than every known one. An epoch below the
-        first known one answers itself with the first one's start.
+        Return (-1, -1) if `epoch` is -1 or later than every known epoch. If `epoch` is below the
+        first known epoch, return `epoch` and the start of the first known one.
         """
         epochs = self._epochs
         if epoch == UNDEFINED_EPOCH or not epochs or epoch > epochs[-1]:
@@ -85,19 +88,19 @@ class LeaderEpochs:
         return epochs[higher - 1], self._starts[higher]
 
     def epoch_for_offset(self, offset: int) -> int:
-        """The epoch that wrote `offset`, -1 when it lies before the first known one."""
+        """Return the epoch that wrote `offset`, or -1 if `offset` lies before all known epochs."""
         slot = bisect_right(self._starts, offset)
         return self._epochs[slot - 1] if slot else UNDEFINED_EPOCH
 
     def truncate_from_end(self, offset: int) -> bool:
-        """Forget epochs that start at or after `offset`; return whether any did."""
+        """Forget the epochs that start at or after `offset`; return whether there were any."""
         keep = bisect_left(self._starts, offset)
         changed = keep < len(self._starts)
         del self._epochs[keep:], self._starts[keep:]
         return changed
 
     def truncate_from_start(self, offset: int) -> bool:
-        """Forget what lies below `offset`, the new log start; return whether anything changed.
+        """Forget the epochs below `offset`, the new log start; return whether anything changed.
 
         The epoch in force at `offset` stays and now starts there.
         """
@@ -109,22 +112,21 @@ class LeaderEpochs:
         return True
 
     def clear(self) -> None:
-        """Forget every epoch (the log restarts somewhere else)."""
+        """Forget every epoch."""
         self._epochs, self._starts = [], []
 
     def encode(self) -> bytes:
-        """The content of the checkpoint file."""
         lines = [_VERSION, str(len(self._epochs))]
         lines += [f"{epoch} {start}" for epoch, start in self.entries]
         return ("\n".join(lines) + "\n").encode("ascii")
 
     @classmethod
-    def decode(cls, content: bytes, path: str = FILE_NAME) -> LeaderEpochs:
+    def decode(cls, content: bytes, path: str = paths.LEADER_EPOCHS) -> LeaderEpochs:
         """Read a checkpoint file's content. An empty file holds no entries.
 
         Raises:
-            CorruptRecord: another version, a malformed line, a wrong count, or entries that
-                do not increase; `position` is the line's first byte.
+            CorruptRecord: an unknown version, a malformed line, a wrong count, or entries that do
+                not increase; `position` is the first byte of the bad line.
         """
         epochs = cls()
         if not content:
@@ -151,6 +153,22 @@ class LeaderEpochs:
             raise CorruptRecord(path, position, reason)
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+
+
+def read_epochs_text(files: Files, directory: str) -> LeaderEpochs | None:
+    """Read Kafka's text form of a log's epochs; None if missing, CorruptRecord if malformed."""
+    path = f"{directory}/{paths.LEADER_EPOCHS}"
+    try:
+        return LeaderEpochs.decode(files.read(path), path)
+    except FileNotFoundError:
+        return None
+
+
+def read_epochs(files: Files, directory: str) -> LeaderEpochs | None:
+    """Read the sealed form of a log's epochs; None if missing, CorruptRecord if damaged."""
+    path = f"{directory}/{paths.SEALED_LEADER_EPOCHS}"
+    content = read_sealed(files, path)
+    return None if content is None else LeaderEpochs.decode(content, path)
 
 
 def _integers(path: str, position: int, line: bytes, count: int) -> list[int]:

@@ -1,11 +1,13 @@
-"""`.embedlog_log_dirs`: in each data directory of a broker with several, which others there are.
+"""`.embedlog_log_dirs`: in each of several data directories of a broker, names the others.
 
-version=1
-first=/data                 in another than the first: where that is, by which the broker is opened
-<directory.id> /disk2       in the first: each of the others, also one that is away
+    version=1
+    first=/data                 in all but the first: the path of the first, which opens the broker
+    <directory.id> /disk2       in the first: a line for each other one, even if it is missing
 
-Without it a directory that is left out would not be missed, and what lies there would be made anew,
-empty, in another one. Readers without a lock learn from it that they would not see all.
+Without the file, a broker that is opened without one of its directories would not miss it, and
+would create the logs there again, empty, in another directory. Programs that read a directory
+without opening the broker learn from the file that they would not see all logs. A malformed file is
+a ConfigError.
 """
 
 from __future__ import annotations
@@ -26,11 +28,7 @@ _FIRST = "first="
 
 
 def read_others(files: Files, directory: str) -> dict[bytes, str]:
-    """The paths of the directories beside this first one, by their ids.
-
-    Raises:
-        ConfigError: the file cannot be understood.
-    """
+    """Return the paths of the directories beside this first one, by their ids."""
     found = {}
     for line in _lines(files, directory):
         id, space, path = line.partition(" ")
@@ -43,7 +41,7 @@ def read_others(files: Files, directory: str) -> dict[bytes, str]:
 
 
 def read_first(files: Files, directory: str) -> str | None:
-    """Where the first directory is of the broker that this is another one of."""
+    """Return the path of the broker's first directory; None if this is the first."""
     for line in _lines(files, directory):
         if line.startswith(_FIRST):
             return line.removeprefix(_FIRST)
@@ -51,22 +49,18 @@ def read_first(files: Files, directory: str) -> str | None:
 
 
 def write_others(files: Files, directory: str, others: Mapping[bytes, str], *, sync: bool) -> None:
-    """Keep the others in the first directory; no file without any."""
+    """Store the other directories in the first one; remove the file if there are none."""
     lines = [f"{uuid_to_text(id)} {path}" for id, path in others.items()]
     _write(files, directory, lines, sync=sync)
 
 
 def write_first(files: Files, directory: str, first: str, *, sync: bool) -> None:
-    """Keep in another directory where the first one is."""
+    """Store the path of the first directory in another one."""
     _write(files, directory, [_FIRST + first], sync=sync)
 
 
 def refuse_one_of_more(files: Files, directory: str) -> None:
-    """Readers see what lies in one directory: they shall not take it for all there is.
-
-    Raises:
-        ConfigError: the broker has other directories.
-    """
+    """Raise ConfigError if the broker has further directories: a reader would miss their logs."""
     first = read_first(files, directory)
     if first is not None:
         raise ConfigError(

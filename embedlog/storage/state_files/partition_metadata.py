@@ -1,11 +1,11 @@
-"""partition.metadata: the topic's id beside a log, so that no other topic takes its data for its.
+"""partition.metadata: the topic's id beside a log, so that no other topic takes over its data.
 
     version: 0
     topic_id: 5KS1wPRcRrC4nIrOtSmlEw
-    crc: 1a2b3c4d                       CRC-32C of the lines above; Kafka reads no further than them
+    crc: 1a2b3c4d                       CRC-32C of the lines above, which Kafka does not read
 
-The cluster's metadata knows the id, too: a damaged file is written anew. One that Kafka wrote has
-no third line and is believed.
+A damaged file is written again from the cluster's metadata. A file that Kafka wrote has no third
+line, and is taken as it is.
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ _CRC = b"\ncrc: "
 
 
 def encode(topic_id: bytes) -> bytes:
-    """The content of the file."""
+    """Return the content of the file."""
     text = _HEAD + uuid_to_text(topic_id).encode()
     return text + _CRC + b"%08x\n" % crc32c(text)
 
 
 def decode(content: bytes, path: str) -> bytes:
-    """The topic's id.
-
-    Raises:
-        CorruptRecord: it is not what was written.
-    """
+    """Return the topic's id, or raise CorruptRecord."""
     text, mark, stored = content.partition(_CRC)
     if mark and stored != b"%08x\n" % crc32c(text):
         raise CorruptRecord(path, len(text), f"crc {crc32c(text):08x}, stored {stored!r}")
@@ -47,7 +43,7 @@ def decode(content: bytes, path: str) -> bytes:
 
 
 def write(files: Files, path: str, topic_id: bytes, *, sync: bool) -> None:
-    """Write the file anew; its name is not synced."""
+    """Replace the content of the file; its name is not synced."""
     file = files.open(path, create=True)
     file.truncate(0)
     write_fully(file.write, [encode(topic_id)], 0)

@@ -1,21 +1,20 @@
-"""How far other processes may read a log: the high watermark, where the files do not tell it.
+"""The file that shows a log's high watermark to other processes, if it is not the log's end.
 
-Of one broker's log at durability `os` the high watermark is the end: every whole batch in the files
-is published, and nothing needs to be written for those who read along. At `fsync` it is behind the
-end while a sync is under way, and a record that a reader has seen must not vanish with the power;
-and where there are other replicas it is behind while one of them is, and another leader may take
-back what is not committed. So there each commit stores its offset in a file of 16 bytes beside the
-log:
+If a broker is alone and the durability is `os`, the high watermark is the log's end: readers may
+read every whole batch, and there is no file. In two cases it can be below the end. At `fsync` it is
+while a sync runs, and a record that a reader has seen must survive a loss of power. With replicas
+it is while one of them is behind, and another leader may truncate uncommitted records. In these
+cases each commit stores the high watermark in a file of 16 bytes beside the log:
 
     0   int64    high watermark: every record below is committed
-    8   int64    its complement, which tells a half-written offset and a damaged one
+    8   int64    its complement, which reveals a half-written or damaged offset
 
-An empty file is one whose owner died before the first commit stored its offset, which comes before
-the first append: all is published, as without the file.
+The file is empty if its owner died before it stored an offset, which it does before the first
+append: then readers may read every whole batch, as without the file.
 
-Measured: 2 us a commit, beside 200 us of a sync; an append of one broker at `os` pays nothing. A
-page mapped for writing would be SIGBUS on a full disk. The file is never synced: only processes of
-the same boot read it, after a restart of the machine every whole batch is synced or cut.
+Measured: 2 us a commit, beside 200 us for a sync. A page mapped for writing instead would raise
+SIGBUS on a full disk. The file is never synced: only processes of the same boot read it, and after
+a restart of the machine every whole batch is synced or cut off.
 """
 
 from __future__ import annotations
@@ -25,44 +24,40 @@ from struct import Struct
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.events import events
+from embedlog.storage.open_files import Openable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.runtime.files import File, Files
+    from embedlog.runtime.files import Files
     from embedlog.storage.open_files import OpenFiles
 
 _CONTENT = Struct(">qq")
 _ATTEMPTS = 100
-"""A read beside a write may see the half of it; so often it does not."""
+"""A read during a write may see half of it, but not this often in a row."""
 
 
-class PublishedOffset:
-    """The file of one log. Requires: the partition lock. Its file is one of `OpenFiles`."""
+class PublishedOffset(Openable):
+    """The file of one log. Its methods require the partition lock."""
 
-    __slots__ = ("_open_files", "is_gone", "kept", "offset", "opened", "path", "used")
+    __slots__ = ("_open_files", "offset")
 
     def __init__(self, open_files: OpenFiles, directory: str) -> None:
+        super().__init__(f"{directory}/{paths.PUBLISHED_OFFSET}")
         self._open_files = open_files
-        self.path = f"{directory}/{paths.PUBLISHED_OFFSET}"
         self.offset = -1
-        """What this process has stored, -1 for nothing."""
-        self.opened: File | None = None
-        self.kept: File | None = None
-        self.is_gone = False
-        self.used = False
+        """The offset that this process has stored, -1 for none."""
 
     def publish(self, offset: int) -> None:
-        """Let other processes read up to `offset`, unless the disk refuses."""
+        """Let other processes read up to `offset`. If the disk refuses, only log that."""
         try:
             self.store(offset)
         except OSError as error:
             events.debug("%s cannot be written: %s", self.path, error)
 
     def store(self, offset: int) -> None:
-        """As `publish`; of a new log it must not fail: without a file all of it is published.
+        """Let other processes read up to `offset`, or raise OSError if the disk refuses.
 
-        Raises:
-            OSError: the disk refuses.
+        A new log needs this: without the file, readers may read everything.
         """
         file = self.opened
         if file is None:
@@ -71,22 +66,17 @@ class PublishedOffset:
         self.offset = offset
 
     def release(self) -> None:
-        """Let go of the descriptor."""
         self._open_files.forget(self)
 
     def remove(self) -> None:
-        """The log's end is its high watermark from here on."""
+        """Remove the file: the log's end is its high watermark from now on."""
         files = self._open_files.files
         if files.stat(self.path) is not None:
             files.remove(self.path)
 
 
 def read_published(files: Files, directory: str) -> int | None:
-    """The published offset of the log in `directory`; None when every whole batch is published.
-
-    Raises:
-        CorruptRecord: the file is damaged.
-    """
+    """Return a log's published offset; None if readers may read every whole batch."""
     path = f"{directory}/{paths.PUBLISHED_OFFSET}"
     for _ in range(_ATTEMPTS):
         try:

@@ -1,16 +1,16 @@
-"""What retention leaves alone for a while, because a reader of another process is at it.
+"""Offsets that retention keeps for a while, for readers in other processes.
 
-A reader that has planned what it will read says so in a file of the exchange directory:
+A reader that has planned a read stores its offsets in a file of the exchange directory:
 
     {"expires_ms": wall time, "offsets": [[topic, partition, offset], ...]}
 
-Retention by size and age keeps the segments from these offsets on. A pin ends by itself: its reader
-may have died. It holds up nothing else:
+Retention by size and age keeps the segments from these offsets on. A pin expires by itself, because
+its reader may have died. Pins stop nothing else:
 
-- DeleteRecords and the deletion of a topic are somebody's order, perhaps to erase what must not be
-  kept. The reader gets OffsetOutOfRange or UnknownTopicOrPartition.
-- Compaction keeps the newest record of each key, at its offset; a reader of a compacted topic has
-  to expect that older ones go.
+- DeleteRecords and the deletion of a topic go on, because somebody ordered them, perhaps to erase
+  records that must not be kept. The reader gets OffsetOutOfRange or UnknownTopicOrPartition.
+- Compaction goes on. It keeps the newest record of each key, at its offset; a reader of a compacted
+  topic must expect that older records vanish.
 """
 
 from __future__ import annotations
@@ -32,23 +32,19 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
 
 TIMEOUT_MAX_MS = 86_400_000
-"""A pin that is to last longer is none: perhaps the wall clock was set back."""
+"""A pin that expires in more than this time is ignored: the wall clock was probably set back."""
 
 
 class RetentionPin:
-    """Offsets that retention keeps; made by `LogDirectoryReader.pin`. For one thread.
+    """Offsets that retention keeps until `release`; `LogDirectoryReader.pin` makes it.
 
-    Leaving its `with` releases it.
+    A context manager, for one thread.
     """
 
     def __init__(
-        self,
-        runtime: Runtime,
-        data: str,
-        offsets: Mapping[tuple[str, int], int],
-        timeout_ms: int,
+        self, runtime: Runtime, data: str, offsets: Mapping[tuple[str, int], int], timeout_ms: int
     ) -> None:
-        """Raises as `renew` does; ConfigError for a `timeout_ms` outside (0, 24 h]."""
+        """Store the pin. ConfigError for a `timeout_ms` outside (0, 24 h]; errors as of `renew`."""
         if not 0 < timeout_ms <= TIMEOUT_MAX_MS:
             raise ConfigError(f"timeout_ms={timeout_ms}: expected 1 to {TIMEOUT_MAX_MS}")
         self._files = runtime.files
@@ -60,11 +56,7 @@ class RetentionPin:
         self.renew()
 
     def renew(self) -> None:
-        """Let it last for its time from now on.
-
-        Raises:
-            OSError: the directory cannot be written.
-        """
+        """Store the pin again, so that it expires `timeout_ms` from now."""
         from json import dumps
 
         offsets = [[*each, offset] for each, offset in sorted(self._offsets.items())]
@@ -76,7 +68,7 @@ class RetentionPin:
         )
 
     def release(self) -> None:
-        """End it. A second call does nothing."""
+        """End the pin. A second call does nothing."""
         _remove(self._files, self._path)
 
     def __enter__(self) -> Self:
@@ -92,7 +84,10 @@ class RetentionPin:
 
 
 def read_pins(files: Files, data: str, wall_ms: int) -> dict[TopicPartition, int]:
-    """The lowest pinned offset of each partition. For the owner: what has ended is removed."""
+    """Return the lowest pinned offset of each partition; remove expired pins.
+
+    Only the owner of the data directory calls it.
+    """
     directory = staged_layout.part(data, staged_layout.PINS)
     found: dict[TopicPartition, int] = {}
     try:

@@ -1,4 +1,4 @@
-"""A small state file that knows when it is damaged.
+"""A small state file with a checksum.
 
     0    8 bytes  "embedlog"
     8    uint16   version, 1
@@ -6,8 +6,8 @@
     14   uint32   CRC-32C of the content
     18   content
 
-Kafka's text checkpoints carry no checksum: a flipped digit makes another valid offset. What must
-not be believed wrongly is stored in this form beside them.
+Kafka's text checkpoints have no checksum: a flipped digit makes another valid offset. State on
+which the broker relies is stored in this form as well.
 """
 
 from __future__ import annotations
@@ -28,17 +28,13 @@ _HEADER = Struct(">8sHII")
 
 
 def write_sealed(files: Files, path: str, content: bytes, *, sync: bool) -> None:
-    """Replace the file; see `write_whole`."""
+    """Replace the file, whole or not at all; with `sync` it survives a loss of power."""
     header = _HEADER.pack(_MAGIC, _VERSION, len(content), crc32c(content))
     write_whole(files, path, header + content, sync=sync)
 
 
 def read_sealed(files: Files, path: str) -> bytes | None:
-    """The content; None when there is no such file.
-
-    Raises:
-        CorruptRecord: it is not what was written.
-    """
+    """Return the content, or None if there is no file; CorruptRecord if the file is damaged."""
     try:
         whole = files.read(path)
     except FileNotFoundError:

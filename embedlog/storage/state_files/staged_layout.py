@@ -1,15 +1,15 @@
-"""The names of what processes exchange in a data directory.
+"""The names of files that processes exchange in a data directory.
 
-    embedlog-commit                   the last commit, and what was committed before
-    embedlog-commit.done .undone      what it will say next
-    .exchange/staged/<job>/           files that tasks write, and the manifest names
-    .exchange/inbox/<id>              manifests that nobody has taken yet
-    .exchange/taken/<id>              those that the owner is at
-    .exchange/answers/<id>            what became of them
-    .exchange/pins/<id>               what retention leaves alone for a while
+    embedlog-commit                   the last commit, and each application's last version
+    embedlog-commit.done .undone      the next content of `embedlog-commit`: one of the two
+    .exchange/staged/<job>/           files that tasks write, and that a manifest names
+    .exchange/inbox/<id>              manifests that the owner has not taken yet
+    .exchange/taken/<id>              manifests that the owner works on
+    .exchange/answers/<id>            the outcome of each manifest
+    .exchange/pins/<id>               offsets that retention keeps for a while
 
-The directory is there only while somebody uses it: a broker of Apache Kafka refuses a data
-directory with a directory in it that is no partition's. The file it does not mind.
+`.exchange` exists only while it is used: Apache Kafka refuses a data directory that holds a
+directory which is no partition's. It tolerates the file `embedlog-commit`.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _ATTEMPTS = 100
 
 
 def commit_file(data: str) -> str:
-    """Where the last commit is recorded."""
+    """Return the path of `embedlog-commit`, the record of the last commit."""
     return f"{data}/{COMMIT}"
 
 
 def exchange(data: str) -> str:
-    """The directory through which processes exchange files."""
+    """Return the directory through which processes exchange files."""
     return f"{data}/{EXCHANGE}"
 
 
 def part(data: str, name: str) -> str:
-    """One of the directories in it."""
+    """Return the directory of that name in the exchange directory."""
     return f"{data}/{EXCHANGE}/{name}"
 
 
 def has_manifests(files: Files, data: str) -> bool:
-    """Is there a manifest that nobody has answered?"""
+    """Whether there is a manifest without an answer."""
     return bool(names_in(files, data, INBOX) or names_in(files, data, TAKEN))
 
 
 def names_in(files: Files, data: str, name: str) -> list[str]:
-    """The names in one part of the exchange, of whole files only; none when it is not there."""
+    """Return the names of the complete files in one part of the exchange; [] if it is missing."""
     try:
         names = files.list(part(data, name))
     except (FileNotFoundError, NotADirectoryError):
@@ -64,17 +64,15 @@ def names_in(files: Files, data: str, name: str) -> list[str]:
 
 
 def inside(files: Files, directory: str, make: Callable[[], T], *, sync: bool = False) -> T:
-    """Make something in a directory, and the directory first; `sync` as for `make_directory`.
+    """Make the directory if it is missing, then call `make`, which makes something in it.
 
-    Once more if the directory vanishes meanwhile: whoever sees that it is empty may remove it.
-
-    Raises:
-        OSError: the disk refuses.
+    If the directory vanishes in between, try again: any process may remove an empty one. `sync` is
+    passed to `make_directory`.
     """
     for _ in range(_ATTEMPTS):
         try:
             make_directory(files, directory, sync=sync)
             return make()
         except (FileNotFoundError, FileExistsError):
-            continue  # the latter when it was there, and is gone at the second look
+            continue  # FileExistsError: the directory existed, and was gone at the second look
     return make()

@@ -1,7 +1,7 @@
 """From a produced record set to a batch that a leader may write, or Kafka's error for it.
 
-    the checks, in Kafka's order       `validator`, `record_set`, `errors`
-    what a few comparisons prove       `ordinary_batch`
-    other codecs, formats, offsets     `conversion`
-    what comes out                     `validated_batch`
+the checks, in Kafka's order           `validator`, `record_set`, `errors`
+batches that need few comparisons      `ordinary_batch`
+other codecs, formats, offsets         `conversion`
+the result                             `validated_batch`
 """

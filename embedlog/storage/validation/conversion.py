@@ -1,4 +1,4 @@
-"""Batches that cannot be stored as they came: another codec, another format, odd offsets."""
+"""Batches that must be rebuilt to be stored: another codec, another format, odd offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wire.records.record import Record
 
 CODEC_IDS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-"""compression.type -> codec; the other value, "producer", keeps the sender's codec."""
+"""Value of compression.type -> codec. The value "producer" keeps the sender's codec."""
 
 
 def rebuild(
@@ -30,7 +30,7 @@ def rebuild(
     now_ms: int,
     source: RecordBatch | None = None,
 ) -> RecordBatch:
-    """A new batch with consecutive offsets of these records, and the producer of `source`."""
+    """Build a batch of these records, with consecutive offsets and the producer of `source`."""
     timestamps = [record.timestamp for record in records]
     headers = [record.headers for record in records]
     built = build_batch(
@@ -54,7 +54,7 @@ def rebuild(
 def convert_legacy(
     view: memoryview, *, config: LogConfig, now_ms: int, topic_partition: object
 ) -> RecordBatch:
-    """One batch of magic 2 for a message set of magic 0 or 1 (Produce 0 to 2), as `rebuild`.
+    """Build one batch of magic 2 from a message set of magic 0 or 1 (Produce 0 to 2).
 
     A message set may hold many plain messages, or one compressed wrapper.
 

@@ -1,4 +1,4 @@
-"""What a client is told of bad records: the code for bad bytes, and one error per bad record."""
+"""The errors of bad records: a code for bad bytes, and a message for each bad record."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _CODES: tuple[tuple[type[RecordsError], int], ...] = (
     (InvalidRecord, 87),
     (TooLarge, 87),  # as for a record beyond max.decompressed.message.bytes
     (TooManyHeaders, 10),  # clients split the batch, and send its halves
-    (CorruptPayload, -1),  # Kafka trips over such bytes, and says so in no better way
+    (CorruptPayload, -1),  # Kafka fails on such bytes with this code
     (UnsupportedCodec, 76),
 )
 
 
 def as_kafka_error(error: RecordsError) -> errors.KafkaError:
-    """What a produce request is told of bytes that `wire.records` refuses."""
+    """Return the error of a produce request for bytes that `wire.records` refuses."""
     return next(
         errors.error_for(code, str(error)) for kind, code in _CODES if isinstance(error, kind)
     )
@@ -50,11 +50,11 @@ def check_records(
 ) -> None:
     """Refuse the batch when a record lacks its key or has a bad timestamp (KIP-467).
 
-    Each record costs a look: called when the facts of the batch show that one may be bad.
+    Every record is read, so call it only if the facts of the batch show that one may be bad.
 
     Raises:
-        InvalidTimestamp, InvalidRecord: some record is bad; `record_errors` lists all that are.
-            One bad timestamp makes the whole error InvalidTimestamp.
+        InvalidTimestamp, InvalidRecord: some record is bad; `record_errors` lists all bad ones. One
+            bad timestamp makes the whole error InvalidTimestamp.
     """
     found: list[tuple[int, str | None]] = []
     is_timestamp_bad = False

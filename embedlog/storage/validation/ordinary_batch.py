@@ -1,9 +1,9 @@
-"""Ordinary batches, which a few comparisons prove to be good; nearly all are.
+"""Ordinary batches, which a few comparisons prove to be good; nearly all are ordinary.
 
-Producers send the same kind of batch again and again: plain, of no transaction, its records of a
-shape met before (see `wire.records.decode.uniform`). One look at its header and one
-call over all its records tell whether every check of `log_validator` would pass. A `BuiltBatch` has
-proved most by its making; what depends on the topic is asked of its facts.
+Producers send the same kind of batch again and again: plain, without a transaction, its records of
+a shape met before (see `wire.records.decode.uniform`). Its header and one call over all its
+records prove that every check of `validator` would pass. A `BuiltBatch` is good by its
+construction, and only its facts are compared with the topic's settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _header_of = HEADER.unpack_from
 
 
 def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> GoodBatch | None:
-    """What `validate` makes of one batch, if it is ordinary and good; None says nothing."""
+    """Validate an ordinary, good batch; return None if `validate` must decide."""
     if isinstance(records, BuiltBatch):
         is_fit = (
             records.size <= config.batch_size_max
@@ -33,7 +33,7 @@ def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> Go
             and records.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
             and now_ms - records.min_timestamp <= config.message_timestamp_before_max_ms
             and (records.first_null_key_index < 0 or not config.compact)
-            and (records.producer_id < 0 or records.base_sequence >= 0)
+            and (records.producer_id < 0 or records.base_sequence >= 0 or records.is_control)
         )
         return records if is_fit else None
     size = len(view := memoryview(records))
@@ -58,7 +58,7 @@ def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> Go
         magic != MAGIC
         or length != size - LOG_OVERHEAD
         or base_offset != 0
-        or attributes != 0  # no codec, created by the client, of no transaction, no control batch
+        or attributes != 0  # 0: no codec, CreateTime, no transaction, no control batch
         or delta != count - 1
         or (producer_id > -1 and base_sequence < 0)
     ):

@@ -1,13 +1,13 @@
-"""Who appends decides how much is checked."""
+"""The origin of an append decides how much is checked."""
 
 from __future__ import annotations
 
 
 class AppendOrigin:
-    """The source of an append, as Kafka names them."""
+    """The origin of an append, by Kafka's names."""
 
     REPLICATION = 0
-    """Copied from a leader, or read back from disk: checked before, never refused."""
+    """Copied from a leader, or read from disk: checked before, never refused."""
     COORDINATOR = 1
     """A group or transaction coordinator of this broker: offset commits, markers; no sequences."""
     CLIENT = 2

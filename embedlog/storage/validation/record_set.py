@@ -1,4 +1,8 @@
-"""The entries of a produced record set: which one is first, and what may follow it."""
+"""The entries of a produced record set: the first one, and the bytes that may follow it.
+
+An impossible length or magic is a CorruptMessage; a size beyond an int32, where Kafka overflows, an
+UnknownServerError.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,10 @@ _LENGTH_MAX = (1 << 31) - 1 - LOG_OVERHEAD
 
 
 def first_entry(view: memoryview, magic_limits: tuple[int, int]) -> tuple[int, int, int]:
-    """Offset, size and magic of the first entry, which is whole and of an allowed format.
+    """Return offset, size and magic of the first entry, which must be whole and allowed.
 
     Raises:
         InvalidRecord: no whole entry, or a magic outside `magic_limits`.
-        CorruptMessage, UnknownServerError: as `_entry`.
     """
     entry = _entry(view, 0)
     if entry is None:
@@ -30,11 +33,10 @@ def first_entry(view: memoryview, magic_limits: tuple[int, int]) -> tuple[int, i
 
 
 def check_rest(view: memoryview, position: int) -> None:
-    """Accept what follows the one batch, to be trimmed: the start of an entry, or less.
+    """Check the bytes after the one batch: the caller trims them if they are no whole entry.
 
     Raises:
-        InvalidRecord: a second whole entry.
-        CorruptMessage, UnknownServerError: as `_entry`.
+        InvalidRecord: they begin with a second whole entry.
     """
     if _entry(view, position) is not None:
         raise errors.InvalidRecord(
@@ -52,12 +54,7 @@ def check_size(size: int, size_max: int, topic_partition: object) -> None:
 
 
 def _entry(view: memoryview, position: int) -> tuple[int, int, int] | None:
-    """Offset, size and magic of the entry at `position`, None when it is incomplete.
-
-    Raises:
-        CorruptMessage: its length or magic is impossible.
-        UnknownServerError: its size does not fit an int32, where Kafka overflows.
-    """
+    """Return offset, size and magic of the entry at `position`, or None if it is incomplete."""
     remaining = len(view) - position
     if remaining < LOG_OVERHEAD:
         return None

@@ -1,8 +1,8 @@
-"""A batch that passed validation: what a leader writes, but for the head that it puts before it.
+"""A batch that passed validation: the leader writes `checked` after a head that it makes itself.
 
-position  size
-0         21    FRAME_HEAD: base offset, length, leader epoch, magic, checksum
-21        ...   `checked`: what the checksum covers, as it came whenever possible
+position    size
+0           21      FRAME_HEAD: base offset, length, leader epoch, magic, checksum
+21          ...     `checked`: the bytes that the checksum covers, unchanged if possible
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ if TYPE_CHECKING:
     from wire.records.encode.built import BuiltBatch
 
     GoodBatch: TypeAlias = "BuiltBatch | ValidatedBatch"
-    """What a log takes: the same attributes, whoever has checked or built it."""
+    """A batch that a log appends. Both classes have the same attributes."""
 
 MAGIC = 2
 
 
 class ValidatedBatch:
-    """What a leader writes for one produced batch, and the facts its log keeps of it.
+    """The validated bytes of one produced batch, and the facts that its log keeps.
 
-    `checked` are the bytes after the head, in order; `size` counts the head too. `max_timestamp`
-    is the one that is stored, `log_append_time_ms` what the produce response says: -1 on a
-    CreateTime topic. The others are header fields. These suffice as `BatchFacts` of the producer
-    state.
+    `checked` are the bytes after the head, in order; `size` includes the head. `max_timestamp` is
+    stored. `log_append_time_ms` is for the produce response; it is -1 on a CreateTime topic. The
+    other attributes are header fields.
     """
 
     __slots__ = (
@@ -78,11 +77,10 @@ class ValidatedBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL_BIT != 0
 
     def stamped(self, *, base_offset: int, leader_epoch: int) -> bytes:
-        """A copy of the whole batch, as the leader would write it there."""
+        """Return a copy of the whole batch, with the head that the leader would write."""
         length = self.size - LOG_OVERHEAD
         head = FRAME_HEAD.pack(base_offset, length, leader_epoch, MAGIC, self.crc)
         return b"".join([head, *self.checked])
@@ -91,7 +89,7 @@ class ValidatedBatch:
 def of_batch(
     batch: RecordBatch, *, attributes: int, max_timestamp: int, log_append_time_ms: int
 ) -> ValidatedBatch:
-    """`batch` with these attributes and this timestamp in its header; no record is copied."""
+    """Return the validated `batch` with these header fields; no record is copied."""
     view = batch.buffer
     checked: tuple[Bytes, ...] = (view[FRAME_HEAD.size :],)
     crc = batch.crc

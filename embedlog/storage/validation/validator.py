@@ -19,8 +19,8 @@
     *  the produce response carries the log start offset      +  and one error per bad record
 
 Most batches never come here: see `ordinary_batch`. A batch that needs no new codec or timestamp is
-not copied. What Kafka stores verbatim is stored verbatim here: odd offset deltas of uncompressed
-batches, unused attribute bits, header keys that are not UTF-8, negative timestamps.
+not copied. Batches that Kafka stores verbatim are stored verbatim: odd offset deltas of
+uncompressed batches, unused attribute bits, header keys that are not UTF-8, negative timestamps.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def validate(
 ) -> ValidatedBatch:
     """Check the one batch in `records` and make it ready to be stamped and written.
 
-    `now_ms` is wall time. `magic_limits` are the formats the request's version may carry: (2, 2)
-    since Produce 3, (0, 2) before. The result holds a view of `records` whenever possible.
+    `now_ms` is wall time. `magic_limits` are the formats that the request's version may carry: (2,
+    2) since Produce 3, (0, 2) before. The result holds a view of `records` whenever possible.
 
     Raises:
-        KafkaError: by the table above. `log_start_offset` is set on those marked with a star,
-            -1 on the others; `record_errors` lists the bad records.
+        KafkaError: by the table at the top of this file. `log_start_offset` is set on errors marked
+            with a star, -1 on the others; `record_errors` lists the bad records.
     """
     view = memoryview(bytes(records) if isinstance(records, BuiltBatch) else records)
     batch = _good_batch(view, config)
@@ -109,9 +109,9 @@ def _wrong_base_offset(offset: int, topic_partition: object) -> errors.KafkaErro
 
 
 def _good_batch(view: memoryview, config: LogConfig) -> RecordBatch | None:
-    """The batch that is all of `view`, when nothing of the first two parts of the table is wrong.
+    """Return the batch that fills `view` if it passes the first two parts of the table.
 
-    None says nothing: the checks one by one find what it is.
+    Return None if the checks must be made one by one, to find the error.
     """
     try:
         batch = RecordBatch(view)
@@ -129,7 +129,6 @@ def _good_batch(view: memoryview, config: LogConfig) -> RecordBatch | None:
 def _checked_batch(
     view: memoryview, size: int, config: LogConfig, topic_partition: object
 ) -> RecordBatch:
-    """The batch, once its size, checksum and codec are known to be good."""
     check_size(size, config.max_message_bytes, topic_partition)
     if size < HEADER_SIZE:
         raise errors.CorruptMessage(
@@ -142,7 +141,7 @@ def _checked_batch(
             f"Record is corrupt (stored crc = {batch.crc}) in topic partition {topic_partition}."
         )
     if batch.attributes & CODEC_MASK > Codec.ZSTD:
-        # Kafka trips over the unknown id, and says so in no better way.
+        # Kafka answers an unknown codec id with this code.
         raise errors.UnknownServerError(
             f"Unknown compression type id: {batch.attributes & CODEC_MASK}"
         )
@@ -152,12 +151,12 @@ def _checked_batch(
 def _check_client_header(
     batch: RecordBatch, compressed_count_max: int, topic_partition: object
 ) -> None:
-    """A client's header must number its records without gaps, and mark no control batch."""
+    """Refuse a client's batch with gaps in its numbers, a control batch, or a missing sequence."""
     count = batch.record_count
     delta = batch.last_offset_delta
     if count == delta + 1 and count > 0:
         if batch.attributes & CODEC_MASK and count > compressed_count_max:
-            # A plain batch holds so many at most. Clients split this one, and send it again.
+            # No plain batch can hold more. Clients split this one, and send it again.
             raise errors.MessageTooLarge(
                 f"{count} records in a batch in append to partition {topic_partition}; at most "
                 f"{compressed_count_max} may be compressed into one."
@@ -193,7 +192,7 @@ def _check_client_header(
 def _checked_records(
     batch: RecordBatch, config: LogConfig, now_ms: int, topic_partition: object
 ) -> ValidatedBatch:
-    """The batch as it is to be written, once all its records are known to be good."""
+    """Return the batch to be written after checking all its records."""
     try:
         facts = scan(batch, config.max_decompressed_message_bytes, config.header_count_max)
     except RecordsError as error:
@@ -223,7 +222,7 @@ def _checked_records(
             max_timestamp=now_ms,
             log_append_time_ms=now_ms,
         )
-    # Every record of a batch with that bit has the batch's timestamp, whatever its delta says.
+    # If sent as LogAppendTime, every record has the batch's timestamp, whatever its delta is.
     latest = batch.max_timestamp if sent_as_log_append_time else facts.max_timestamp
     return of_batch(
         batch,
@@ -234,7 +233,7 @@ def _checked_records(
 
 
 def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
-    """Whether some record may be bad; each is looked at then."""
+    """Whether some record may be bad, so that all records must be read."""
     if facts.first_null_key_index >= 0 and config.compact:
         return True
     return not config.log_append_time and (
@@ -243,11 +242,11 @@ def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
     )
 
 
-# What cannot be stored as it came
+# Rebuilding batches
 
 
 def _rebuild(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | None:
-    """The batch in the topic's codec; None if it is so already.
+    """Return the batch in the topic's codec; None if it has that codec.
 
     Kafka keeps odd offsets of plain batches, and never compresses plain control batches.
     """

@@ -1,6 +1,8 @@
-"""Looking at every file of a data directory, and changing nothing: `dump` and `verify`.
+"""Reading the files of a data directory without changing any, for the commands `verify` and `dump`.
 
-all of a directory    `directory`       small files beside the logs         `root`
-one segment           `segment`         what was found sound before         `verified_segments`
-files item by item    `inspection`
+`verify`    the whole directory                      `directory`
+            small files beside the logs              `root`
+            one segment, and its indexes             `segment`, `index_claims`
+            sound segments, to be skipped next time  `verified_segments`
+`dump`      the content of files, item by item       `inspection`
 """

@@ -1,8 +1,8 @@
-"""Every file of a data directory looked at, and nothing changed: what is damaged.
+"""Checking every file of a data directory, without changing any.
 
-No lock is taken. Of a directory that is in use, or was not closed cleanly, a torn batch at the end
-of a log is no damage: it is being written, or the next open cuts it. Files that a log can do
-without (indexes, snapshots) count as damaged like others: the next open repairs them.
+No lock is taken. If the directory is in use, or was not closed cleanly, a torn batch at the end of
+a log is no damage: the owner is writing it, or the next open cuts it off. A bad index or snapshot
+is reported as damage as well, although the next open rebuilds it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from embedlog.storage.state_files import partition_metadata
 from embedlog.storage.state_files.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
 from embedlog.storage.state_files.clean_shutdown import holds_marker, was_written_in_this_boot
 from embedlog.storage.state_files.commit_file import check_commits
-from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+from embedlog.storage.state_files.leader_epochs import read_epochs, read_epochs_text
 from embedlog.storage.state_files.published_offset import read_published
-from embedlog.storage.state_files.sealed_file import read_sealed
 from embedlog.storage.verification.root import (
     check_archives,
     check_epochs_text,
@@ -30,18 +29,19 @@ from embedlog.storage.verification.root import (
     was_closed_by_us,
 )
 from embedlog.storage.verification.segment import PAGE_SIZE, SegmentCheck
-from embedlog.storage.verification.sound_segments import SoundSegments
+from embedlog.storage.verification.verified_segments import SoundSegments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from embedlog.runtime.files import Files
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
     from embedlog.storage.verification.verified_segments import VerifiedSegment
 
 
-class Verification:
-    """Of one data directory; `findings` does it."""
+class DirectoryCheck:
+    """The check of one data directory; `findings` runs it."""
 
     def __init__(
         self,
@@ -53,10 +53,11 @@ class Verification:
         known: Mapping[str, VerifiedSegment] | None = None,
         wall_ms: int = 0,
     ) -> None:
-        """Look at the partitions that `is_chosen`; tell `progress` of bytes that were read.
+        """Prepare to check the partitions that `is_chosen` accepts.
 
-        Closed segments that are `known`, by their path below `data`, and unchanged are not read.
-        `wall_ms` is the time to note of those that are sound.
+        `progress` is called with each number of segment bytes read. `known` has the closed segments
+        that an earlier check found sound, by their path below `data`: an unchanged one is not read.
+        `wall_ms` is stored as the time of the check of each sound segment.
         """
         self._files = files
         self._data = data
@@ -64,25 +65,25 @@ class Verification:
         self._is_chosen = is_chosen
         self._is_clean = holds_marker(files, data)
         self._is_closed = self._is_clean and was_closed_by_us(files, data)
-        # After a loss of power the epoch cache may be older than the log.
+        # If the machine restarted without a clean shutdown, the epoch cache may be older than the
+        # log.
         self._knows_epochs = self._is_clean or was_written_in_this_boot(files, data)
         self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
         self.ends: dict[TopicPartition, tuple[int, int]] = {}
-        """Partition -> (first offset of its files, end offset), of those that were looked at."""
+        """Checked partition -> (base offset of its first segment, end offset)."""
         self.torn_size = 0
-        """Bytes of torn batches at the ends of logs, which are no damage."""
+        """Bytes of torn batches at the ends of logs: no damage."""
         self.batch_count = 0
         self.segment_count = 0
-        """Segments that were looked at."""
         self.sound = SoundSegments(files, data, known or {}, wall_ms)
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition that is chosen and has a directory."""
+        """Return every chosen partition that has a directory."""
         found = map(paths.parse_log_directory, self._files.list(self._data))
         return sorted(each for each in found if each is not None and self._is_chosen(each))
 
     def size(self) -> int:
-        """Bytes of all segments: what `progress` will come to."""
+        """Return the size of all chosen segments, as the total for a progress display."""
         total = 0
         for topic_partition in self.partitions():
             directory = paths.log_directory(self._data, topic_partition)
@@ -92,7 +93,7 @@ class Verification:
         return total
 
     def findings(self) -> Iterator[CorruptRecord]:
-        """Yield what is damaged: file, position, reason."""
+        """Check the directory and yield each damage: file, position and reason."""
         yield from self._directory_files()
         for topic_partition in self.partitions():
             yield from self._log(topic_partition)
@@ -125,20 +126,16 @@ class Verification:
         try:
             names = self._files.list(directory)
         except FileNotFoundError:
-            return  # deleted meanwhile
+            return  # the log was deleted meanwhile
         epochs, found = self._epochs(directory)
         yield from found
         if self._is_closed:
             yield from check_epochs_text(self._files, directory)
         yield from self._small_files(directory, names)
         gaps_below = read_gaps_below(self._files, self._data, topic_partition)
-        bases = sorted(
-            offset
-            for name in names
-            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-        )
+        bases = paths.segment_bases(names)
         epoch, expected = -1, -1
-        # Of transactions that began in what is gone nobody knows where that was.
+        # Unless the log is complete from offset 0, transactions may have begun in removed segments.
         transactions: dict[int, int] | None = {} if bases[:1] == [0] and not gaps_below else None
         for slot, base in enumerate(bases):
             segment = SegmentCheck(
@@ -176,7 +173,10 @@ class Verification:
             self.ends[topic_partition] = (bases[0], expected)
 
     def _is_unfinished(self, topic_partition: TopicPartition, segment: SegmentCheck) -> bool:
-        """Whether what is bad is the torn end of a log that is in use, or has died."""
+        """Return whether the damage in the last segment is only a torn write at its end.
+
+        That is no damage in a directory that is in use, or was not closed cleanly.
+        """
         if segment.tail is None or self._is_clean:
             return False
         points = self._checkpoints.get(paths.RECOVERY_POINTS, {})
@@ -187,21 +187,15 @@ class Verification:
         return not is_followed and is_torn(view, at)
 
     def _epochs(self, directory: str) -> tuple[LeaderEpochs | None, list[CorruptRecord]]:
-        """The epoch cache, if it is surely the log's, and what is wrong with its files."""
+        """Return (epoch cache, damage of its files); the cache is None if it may be out of date."""
         found: list[CorruptRecord] = []
         epochs: LeaderEpochs | None = None
-        path = f"{directory}/{paths.LEADER_EPOCHS}"
         try:
-            LeaderEpochs.decode(self._files.read(path), path)
-        except FileNotFoundError:
-            pass
+            read_epochs_text(self._files, directory)
         except CorruptRecord as error:
             found.append(error)
-        path = f"{directory}/{paths.SEALED_LEADER_EPOCHS}"
         try:
-            content = read_sealed(self._files, path)
-            if content is not None:
-                epochs = LeaderEpochs.decode(content, path)
+            epochs = read_epochs(self._files, directory)
         except CorruptRecord as error:
             found.append(error)
         return epochs if self._knows_epochs else None, found
@@ -222,7 +216,7 @@ class Verification:
                 yield error
 
     def _ranges(self) -> Iterator[CorruptRecord]:
-        """Checkpoints that name offsets a log has not."""
+        """Yield each checkpoint entry whose offset lies outside its log."""
         for name, offsets in self._checkpoints.items():
             for topic_partition, offset in offsets.items():
                 if topic_partition not in self.ends:
@@ -230,7 +224,7 @@ class Verification:
                 start, end = self.ends[topic_partition]
                 is_of_high_watermarks = name == paths.HIGH_WATERMARKS
                 if is_of_high_watermarks and not self._is_closed:
-                    continue  # it is read by nobody, and may be of before a crash
+                    continue  # an open after a crash ignores this file, which may be out of date
                 if offset > end or (is_of_high_watermarks and offset < start):
                     reason = f"offset {offset} of {topic_partition}, which has {start} to {end}"
                     yield CorruptRecord(f"{self._data}/{name}", 0, reason)

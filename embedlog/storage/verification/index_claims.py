@@ -1,4 +1,4 @@
-"""What the indexes of a segment claim, held against its batches."""
+"""Comparing the entries of a segment's indexes with its batches."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class IndexClaims:
         self._directory = directory
         self._base_offset = base_offset
         self._positions: dict[int, int] = {}
-        """Position -> last offset that the offset index claims of the batch there."""
+        """The offset index: position -> last offset of the batch that begins there."""
         self._times: list[tuple[int, int]] = []
-        """(offset, the largest timestamp that the time index claims up to it), the last first."""
+        """The time index: (offset, largest timestamp up to that offset), highest offset first."""
         self.aborts: dict[int, tuple[int, int, int]] = {}
-        """Offset of an abort marker -> (producer, transaction's first offset, last stable offset
-        behind it), -1 for what is not known. Whoever reads the batches notes them."""
+        """Abort markers that `SegmentCheck` has read: the marker's offset -> (producer id, first
+        offset of the transaction, last stable offset after the marker). Unknown offsets are -1."""
 
     def load(self) -> Iterator[CorruptRecord]:
-        """Read the indexes of offsets and times."""
-        path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+        """Read the indexes of offsets and times; yield their damage."""
+        path = self._path(paths.OFFSET_INDEX)
         try:
             offsets = OffsetIndex.decode(
                 self._files.read(path), base_offset=self._base_offset, size=1 << 31, path=path
@@ -42,7 +42,7 @@ class IndexClaims:
             pass
         except CorruptRecord as error:
             yield error
-        path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+        path = self._path(paths.TIME_INDEX)
         try:
             times = TimeIndex.decode(
                 self._files.read(path), base_offset=self._base_offset, path=path
@@ -57,36 +57,37 @@ class IndexClaims:
     def check(
         self, position: int, base_offset: int, last_offset: int, largest: int, *, is_first: bool
     ) -> Iterator[CorruptRecord]:
-        """Compare what the indexes say of a batch, in the order of the batches.
+        """Compare the indexes with the next batch; yield the entries that do not agree.
 
-        `largest` is the largest timestamp up to its end; `is_first`: is it the first that has it?
+        `largest` is the segment's largest timestamp up to the end of this batch. `is_first` says
+        that no earlier batch has that timestamp.
         """
         claimed = self._positions.pop(position, last_offset) if self._positions else last_offset
         if claimed != last_offset:
-            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            path = self._path(paths.OFFSET_INDEX)
             reason = f"offset {claimed} at position {position}, where a batch ends {last_offset}"
             yield CorruptRecord(path, 0, reason)
         times = self._times
         while times and times[-1][0] <= last_offset:
-            # Kafka may name a record within the batch.
+            # Kafka's entries may have the offset of any record in the batch.
             offset, timestamp = times.pop()
             if timestamp != largest or not is_first or offset < base_offset:
-                path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+                path = self._path(paths.TIME_INDEX)
                 reason = f"timestamp {timestamp} up to offset {offset}, it is {largest}"
                 if timestamp == largest:
                     reason = f"offset {offset} is not the first with timestamp {timestamp}"
                 yield CorruptRecord(path, 0, reason)
 
     def unmatched(self) -> Iterator[CorruptRecord]:
-        """Entries that name no batch."""
+        """Yield a damage for each entry that has no batch. Requires: all batches were checked."""
         for position, offset in self._positions.items():
-            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            path = self._path(paths.OFFSET_INDEX)
             reason = f"offset {offset} at position {position}, where no batch begins"
             yield CorruptRecord(path, 0, reason)
         for offset, _ in self._times:
-            path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+            path = self._path(paths.TIME_INDEX)
             yield CorruptRecord(path, 0, f"offset {offset} is not in the segment")
-        path = paths.segment_file(self._directory, self._base_offset, paths.TRANSACTION_INDEX)
+        path = self._path(paths.TRANSACTION_INDEX)
         try:
             index = TransactionIndex.decode(
                 self._files.read(path), base_offset=self._base_offset, path=path
@@ -109,3 +110,6 @@ class IndexClaims:
             ):
                 reason = f"{entry}, it begins at {first}, and {stable} is stable"
                 yield CorruptRecord(path, 0, reason)
+
+    def _path(self, suffix: str) -> str:
+        return paths.segment_file(self._directory, self._base_offset, suffix)

@@ -1,7 +1,7 @@
-"""What the files of a data directory hold, item by item: dictionaries for people and programs.
+"""The content of a data directory's files, item by item: dictionaries for people and programs.
 
-Names of fields are those of Kafka's dump tool where it has them. What is damaged is an item too, of
-kind "damage", and the rest goes on.
+Fields that Kafka's dump tool also prints have the same names. Damage becomes an item of the kind
+"damage", and the items after it still follow.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.checkpoints import read_properties
+from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.segments.indexes.offset import OffsetIndex
@@ -36,7 +36,7 @@ _CODECS = {value: name.lower() for name, value in vars(Codec).items() if name.is
 
 
 def damage(error: CorruptRecord) -> Item:
-    """The item of something that cannot be read."""
+    """Describe a damage as an item."""
     return {
         "kind": "damage",
         "file": error.path,
@@ -45,18 +45,12 @@ def damage(error: CorruptRecord) -> Item:
     }
 
 
-def segment_bases(files: Files, directory: str) -> list[int]:
-    """The first offsets of the segments in a log's directory, in order."""
-    return sorted(
-        offset
-        for name in files.list(directory)
-        if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-    )
-
-
 def batches(files: Files, directory: str, offset: int) -> Iterator[tuple[Item, Batch | None]]:
-    """(item, batch) of every segment, batch and damage of a log from `offset` on."""
-    bases = segment_bases(files, directory)
+    """Yield an item for every segment, batch and damage of a log from `offset` on.
+
+    Each comes as (item, batch); the batch is None if the item describes something else.
+    """
+    bases = paths.segment_bases(files.list(directory))
     for slot, base in enumerate(bases):
         if slot + 1 < len(bases) and bases[slot + 1] <= offset:
             continue
@@ -104,7 +98,7 @@ def _batch(position: int, batch: Batch) -> Item:
 
 
 def log_files(files: Files, directory: str) -> Iterator[Item]:
-    """What the files beside a log's segments say."""
+    """Yield the content of the files beside a log's segments."""
     for name in files.list(directory):
         path = f"{directory}/{name}"
         try:
@@ -165,7 +159,7 @@ def _log_file(files: Files, directory: str, name: str) -> Iterator[Item]:
 
 
 def directory_files(files: Files, data: str) -> Iterator[Item]:
-    """What the files of the data directory itself say."""
+    """Yield the content of the data directory's own files."""
     path = f"{data}/{paths.META_PROPERTIES}"
     for name, value in read_properties(files, path).items():
         yield {"file": path, "kind": "property", "name": name, "value": value}

@@ -1,13 +1,14 @@
-"""Rules of the small files of a data directory: what `verify` looks at beside the logs.
+"""The rules of a data directory's small files, for `verify`.
 
-The shutdown marker is of a known form, ours names the boot that the lock file does, and
-meta.properties has what a broker needs. While a directory is closed and our marker says that nobody
-has had it since, the text of each checkpoint is what its sealed twin says, byte for byte, names
-only logs that are there, and no offset is outside its log.
+- The shutdown marker has Kafka's form or ours. Our form names the same boot as the lock file.
+- meta.properties has the version and the ids that a broker needs.
+- In a directory that embedlog closed and no other process has opened since, each checkpoint in
+  Kafka's text form agrees with its sealed twin and names only existing logs. No offset is outside
+  its log.
 
-No rule tells another cluster id, node id or directory id of the right form; the process and the
-time in the lock file; nor, in a directory that is in use, was not closed, or was closed by Kafka, a
-text that differs from its twin: it may be older by a crash, or newer by Kafka.
+Not checked: whether the cluster id, node id and directory id are the right ones, and the process id
+and the time in the lock file. In a directory that is in use, was not closed, or was closed by
+Kafka, a text may differ from its twin: after a crash the text may be older, after Kafka newer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 from embedlog.common import uuid_from_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.checkpoints import read_properties
+from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.recovery.start_offset import UNKNOWN
 from embedlog.storage.state_files.archived_offsets import PREFIX, read_archive
 from embedlog.storage.state_files.checkpoint_files import (
@@ -41,7 +42,7 @@ _OURS = {*_KAFKAS, "synced", "bootId"}
 
 
 def was_closed_by_us(files: Files, data: str) -> bool:
-    """Whether our shutdown marker is there: Kafka would have replaced it."""
+    """Return whether embedlog, and not Kafka, wrote the directory's shutdown marker."""
     try:
         return b'"bootId"' in files.read(f"{data}/{paths.CLEAN_SHUTDOWN}")
     except FileNotFoundError:
@@ -49,7 +50,7 @@ def was_closed_by_us(files: Files, data: str) -> bool:
 
 
 def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """What is wrong with what archives say of themselves."""
+    """Yield the damage of the files that say how far archives have copied each partition."""
     for name in files.list(data):
         if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
             try:
@@ -59,14 +60,14 @@ def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
 
 
 def check_marker(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """What is wrong with the shutdown marker, if there is one."""
+    """Yield the damage of the shutdown marker, if there is one."""
     path = f"{data}/{paths.CLEAN_SHUTDOWN}"
     try:
         content = files.read(path)
     except FileNotFoundError:
         return
     if not content:
-        return  # its bytes went with the power; it does not count
+        return  # a loss of power emptied it; an open treats it as missing
     try:
         marker = json.loads(content)
     except ValueError as error:
@@ -92,15 +93,15 @@ def _check_ours(files: Files, data: str, marker: Mapping[str, object]) -> Iterat
     try:
         owner = files.read(f"{data}/{paths.LOCK}").decode("utf-8", "replace").split()
     except FileNotFoundError:
-        return  # a copy without it
-    # Both are written by the same process; one of the two is wrong.
+        return  # a copied directory may lack the lock file
+    # The same process writes the marker and the lock file, so one of them is damaged.
     if owner and boot_id and boot_id not in owner:
         reason = f"boot {boot_id!r}, the lock file names {' '.join(owner)[:200]!r}"
         yield CorruptRecord(path, 0, reason)
 
 
 def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """What is wrong with meta.properties, if it is there."""
+    """Yield the damage of meta.properties."""
     path = f"{data}/{paths.META_PROPERTIES}"
     if files.stat(path) is None:
         return
@@ -123,9 +124,9 @@ def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
 def check_texts(
     files: Files, data: str, partitions: set[TopicPartition]
 ) -> Iterator[CorruptRecord]:
-    """Kafka's forms of the checkpoints, of a directory that we have closed.
+    """Yield the damage of the checkpoints in Kafka's text form.
 
-    `partitions` are all that have a directory.
+    `partitions` are all partitions that have a directory. Requires: embedlog closed the directory.
     """
     for name in NAMES:
         path = f"{data}/{name}"
@@ -133,7 +134,7 @@ def check_texts(
             text = read_text(files, data, name)
             twin = read_twin(files, data, name) if name in WITH_TWIN else None
         except CorruptRecord:
-            continue  # told elsewhere
+            continue  # `DirectoryCheck` reports it
         if text is None:
             continue
         if files.read(path) != encode_offsets(text):
@@ -152,7 +153,10 @@ def check_texts(
 
 
 def check_epochs_text(files: Files, directory: str) -> Iterator[CorruptRecord]:
-    """Kafka's form of a log's epoch cache, in a directory that we have closed."""
+    """Yield a difference between the two files of a log's epochs: Kafka's text and our sealed one.
+
+    Requires: embedlog closed the directory.
+    """
     path = f"{directory}/{paths.LEADER_EPOCHS}"
     try:
         text = files.read(path)

@@ -1,9 +1,9 @@
-"""Closed segments that a verification found sound: a later one need not read them again.
+"""Closed segments that a verification found sound, so that the next one need not read them.
 
-A segment is the same as long as its size and its time of modification are. Rot changes neither, so
-what was remembered is believed for a while only, and then read again.
+A segment counts as unchanged while its size and modification time are the same. Bit rot changes
+neither, so callers drop old entries from time to time, and the segments are read again.
 
-The state file is sealed JSON, written by whoever asked for it:
+`read_state` and `write_state` store the segments in a file of sealed JSON:
 
     {"version": 1, "segments": {"<topic>-<partition>/<file>": [size, modified ms, checked ms,
      leader epoch, next offset, batches, {producer: first offset} or null]}}
@@ -11,6 +11,7 @@ The state file is sealed JSON, written by whoever asked for it:
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 
@@ -19,46 +20,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from embedlog.runtime.files import Files
+    from embedlog.runtime.files import Files, FileStat
+    from embedlog.storage.verification.segment import SegmentCheck
 
 _VERSION = 1
 
 
-class VerifiedSegment:
-    """What a sound segment was, and what the check of the one behind it has to know."""
+class VerifiedSegment(Value):
+    """The result of checking a sound segment, with facts for the check of the next segment."""
 
-    __slots__ = (
-        "batch_count",
-        "checked_ms",
-        "epoch",
-        "modified_ms",
-        "next_offset",
-        "size",
-        "transactions",
-    )
-
-    def __init__(
-        self,
-        *,
-        size: int,
-        modified_ms: int,
-        checked_ms: int,
-        epoch: int,
-        next_offset: int,
-        batch_count: int,
-        transactions: Mapping[int, int] | None,
-    ) -> None:
-        self.size = size
-        self.modified_ms = modified_ms
-        self.checked_ms = checked_ms
-        self.epoch = epoch
-        self.next_offset = next_offset
-        self.batch_count = batch_count
-        self.transactions = transactions
-        """Those open behind it, producer -> first offset; None when nobody knows."""
+    size: int
+    modified_ms: int
+    checked_ms: int
+    epoch: int
+    next_offset: int
+    batch_count: int
+    transactions: Mapping[int, int] | None
+    """Transactions that are open at the segment's end, producer id -> first offset; None if
+    unknown."""
 
     def to_json(self) -> list[Any]:
-        """As JSON has it."""
         undecided = self.transactions
         stored = None if undecided is None else {str(k): first for k, first in undecided.items()}
         return [
@@ -73,11 +54,7 @@ class VerifiedSegment:
 
     @classmethod
     def from_json(cls, found: list[Any]) -> VerifiedSegment:
-        """The other way.
-
-        Raises:
-            TypeError, ValueError: it is none.
-        """
+        """Read the result of `to_json`, or raise TypeError or ValueError."""
         size, modified_ms, checked_ms, epoch, next_offset, batch_count, transactions = found
         return cls(
             size=int(size),
@@ -92,11 +69,51 @@ class VerifiedSegment:
         )
 
 
+class SoundSegments:
+    """The sound segments of one verification: skipped as known, or read and found good."""
+
+    def __init__(
+        self, files: Files, data: str, known: Mapping[str, VerifiedSegment], wall_ms: int
+    ) -> None:
+        self._files = files
+        self._data = data
+        self._known = known
+        self._wall_ms = wall_ms
+        self.verified: dict[str, VerifiedSegment] = {}
+        """All sound segments of this verification, by path below the data directory."""
+        self.skipped_count = 0
+
+    def known_as(self, path: str) -> VerifiedSegment | None:
+        """Return the earlier result for a segment, or None if there is none or the file changed."""
+        name = path.removeprefix(f"{self._data}/")
+        known, stat = self._known.get(name), self._files.stat(path)
+        if known is None or stat is None:
+            return None
+        if (stat.size, stat.modified_ms) != (known.size, known.modified_ms):
+            return None
+        self.verified[name] = known
+        self.skipped_count += 1
+        return known
+
+    def remember(
+        self, segment: SegmentCheck, stat: FileStat, transactions: dict[int, int] | None
+    ) -> None:
+        self.verified[segment.path.removeprefix(f"{self._data}/")] = VerifiedSegment(
+            size=stat.size,
+            modified_ms=stat.modified_ms,
+            checked_ms=self._wall_ms,
+            epoch=segment.epoch,
+            next_offset=segment.next_offset,
+            batch_count=segment.batch_count,
+            transactions=None if transactions is None else dict(transactions),
+        )
+
+
 def read_state(files: Files, path: str) -> dict[str, VerifiedSegment]:
-    """What a state file remembers; nothing when there is none.
+    """Return the segments of a state file, or no segments if the file does not exist.
 
     Raises:
-        CorruptRecord: it is damaged, or not one.
+        CorruptRecord: the file is damaged, or is not a state file.
     """
     from json import loads
 
@@ -113,11 +130,7 @@ def read_state(files: Files, path: str) -> dict[str, VerifiedSegment]:
 
 
 def write_state(files: Files, path: str, segments: Mapping[str, VerifiedSegment]) -> None:
-    """Replace a state file.
-
-    Raises:
-        OSError: the disk refuses.
-    """
+    """Write the state file, replacing an earlier one."""
     from json import dumps
 
     known = {name: each.to_json() for name, each in sorted(segments.items())}

@@ -16,12 +16,12 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, DirectoryLocked, StorageFailed, TimedOut
 from embedlog.runtime import real_runtime
-from embedlog.spark.hand_over import commit
+from embedlog.spark.committer import commit
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.exchange import ALREADY_DONE, DONE, Answer
-from embedlog.storage.staging.staging import StagedWriter
+from embedlog.storage.staging.manifest import Manifest
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest
 from wire.records.encode.builder import build_batch
 
 FILES = real_runtime().files

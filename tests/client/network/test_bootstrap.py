@@ -1,6 +1,6 @@
-"""The first addresses of a cluster: what constructors refuse, and what becomes of names.
+"""The bootstrap addresses of a cluster: refusals by constructors, and resolved names.
 
-What is refused with which words was asked of the Java client 4.4.0.
+The Java client 4.4.0 gave the texts of the refusals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLIENTS = pytest.mark.parametrize("client", [Producer, Consumer, Admin], ids=lam
 
 
 class Names:
-    """A resolver of the test's own; other names are the system's."""
+    """A resolver for names of the test; the system resolves other names."""
 
     def __init__(self) -> None:
         self.addresses: dict[str, list[str]] = {}

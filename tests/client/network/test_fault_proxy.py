@@ -33,7 +33,7 @@ def proxy() -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def cluster(proxy: FaultProxy) -> Iterator[embedlog.Cluster]:
-    """A cluster whose clients are told the proxy's address."""
+    """A cluster that advertises the proxy's address."""
     with embedlog.open(advertised_listeners=f"PLAINTEXT://{proxy.address}") as opened:
         listener = opened.listen("127.0.0.1", 0)
         proxy.upstream = ("127.0.0.1", listener.port)
@@ -94,9 +94,9 @@ def test_nothing_is_left_behind(proxy: FaultProxy, cluster: embedlog.Cluster) ->
         topic = f"left-{at}"
         cluster.create_topic(topic, partitions=PARTITIONS)
         produce_through(proxy.address, topic, PARTITIONS, seeded(at).below)
-        # Others of this process may end meanwhile; none of the producer's may stay.
+        # Other threads of this process may end meanwhile; none of the producer's may stay.
         assert not set(threading.enumerate()) - before
-        # The proxy and the broker notice the end of a connection when they come to it.
+        # The proxy and the broker notice the end of a connection only when they look at it.
         for _ in range(1000):
             if not proxy.pairs:
                 break
@@ -107,7 +107,7 @@ def test_nothing_is_left_behind(proxy: FaultProxy, cluster: embedlog.Cluster) ->
 
 
 def _kafkas_values(address: str, topic: str, partition: int) -> list[bytes | None]:
-    """What a real broker has stored, by somebody else's reader."""
+    """Return the values that a real broker has stored, read by another client."""
     from kafka import KafkaConsumer, TopicPartition
 
     key = TopicPartition(topic, partition)

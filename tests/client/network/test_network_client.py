@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import Any
 
@@ -43,7 +44,7 @@ class FakeChannel:
 
 
 class FakeChannels:
-    """Connections to a scripted broker; `holds` answers back, `refuses` addresses."""
+    """Connections to a scripted broker; `holds` keeps answers back, `refuses` holds addresses."""
 
     is_waiting = False
 
@@ -60,8 +61,7 @@ class FakeChannels:
         self.is_deaf = False
         self.served = dict(SERVED)
         self.identities: dict[tuple[str, int], tuple[str, int]] = {}
-        """By address: cluster and node id of who listens there, if it checks for whom it is taken.
-        """
+        """By address: cluster id and node id of a listener that checks whom the client expects."""
         self.expected: list[tuple[str | None, int]] = []
         """Cluster and node id in each ApiVersions of version 5."""
         self.throttle_ms = 0
@@ -174,7 +174,7 @@ def test_a_request_connects_and_agrees_on_versions(
     assert network.versions(ANY_NODE) is None
     response = finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
     assert response.cluster_id == "scripted"
-    # The newest ApiVersions is refused, and asked again in the version that was listed.
+    # The broker refuses the newest ApiVersions; the client repeats it in the listed version.
     assert channels.requests == [("ApiVersions", 5), ("ApiVersions", 4), ("MetadataRequest", 13)]
     assert network.versions(ANY_NODE) == channels.served
 
@@ -224,6 +224,55 @@ def test_an_unanswered_request_closes_the_connection(
     assert channels.open == []
     channels.holds = False
     assert finish(network, network.send(ANY_NODE, MetadataRequest(topics=None))).controller_id == 1
+
+
+def test_the_deadline_of_an_answered_request_does_not_count_for_the_next(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, request_timeout_ms=500)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    runtime.clock.advance(300)
+    sent_ms = runtime.clock.monotonic_ms()
+    channels.holds = True
+    pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+    assert not network.wait(pending, 499)
+    assert runtime.clock.monotonic_ms() == sent_ms + 499
+    network.wait(pending, 1_000)
+    assert runtime.clock.monotonic_ms() == sent_ms + 500
+    assert isinstance(pending.error(), errors.RequestTimedOut)
+
+
+def test_a_request_behind_a_slower_one_has_a_deadline_of_its_own(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.holds = True
+    slow = network.send(ANY_NODE, MetadataRequest(topics=None), timeout_ms=60_000)
+    quick = network.send(ANY_NODE, MetadataRequest(topics=None), timeout_ms=500)
+    sent_ms = runtime.clock.monotonic_ms()
+    network.poll()
+    while not quick.done():
+        network.wait(quick, 10_000)
+    assert runtime.clock.monotonic_ms() == sent_ms + 500
+    assert isinstance(quick.error(), errors.RequestTimedOut)
+    assert isinstance(slow.error(), errors.Network)
+
+
+def test_a_request_costs_the_same_however_many_nodes_there_are(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    costs: list[int] = []
+    for node_count in (1, 100):
+        network.set_nodes({node_id: (f"node{node_id}", 1) for node_id in range(node_count)})
+        finish(network, network.send(0, MetadataRequest(topics=None)))
+        calls: list[str] = []
+        sys.setprofile(lambda _frame, event, _argument: calls.append(event))  # noqa: B023
+        finish(network, network.send(0, MetadataRequest(topics=None)))
+        sys.setprofile(None)
+        costs.append(calls.count("call"))
+    assert costs[0] == costs[1]
 
 
 def test_a_broken_connection_fails_what_is_on_the_way(
@@ -334,7 +383,7 @@ def test_acks_0_is_done_when_it_is_written(channels: FakeChannels, runtime: SimR
 
 
 class StandingStill(FakeChannels):
-    """A peer that takes nothing for the time being."""
+    """A peer that reads nothing for now."""
 
     taken_max = 0
 
@@ -403,7 +452,7 @@ def test_buffer_memory_bounds_what_has_not_left(runtime: SimRuntime) -> None:
 
 
 class TwoNodes(FakeChannels):
-    """The answers of the second node to Produce can be held back."""
+    """A cluster whose second node can hold back its answers to Produce."""
 
     holds_second = False
 
@@ -451,7 +500,7 @@ def test_a_topic_in_use_outlives_the_refresh_of_metadata(runtime: SimRuntime) ->
 
 
 def test_an_answer_is_matched_to_what_was_sent(runtime: SimRuntime) -> None:
-    """Whatever is known of the topic by then."""
+    """Even if the metadata of the topic has changed meanwhile."""
     broker = ScriptedBroker({"t": 4}, runtime)
     broker.leaders = {("t", 1): 2, ("t", 3): 2}
     channels = TwoNodes(broker, runtime)
@@ -606,7 +655,7 @@ def test_a_throttled_node_says_for_how_long(channels: FakeChannels, runtime: Sim
 def test_a_broker_that_throttles_by_itself_is_not_spared_by_the_client(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:
-    """Before KIP-219 (Metadata 6) the broker answered when the time was over."""
+    """Before KIP-219 (Metadata 6) the broker delayed its answer instead."""
     network = client(channels, runtime)
     channels.served[3] = (0, 5)
     channels.throttle_ms = 700
@@ -749,7 +798,7 @@ def test_a_producer_waits_for_its_node_without_using_up_retries(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:
     """A batch that was never sent has not failed."""
-    from embedlog.client.producer.settings import PRODUCER
+    from embedlog.client.settings import PRODUCER
 
     network = NetworkClient(
         [("first", 1)],
@@ -770,7 +819,7 @@ def test_a_producer_waits_for_its_node_without_using_up_retries(
 
 
 def test_sending_alone_keeps_the_connection_busy() -> None:
-    """Without a thread and without a flush, each send also takes the answers that came."""
+    """Without a thread and without a flush, each send also takes the answers that arrived."""
     import embedlog
 
     with embedlog.open(num_partitions=1) as cluster:
@@ -781,7 +830,8 @@ def test_sending_alone_keeps_the_connection_busy() -> None:
 
 
 def test_a_producer_lives_through_cut_connections() -> None:
-    """Every acknowledged record is there once, in order, though connections break all the time."""
+    """Every acknowledged record is there once, in order, although connections break all
+    the time."""
     import embedlog
 
     with embedlog.open(num_partitions=1) as cluster:

@@ -1,4 +1,5 @@
-"""Our clients at a secured Apache Kafka: TLS with and without client certificates, PLAIN, SCRAM."""
+"""Our clients and a secured Apache Kafka: TLS with and without client certificates,
+PLAIN, SCRAM."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SESSION_MS = 4_000
 
 
 class SecuredKafka:
-    """Where it listens, by security protocol, and who signed its certificate."""
+    """Its addresses, by security protocol, and the authority that signed its certificate."""
 
     def __init__(self, authority: Authority, directory: Path) -> None:
         self.authority = authority

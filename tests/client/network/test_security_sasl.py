@@ -1,4 +1,4 @@
-"""SASL before the first request: who gets in, what the others are told, and coming back later."""
+"""SASL before the first request: accepted and refused clients, and authenticating again."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Gated:
         return Admin(self.transport(settings))
 
     def lock_out(self) -> None:
-        """Hang up on everyone, and let nobody in again."""
+        """Close every connection, and let no client in again."""
         self.gate["users"] = {}
         for end in self.channels.gates:
             end.close()
 
     def refused(self, settings: dict[str, Any]) -> KafkaError:
-        """The error of a call, which comes at once, and again at the next call."""
+        """Return the error of a call, which comes at once, and again at the next call."""
         with self.admin(settings) as admin:
             told = []
             for _ in range(3):
@@ -81,7 +81,7 @@ def gated() -> Iterator[Gated]:
 
 @pytest.fixture
 def real_gated() -> Iterator[Gated]:
-    """In real time: a producer over a network has a thread."""
+    """In real time, as a producer over a network has a thread."""
     with Cluster() as cluster:
         yield Gated(cluster)
 
@@ -232,7 +232,7 @@ def test_a_session_is_renewed_before_it_ends(gated: Gated) -> None:
             admin.describe_cluster()
             gated.clock.advance(1_000)
         (gate,) = gated.channels.gates.values()
-    # Each time between 85 and 95 percent of the way.
+    # Each time between 85 and 95 percent of the session.
     assert 300 // 58 <= gate.authentications <= 300 // 51 + 1
 
 

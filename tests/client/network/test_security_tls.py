@@ -1,4 +1,4 @@
-"""TLS between clients and a listener: who is trusted, what is agreed on, what a user gets wrong."""
+"""TLS between clients and a listener: trust, agreed versions, and mistakes of users."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trusting(authority: Authority, **settings: Any) -> dict[str, Any]:
 
 
 def round_trip(address: str, settings: dict[str, Any], count: int = 3, size: int = 1) -> None:
-    """Records written and read again by clients with these settings."""
+    """Return records written and read again by clients with these settings."""
     values = [b"%d" % number * size for number in range(count)]
     with Producer(address, settings) as producer:
         sent = [producer.send("secure", value) for value in values]
@@ -59,7 +59,7 @@ def round_trip(address: str, settings: dict[str, Any], count: int = 3, size: int
 
 
 def refused(address: str, settings: dict[str, Any]) -> SslHandshakeFailed:
-    """The error of each kind of client; the first of them."""
+    """Check that each kind of client fails with the same error; return the first one."""
     told = []
     with Admin(address, settings) as admin:
         for _ in range(2):  # the client lives on, and says so again
@@ -119,7 +119,7 @@ def test_lines_of_certificates_may_be_joined_by_spaces(
 def test_a_stranger_is_not_trusted(authority: Authority, proxy: SecureProxy) -> None:
     told = refused(proxy.address, trusting(Authority()))
     assert "the certificate is not accepted: " in str(told)
-    # The system trusts public authorities, not this one.
+    # The system trusts public authorities, but not this one.
     refused(proxy.address, {"security.protocol": "SSL"})
     round_trip(
         proxy.address,
@@ -172,7 +172,7 @@ def test_a_client_without_a_certificate_is_told(authority: Authority) -> None:
 
 
 def test_a_client_without_a_certificate_is_told_in_tls_1_3_too(authority: Authority) -> None:
-    """There the objection comes after the handshake, and may be lost with the connection."""
+    """In TLS 1.3 the refusal comes after the handshake, and may be lost with the connection."""
     context = authority.server_context("localhost", wants_certificate=True)
     with (
         tls_port(context) as address,

@@ -2,8 +2,8 @@
 
     python interrupted_producer.py COUNT address|cluster LINGER_MS
 
-The signals come by a timer, wherever the loop is. After each the producer must be as good as
-before: no lock is left taken, and what was sent comes to an end, in order.
+A timer sends the signals, at any point of the loop. After each signal the producer must be as good
+as before: no lock stays taken, and all sent records get an outcome, in order.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def send_until_interrupted(producer: embedlog.Producer, first: int) -> list[Future[Any]]:
-    """The futures of the sends that returned; their values count from `first`."""
+    """Return the futures of the sends that returned; their values count from `first`."""
     futures: list[Future[Any]] = []
     # The loop is a function of its own: CPython 3.13 does not count the jump from an `if` to the
-    # next round among what a `try` around the loop guards, and looks for signals there.
+    # next round as guarded by a `try` around the loop, and looks for signals there.
     with contextlib.suppress(KeyboardInterrupt):
         send(producer, first, futures)
     return futures
@@ -48,7 +48,8 @@ def send(producer: embedlog.Producer, first: int, futures: list[Future[Any]]) ->
 
 
 def offsets_of(futures: list[Future[Any]]) -> list[int]:
-    """Where the records are that were written; of the others it must be said why nobody knows."""
+    """Return the places of the written records; every other record must have failed with
+    a reason."""
     errors = [future.exception() for future in futures]
     assert all(error is None or "KeyboardInterrupt" in str(error) for error in errors), errors
     return [future.result().offset for future in futures if future.exception() is None]
@@ -76,7 +77,7 @@ def main(count: str, target: str, linger_ms: str) -> None:
             while records := consumer.poll(100):
                 read += [int(record.value or b"") for record in records]
     assert read == sorted(set(read))
-    # The record of the send that was cut short may be there or not.
+    # The record of the interrupted send may be there or not.
     assert sent < len(read) <= 1 + sent + lost + int(count), (sent, lost, len(read))
     # In a thread of its own no Ctrl-C comes.
     assert lost == 0 or target == "cluster" or linger_ms == "0", lost

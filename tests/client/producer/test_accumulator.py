@@ -1,4 +1,4 @@
-"""The queues between `send` and the sender: what is due, in which order, and for whom."""
+"""The queues between `send` and the sender: due batches, their order, and their nodes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.accumulator import NEVER, RecordAccumulator
 from embedlog.client.producer.batch import ProducerBatch
-from embedlog.client.producer.destinations import PartitionQueue, TopicQueues, Topics
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.queues import PartitionQueue, ProducerQueues, TopicQueues
+from embedlog.client.producer.settings import complete
 from embedlog.client.producer.sizes import record_size
+from embedlog.client.settings import PRODUCER
 from embedlog.testing import SimRuntime, sim_runtime
 from wire.records import build_batch
 
@@ -20,7 +21,7 @@ LINGER_MS = 10
 
 
 class Nobody:
-    """The producer, for futures that nobody waits for."""
+    """A `Delivery` for futures that nobody waits for."""
 
     def run(self) -> None: ...
 
@@ -28,14 +29,14 @@ class Nobody:
 
 
 class Bench:
-    """An accumulator, its clock, and a topic of partitions that `leaders` lead."""
+    """An accumulator, its clock, and a topic whose partitions the `leaders` lead."""
 
     def __init__(self, leaders: list[int], *, is_exact: bool = False, **settings: Any) -> None:
         self.runtime: SimRuntime = sim_runtime(seed=3)
         known = complete(parse(PRODUCER, {"batch_size": 1000, **settings}), in_process=False)
         self.accumulator = RecordAccumulator(known, self.runtime.clock, is_exact=is_exact)
         self.accumulator.delivery = Nobody()
-        self.topics = Topics(known, self.runtime.random.below, self.accumulator.lock)
+        self.topics = ProducerQueues(known, self.runtime.random.below, self.accumulator.lock)
         self.leaders = [PartitionInfo(n, leader, 0) for n, leader in enumerate(leaders)]
         info = TopicInfo("t", bytes(16), False, self.leaders)
         self.topic: TopicQueues = self.topics.queues(info)
@@ -48,7 +49,7 @@ class Bench:
         return append(queue, size, stamp, None, value, None, None, sticky) is not None
 
     def drain(self) -> dict[int, list[ProducerBatch]]:
-        """What is ready, by node."""
+        """Return the ready batches, by node."""
         found: dict[int, list[ProducerBatch]] = {}
         for batch in self.accumulator.ready(
             self.runtime.clock.monotonic_ms(),
@@ -62,7 +63,7 @@ class Bench:
         return found
 
     def drained(self) -> dict[int, list[int]]:
-        """The partitions that were drained, by node."""
+        """Return the drained partitions, by node."""
         found = self.drain().items()
         return {node: [batch.partition for batch in batches] for node, batches in found}
 
@@ -198,7 +199,7 @@ def test_a_sticky_record_goes_on_in_the_next_partition_when_its_batch_is_full() 
 
 
 def test_an_open_batch_without_room_is_closed_when_the_sticky_partition_comes_to_it() -> None:
-    """It once stayed open with another behind it, and its records were never counted."""
+    """It once stayed open with another batch behind it, and its records were never counted."""
     bench = Bench([1, 1])
     for partition in range(2):
         bench.append(bench.topic.queue(partition), bytes(900))
@@ -226,7 +227,8 @@ def test_a_partition_is_left_after_a_batch_size_though_its_batches_left_half_ful
 @pytest.mark.parametrize("length", [0, 1, 50, 57, 63, 64, 100, 300, 8192])
 @pytest.mark.parametrize("key", [None, b"key", bytes(70)])
 def test_over_the_network_a_batch_is_filled_to_the_byte(length: int, key: bytes | None) -> None:
-    """A record joins while 61 + what is written + the record are within batch.size, as in Kafka."""
+    """A record joins while 61 + the written bytes + the record are within batch.size, as
+    in Kafka."""
     bench = Bench([1], is_exact=True, batch_size=16_384)
     queue = bench.topic.queue(0)
     value = bytes(length)

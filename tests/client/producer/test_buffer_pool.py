@@ -1,4 +1,4 @@
-"""buffer.memory under many threads: never exceeded, first come first served, all given back."""
+"""buffer.memory under many threads: never exceeded, served in order, all given back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOIN_SECONDS = 60
 
 
 def run_threads(work: Callable[[int], None], count: int = THREADS) -> None:
-    """Run `work(number)` in threads, and raise what one of them raised."""
+    """Run `work(number)` in threads; raise the exception of a thread."""
     raised: list[BaseException] = []
 
     def guarded(number: int) -> None:
@@ -42,7 +42,7 @@ def run_threads(work: Callable[[int], None], count: int = THREADS) -> None:
 
 
 class Held:
-    """Produce requests that wait for their answers until the test gives them."""
+    """Holds the answers to produce requests until the test releases them."""
 
     def __init__(self, broker: ScriptedBroker) -> None:
         self.broker = broker

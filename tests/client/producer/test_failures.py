@@ -1,4 +1,4 @@
-"""Deliveries that fail must not go by unnoticed."""
+"""Failed deliveries must not go unnoticed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nothing_is_raised_for_what_was_looked_at(target: Any) -> None:
 
 @pytest.mark.slow
 def test_one_look_at_a_batch_is_a_look_at_all_of_it(target: Any) -> None:
-    """Also where it became several batches that all failed, and the first is what is raised."""
+    """Even if it became several batches that all failed, and only the first error is raised."""
     with embedlog.Producer(target, max_request_size=20_000) as producer:
         future = producer.send_batch("t", [LARGE] * 10)
         assert len(future.batches) > 1

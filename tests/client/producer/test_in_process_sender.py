@@ -1,4 +1,4 @@
-"""The sender of a producer whose broker is in this process: appends, or requests for who looks."""
+"""The sender of a producer whose broker is in this process: appends, or requests if intercepted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cluster() -> Iterator[embedlog.Cluster]:
 
 
 class Interceptor:
-    """Sees produce requests, and answers the next one in the broker's stead if it is told to."""
+    """Sees produce requests, and can answer the next one instead of the broker."""
 
     def __init__(self, cluster: embedlog.Cluster) -> None:
         self.seen: list[ProduceRequest] = []
@@ -214,7 +214,7 @@ def test_the_sticky_partition_changes_after_one_batch_size_of_awaited_records() 
         cluster.create_topic("three", 3)
         partitions = [producer.send("three", bytes(88)).result().partition for _ in range(200)]
     runs = [len(list(run)) for _, run in groupby(partitions)]
-    # An awaited record goes alone; ten of 100 bytes make up batch.size. Chance may stay.
+    # An awaited record goes alone; ten of 100 bytes make up batch.size. Random draws may remain.
     assert {run % 10 for run in runs} == {0}, runs
     assert 10 in runs
 

@@ -10,15 +10,10 @@ import pytest
 import embedlog
 from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.destinations import (
-    ChosenPartitioner,
-    NodeLatencies,
-    RoundRobinPartitioner,
-    TopicQueues,
-    Topics,
-    murmur2,
-)
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.partitioners import ChosenPartitioner, RoundRobinPartitioner, murmur2
+from embedlog.client.producer.queues import NodeLatencies, ProducerQueues, TopicQueues
+from embedlog.client.producer.settings import complete
+from embedlog.client.settings import PRODUCER
 from embedlog.errors import ConfigError
 
 VECTORS = [
@@ -129,7 +124,7 @@ def test_a_leader_is_slow_when_its_batches_wait_longer_than_the_time_out() -> No
 
 
 class Draws:
-    """The chance of a producer, whose next number the test names."""
+    """A producer's random numbers; the test sets the next one."""
 
     def __init__(self) -> None:
         self.drawn = 0
@@ -143,7 +138,7 @@ def _queues(
 ) -> TopicQueues:
     given = {"partitioner.availability.timeout.ms": availability_timeout_ms, "batch.size": 100}
     known = complete(parse(PRODUCER, given), in_process=False)
-    return TopicQueues(_topic(leaders), Topics(known, (draws or Draws()).below, RLock()))
+    return TopicQueues(_topic(leaders), ProducerQueues(known, (draws or Draws()).below, RLock()))
 
 
 def test_a_sticky_partition_switches_at_the_end_of_the_batch_that_makes_batch_size_full() -> None:

@@ -1,4 +1,4 @@
-"""What a producer does with records, against a broker whose faults are scripted."""
+"""A producer and a broker whose faults are scripted."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_result_in_time_or_timed_out(broker: ScriptedBroker, runtime: SimRuntime
 
 
 def test_retries_keep_the_order_and_the_numbers(broker: ScriptedBroker) -> None:
-    """Five batches are on the way, the second is refused: nothing overtakes it."""
+    """Five batches are on the way, the broker refuses the second: nothing overtakes it."""
     answers: list[tuple[Any, Pending[Any]]] = []
 
     def hold(request: Any) -> Any:
@@ -332,7 +332,7 @@ def test_retries_keep_the_order_and_the_numbers(broker: ScriptedBroker) -> None:
             if index == 0:
                 pending.complete(broker.answer(request))
             else:
-                # The broker finds a gap behind the one that it refused.
+                # The broker finds a gap behind the batch that it refused.
                 pending.complete(refuse(request, 7 if index == 1 else 45))
         producer.flush()
         assert [future.result().offset for future in futures] == [1, 2, 3, 4, 5]

@@ -34,7 +34,7 @@ def broker(runtime: SimRuntime) -> ScriptedBroker:
 
 
 class Recorder:
-    """An interceptor that marks records and hears of their ends."""
+    """An interceptor that marks records and notes their outcomes."""
 
     def __init__(self, mark: bytes = b"!", heard: list[Any] | None = None) -> None:
         self.mark = mark
@@ -162,7 +162,7 @@ def test_after_close_no_interceptor_is_asked(broker: ScriptedBroker) -> None:
 def test_a_broker_that_names_the_new_leader_is_believed_at_once(
     broker: ScriptedBroker, runtime: SimRuntime
 ) -> None:
-    """KIP-951: no back-off, though the first attempt failed."""
+    """KIP-951: no back-off, although the first attempt failed."""
     refused: list[int] = []
 
     def moved(request: Any) -> Any:
@@ -205,7 +205,7 @@ def test_without_a_hint_the_back_off_is_kept(broker: ScriptedBroker, runtime: Si
 
 
 def test_stale_metadata_is_asked_for_again(broker: ScriptedBroker) -> None:
-    """The topic is deleted and made again: its id is another one, and the records go there."""
+    """The topic is deleted and created again: records go to the new topic, with another id."""
     with Producer(broker.transport(), enable_idempotence=True) as producer:
         producer.send("one", b"a").result()
         old, broker.ids["one"] = broker.ids["one"], bytes([77]) * 16
@@ -354,7 +354,7 @@ def test_a_partition_that_is_being_added_is_waited_for_over_the_network() -> Non
 def test_a_compressed_batch_that_is_too_large_is_split_and_the_next_ones_are_smaller(
     broker: ScriptedBroker, runtime: SimRuntime
 ) -> None:
-    """Values that shrink taught a low ratio; then come values that do not."""
+    """After values that compress well, values come that do not."""
     noise = runtime.random.bytes
 
     def refuse_large(request: Any) -> Any:

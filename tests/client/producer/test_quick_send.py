@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import embedlog
 from embedlog.client.producer.batch import RecordMetadata
-from embedlog.client.producer.destinations import murmur2
+from embedlog.client.producer.partitioners import murmur2
 from embedlog.client.producer.producer import Producer
 from embedlog.runtime import Clock, Random, Runtime, Scheduler
 from embedlog.testing import sim_runtime
@@ -33,7 +33,7 @@ OURS = {"linger_ms": 600_000, "batch_size": 16_384, "enable_idempotence": False}
 
 
 class StoppedClock(Clock):
-    """So that no size depends on how long the sending takes."""
+    """A clock that stands still, so that no size depends on the duration of the sends."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ records = st.lists(
 
 
 def _batches(way: Way, sent: list[Record], **settings: Any) -> list[Any]:
-    """Where each record is said to be, what is in the log, and the size of a batch."""
+    """Return the place of each record, the values in the log, and the size of a batch."""
     with embedlog.Cluster(runtime=_runtime()) as cluster:
         cluster.create_topic("t", 1)
         with Producer(way(cluster), OURS) as producer:
@@ -133,7 +133,7 @@ def test_records_with_keys_go_elsewhere_once_the_topic_has_more_partitions() -> 
             assert {producer.send("t", b"v", key).result().partition for key in keys} == {0}
         admin.create_partitions({"t": 4}).check()
         named = [murmur2(key) & 0x7FFF_FFFF for key in keys]
-        producer.send("t", b"v", partition=3).result()  # by which it hears of the partitions
+        producer.send("t", b"v", partition=3).result()  # which tells it the partitions
         for _ in range(2):
             found = [producer.send("t", b"v", key).result().partition for key in keys]
         assert found == [number % 4 for number in named]
@@ -156,7 +156,7 @@ def test_a_callback_hears_of_each_record_with_and_without_a_key() -> None:
 
 
 def test_a_callback_that_raises_is_passed_over(cluster_address: str) -> None:
-    """Delivery goes on with the callback after it, and none is called twice."""
+    """Delivery goes on with the next callback, and none is called twice."""
     heard: list[int] = []
     reported = threading.Semaphore(0)
     hook, threading.excepthook = threading.excepthook, lambda _: reported.release()
@@ -171,7 +171,7 @@ def test_a_callback_that_raises_is_passed_over(cluster_address: str) -> None:
             for _ in range(10):
                 producer.send("t", b"v", on_delivery=hear)
             producer.flush(30)
-        for _ in range(2):  # each by a thread that ends with it, after another has gone on
+        for _ in range(2):  # each by a thread that ends with it, after another thread has gone on
             assert reported.acquire(timeout=10)
     finally:
         threading.excepthook = hook

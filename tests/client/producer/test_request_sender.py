@@ -1,4 +1,4 @@
-"""A producer over the network: what it sends, in which requests, and what it hears of that."""
+"""A producer over the network: its requests, and their outcomes."""
 
 from __future__ import annotations
 
@@ -79,8 +79,11 @@ def test_records_go_on_over_a_connection_that_is_made_anew(cluster: embedlog.Clu
 
 
 def _requests(sizes: list[int]) -> list[list[int]]:
-    """The partitions in each request: three records of these sizes, each its partition's and a
-    batch by itself; a request takes 4,500 bytes, and waits for the one before."""
+    """Return the partitions in each request, for three records of these sizes.
+
+    Each record has its own partition and batch; a request takes 4,500 bytes, and waits for the one
+    before.
+    """
     runtime = sim_runtime(seed=1)
     broker = ScriptedBroker({"t": len(sizes)}, runtime)
     held: list[tuple[Any, Pending[Any]]] = []
@@ -135,7 +138,7 @@ def test_a_large_batch_goes_alone_and_nothing_overtakes_it() -> None:
         {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1},
         {"enable_idempotence": True, "max_in_flight_requests_per_connection": 2},
         {"enable_idempotence": False, "acks": "0"},
-        # Batches are cut before they are sent, with others of their queue behind them.
+        # Batches are cut before they are sent, with other batches of their queue behind them.
         {"enable_idempotence": False, "max_request_size": 1500},
         {"enable_idempotence": True, "max_request_size": 1500},
     ],

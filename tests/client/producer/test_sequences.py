@@ -1,4 +1,4 @@
-"""Sequences: what each answer does to them. Kafka's rules, and where ours are stricter."""
+"""Sequences and the effect of each answer on them: Kafka's rules, and our stricter ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from embedlog import errors
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.columns import Columns
-from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.settings import complete
 from embedlog.client.producer.transactions.idempotence import IdempotentSequences
+from embedlog.client.settings import PRODUCER
 from embedlog.errors import KafkaError
 from embedlog.runtime.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime
@@ -67,7 +68,7 @@ class Bench:
         return batch
 
     def start(self) -> None:
-        """The first batch of the partition is acknowledged."""
+        """Send and acknowledge the first batch of the partition."""
         self.ack(self.send())
 
     def ack(self, batch: ProducerBatch) -> None:
@@ -75,7 +76,7 @@ class Bench:
         self.manager.acknowledged(batch)
 
     def refuse(self, batch: ProducerBatch, code: int, log_start_offset: int = -1) -> bool:
-        """The answer is an error; is it worth another try?"""
+        """Answer with an error; return whether another try is worth it."""
         batch.is_on_wire = False
         error = errors.error_for(code)
         error.log_start_offset = log_start_offset

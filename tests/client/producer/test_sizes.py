@@ -1,4 +1,4 @@
-"""What is counted against batch.size and max.request.size, against what is written."""
+"""The sizes counted for batch.size and max.request.size, compared with the written sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of callers that go on to other things: sent, told and given up without another call."""
+"""Records of callers that go on to other work: sent, reported and given up without another call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAIT_S = 20
 
 
 class Told:
-    """A callback that says what it was told, and in which thread."""
+    """A callback that notes its arguments and its thread."""
 
     def __init__(self, act: Callable[[], object] = lambda: None) -> None:
         self._act = act

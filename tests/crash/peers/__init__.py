@@ -1,7 +1,7 @@
-"""`peers`: hostile requests, frames and connections; what others wait, and what memory they cost.
+"""`peers`: hostile requests, frames and connections; waits of other clients, and memory used.
 
-Each attack has a broker of its own in a child process. While the attack is on its way another
-client asks for something small again and again. The count is that of the random frames.
+Each attack has a broker of its own in a child process. During the attack another client repeats a
+small request. The count is the number of random frames.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ CI_COUNT = size(500, full=5_000)
 SOAK_COUNT = 1_000_000
 
 MEMORY_MAX_KB = 64 * 1024
-"""Over what the idle broker had."""
+"""More than the idle broker had."""
 SOAK_WAIT_MAX_S = 0.05
 CI_WAIT_MAX_S = 1.0
-"""Twenty times the soak's: a machine that runs other things as well says little about milliseconds.
-It still tells a listener that serves from one that works on a request of seconds meanwhile.
+"""Twenty times the soak's limit: a busy machine tells little about milliseconds. The limit still
+tells a listener that serves from a listener that works on one request for seconds.
 """
 SOAK_HOLD_S = 600
 CI_HOLD_S = 10
 
 
 def run(options: Options) -> Report:
-    """Every attack in turn, then random frames, then all the connections there may be."""
+    """Run every attack in turn, then random frames, then as many connections as possible."""
     report = Report("peers", options)
     wait_max = SOAK_WAIT_MAX_S if options.soak else CI_WAIT_MAX_S
     attacks = dict(ATTACKS)
@@ -40,7 +40,10 @@ def run(options: Options) -> Report:
             attack(victim)
             wait, memory = victim.longest_wait, victim.memory_kb()
         report.add("attacks")
-        print(f"{name}: others waited {wait * 1_000:.1f} ms, {memory / 1024:.1f} MB", flush=True)
+        print(
+            f"{name}: other clients waited {wait * 1_000:.1f} ms, {memory / 1024:.1f} MB",
+            flush=True,
+        )
         if wait > wait_max:
             report.fail(f"{name}: another client waited {wait:.3f} s")
         if memory > MEMORY_MAX_KB:

@@ -1,4 +1,4 @@
-"""Requests of a few kilobytes that became gigabytes, or minutes."""
+"""Requests of a few kilobytes that grew to gigabytes, or to minutes of work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MIB = 1 << 20
 
 
 def many_resources(victim: Victim) -> None:
-    """40,000 resources, each of which was compared with all others."""
+    """40,000 resources: each was compared with all others."""
     resources = [
         AlterConfigsResource(resource_type=99, resource_name=format(n, "x"), configs=[])
         for n in range(40_000)
@@ -72,14 +72,14 @@ def one_group_again_and_again(victim: Victim) -> None:
 
 
 def bomb(victim: Victim) -> None:
-    """63 MiB of records with a header each in 128 KB, and as many as are allowed."""
+    """63 MiB of records with a header each in 128 KB, as often as one request may hold."""
     record = bytes([16, 0, 0, 0, 1, 1, 2, 0, 1])
     for count in (63 * _MIB // len(record), 104_000):
         victim.attack(_produce(gzipped(record * count, count)), 9)
 
 
 def headers(victim: Victim) -> None:
-    """Two records with half a million headers each, in 2 KB; and as many as are allowed."""
+    """Two records with half a million headers each, in 2 KB; as often as one request may hold."""
     for count in (500_000, 52_000):
         bodies = [
             bytes([0, 0, offset, 1, 1]) + encode_varint(count) + bytes([0, 1]) * count
@@ -90,7 +90,7 @@ def headers(victim: Victim) -> None:
 
 
 def announced_frames(victim: Victim) -> None:
-    """Large frames that never come take no room from one that does."""
+    """Large frames that never arrive, which must leave memory for a small frame that does."""
     peers = [victim.connect() for _ in range(3)]
     for peer, size in zip(peers, (100 * _MIB, 27 * _MIB, 768 * 1024), strict=True):
         peer.sock.sendall(size.to_bytes(4, "big") + bytes(3) + b"\x09" + bytes(4))
@@ -121,7 +121,7 @@ def growing_session(victim: Victim) -> None:
 
 
 def many_sessions(victim: Victim) -> None:
-    """Sessions of the greatest size, as many as there may be."""
+    """The maximum number of sessions of the maximum size."""
     partitions = [FetchPartition(partition=n, partition_max_bytes=1) for n in range(10_000)]
     request = FetchRequest(
         max_wait_ms=0,
@@ -134,7 +134,7 @@ def many_sessions(victim: Victim) -> None:
 
 
 def colliding_names(victim: Victim) -> None:
-    """Thousands of names with '_', each compared with all that exist."""
+    """Thousands of names with '_': each was compared with all existing ones."""
     for turn in range(2):
         creation = _creation([f"a_{turn}_{n}" for n in range(4_000 * turn + 1_000)], 1)
         creation.validate_only = turn > 0
@@ -142,7 +142,7 @@ def colliding_names(victim: Victim) -> None:
 
 
 def many_partitions(victim: Victim) -> None:
-    """A Produce of partitions without records: far too many, and nearly too many."""
+    """A Produce of partitions without records: far above the limit, and just below."""
     for count in (10 * _MIB // 6, 45_000):
         items = b"".join((n + 1).to_bytes(4, "big") + b"\0\0" for n in range(count))
         body = b"\0\0\1" + (30_000).to_bytes(4, "big") + b"\2\2t" + uvarint(count + 1) + items
@@ -154,7 +154,7 @@ def many_partitions(victim: Victim) -> None:
 
 
 def many_joins(victim: Victim) -> None:
-    """Ids that are given out and never come back."""
+    """Member ids that are assigned and never used."""
     peer = victim.connect()
     peer.ask(FindCoordinatorRequest(key="g", key_type=0), 2)
     request = JoinGroupRequest(
@@ -204,7 +204,7 @@ def _produce(records: bytes) -> ProduceRequest:
 
 
 def gzipped(payload: bytes, count: int) -> bytes:
-    """A batch of that many records, whatever is in them."""
+    """Return a gzipped batch with this header count and these bytes as records."""
     packed = gzip.compress(payload, 9)
     now_ms = _now_ms()
     head = CHECKED_HEAD.pack(1, count - 1, now_ms, now_ms, -1, -1, -1, count)

@@ -1,4 +1,4 @@
-"""Random frames, and requests of which some bytes were changed."""
+"""Random frames, and requests with some changed bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIZE_MAX = 400
 
 
 def send_random_frames(victim: Victim, options: Options) -> None:
-    """Send `options.count` frames, fifty on a connection; most of those end it."""
+    """Send `options.count` frames, fifty on a connection; most of them end the connection."""
     chance = random.Random(options.seed)
     patterns = _patterns()
     for _ in range(0, options.count, _AT_ONCE):
@@ -32,13 +32,13 @@ def send_random_frames(victim: Victim, options: Options) -> None:
 
 
 def _drain(peer: Peer) -> None:
-    """Take what is there, and wait for no more: a parked request may have no answer for long."""
+    """Read the available bytes only: a parked request may have no answer for long."""
     while select.select([peer.sock], [], [], 0)[0] and peer.sock.recv(1 << 16):
         pass
 
 
 def _patterns() -> list[bytes]:
-    """A default request of every API and version."""
+    """Return a default request of every API and version."""
     found = []
     for api_key, (first, last) in dispatch.VERSIONS.items():
         for version in range(first, last + 1):

@@ -1,4 +1,4 @@
-"""As many connections as there may be, which say nothing, or a byte now and then."""
+"""The maximum number of connections, which send nothing, or a byte now and then."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ _PAUSE_S = 0.05
 
 
 def hold_connections(victim: Victim, seconds: float) -> None:
-    """Hold them for so long; every second one drips a request, the others are silent."""
+    """Hold the connections for some seconds; every second one drips a request, the others are
+    silent.
+    """
     peers: list[Peer] = [victim.connect() for _ in range(_CONNECTION_COUNT)]
     ends = time.monotonic() + seconds
     turn = 0
     while time.monotonic() < ends:
-        with suppress(ConnectionError):  # the listener has had enough of that one
+        with suppress(ConnectionError):  # the listener has closed this connection
             peers[turn * 2 % len(peers)].sock.sendall(b"\0")
         turn += 1
         victim.probe()

@@ -1,4 +1,4 @@
-"""The broker that is attacked, in a process of its own, and the client that wants to be served."""
+"""The attacked broker, in a process of its own, and another client that wants service."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Peer:
         return self.receive()
 
     def skip_answer(self) -> None:
-        """Take the bytes of one answer, or the end of the connection."""
+        """Read the bytes of one answer, or the end of the connection."""
         with contextlib.suppress(EOFError, ConnectionError):
             self._frame()
 
@@ -64,7 +64,7 @@ class Peer:
 
 
 class Victim:
-    """A broker in a child process; `longest_wait` is what its other client has waited so far."""
+    """A broker in a child process; `longest_wait` is the longest wait of its other client."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -90,17 +90,17 @@ class Victim:
         self._process.communicate()
 
     def connect(self) -> Peer:
-        """Another peer."""
+        """Return another peer."""
         return Peer(self.port)
 
     def probe(self) -> None:
-        """Ask for something small, and note how long it took."""
+        """Send a small request, and record its time."""
         started = time.monotonic()
         self._other.ask(ApiVersionsRequest(), 0)
         self.longest_wait = max(self.longest_wait, time.monotonic() - started)
 
     def attack(self, request: Any, version: int, *, peer: Peer | None = None) -> None:
-        """Send a request, and probe until its answer, or the end of its connection, is there."""
+        """Send a request, and probe until its answer, or the end of its connection, arrives."""
         attacker = peer or self.connect()
         attacker.send(request, version)
         self.probe_until_answered(attacker)
@@ -109,7 +109,7 @@ class Victim:
             attacker.close()
 
     def probe_until_answered(self, peer: Peer) -> None:
-        """Probe until something can be read from `peer`."""
+        """Probe until `peer` has bytes to read."""
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while not select.select([peer.sock], [], [], 0)[0]:
             assert time.monotonic() < deadline, "no answer"
@@ -117,7 +117,7 @@ class Victim:
         self.probe()
 
     def memory_kb(self) -> int:
-        """The most that the broker ever had, over what it had when idle."""
+        """Return the peak memory of the broker, minus its memory when idle."""
         return self._status("VmHWM") - self._idle_kb
 
     def _status(self, name: str) -> int:
@@ -127,7 +127,7 @@ class Victim:
 
 
 def frame_of(request: Any, version: int) -> bytes:
-    """A whole request with its size, as a client would send it."""
+    """Return a whole request with its size, as a client would send it."""
     frame = b"".join(map(bytes, ClientConnection("peer").send(request, version)))
     assert wire.encode(request, version) in frame
     return frame

@@ -1,4 +1,4 @@
-"""Both protocols at one group: offsets and classic requests of consumer groups, and conversion."""
+"""Both protocols in one group: offsets and classic requests of consumer groups, and conversion."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def offsets_of_consumer_groups(run: Run) -> None:
 
 @scenario_on("groups")
 def classic_requests_to_consumer_groups(run: Run) -> None:
-    """By members that are none, or are of the other protocol."""
+    """The requests come from unknown members, or from members of the other protocol."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     group = Consumers(run, run.group())
@@ -117,10 +117,10 @@ def classic_requests_to_consumer_groups(run: Run) -> None:
 
 
 def _classic(run: Run, group: str, name: str, *topics: Topic, **fields: Any) -> Member:
-    """A member whose subscription and assignment can be read, as conversion needs it.
+    """Make a member with a readable subscription and assignment, as conversion needs.
 
-    It has two partitions: between members that have none the server's assignors go by a hash of
-    the member ids, and this one's is random.
+    It has two partitions: the server's assignors order members without partitions by a hash of the
+    member id, which is random for this member.
     """
     fields = {"assigned": assignment(*(owned(topic[0], 0, 1) for topic in topics)), **fields}
     return Member(run, group, name, protocols=_protocols(*topics), **fields)
@@ -176,7 +176,7 @@ def classic_member_joins_consumer_group(run: Run) -> None:
 
 @scenario_on("groups")
 def consumer_member_joins_classic_group(run: Run) -> None:
-    """The group is converted, and back when the last consumer member leaves."""
+    """The group is converted, and converted back when the last consumer member leaves."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     name = run.group()
@@ -212,7 +212,7 @@ def consumer_member_joins_classic_group(run: Run) -> None:
 
 @scenario_on("groups")
 def consumer_member_joins_classic_group_midway(run: Run) -> None:
-    """A group in a rebalance is converted too; who waits is told to come again."""
+    """A group in a rebalance is converted as well; waiting members have to join again."""
     warm_up(run)
     topic = (run.topic("unknown"), b"")
     name = run.group("preparing")
@@ -323,7 +323,7 @@ def static_member_changes_protocol(run: Run) -> None:
 
 
 def _policy(run: Run) -> None:
-    """Both ways of conversion, and what needs none."""
+    """Test both ways of conversion, and groups that need none."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     up = run.group("up")
@@ -390,7 +390,7 @@ def full_group_of_both_protocols(run: Run) -> None:
 
 @scenario_on("range first")
 def groups_too_large_to_be_converted(run: Run) -> None:
-    """Three members at most in a classic group here, and two in a consumer group."""
+    """At most three members in a classic group here, and two in a consumer group."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     has = [assignment(owned(topic[0], partition)) for partition in (0, 1)]
@@ -416,7 +416,7 @@ def groups_too_large_to_be_converted(run: Run) -> None:
 
 @scenario_on("impatient")
 def classic_members_of_consumer_groups_end(run: Run) -> None:
-    """Their sessions end as they asked; who does not rejoin in time is removed."""
+    """Their sessions have the requested length; members that rejoin too late are removed."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     group = Consumers(run, run.group("session"))

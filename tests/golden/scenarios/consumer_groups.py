@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat (KIP-848): faults, epochs, reconciliation, static members.
 
-The brokers here compute an assignment inside the heartbeat that needs it. What Kafka does some time
-later (KIP-1263, metadata, regular expressions) is waited for with `until`; only what has settled is
-compared.
+The brokers here compute an assignment inside the heartbeat that needs it. For later changes of
+Kafka (KIP-1263, metadata, regular expressions) the scenarios wait with `until`; only the settled
+state is compared.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def consumer_heartbeat_faults(run: Run) -> None:
 
 @scenario_on("groups")
 def consumer_heartbeat_oddities(run: Run) -> None:
-    """What one might refuse and Kafka takes."""
+    """Unusual requests that Kafka accepts."""
     warm_up(run)
     topic = make_topic(run)
     for number, member in enumerate(("m", " ", "a b", "x" * 300, "ü")):
@@ -184,7 +184,7 @@ def consumer_subscriptions(run: Run) -> None:
 
 @scenario_on("groups")
 def consumer_metadata_changes(run: Run) -> None:
-    """New topics and partitions reach the group by themselves, some time later."""
+    """New topics and partitions reach the group without a request, some time later."""
     from wire.schemas.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
     from wire.schemas.delete_topics import DeleteTopicsRequest
 
@@ -210,7 +210,7 @@ def consumer_assignors(run: Run) -> None:
     warm_up(run)
     one = make_topic(run, "one", partitions=5)[0]
     both = [make_topic(run, name, partitions=3)[0] for name in "ab"]
-    # Which of several topics uniform gives to whom depends on their ids.
+    # The uniform assignor's choice between several topics depends on their ids.
     for assignor, names in ((None, [one]), ("range", both), ("uniform", [one])):
         group = Consumers(run, run.group(str(assignor)))
         group.join("m1", *names, note=f"{assignor}: m1", assignor=assignor)
@@ -245,7 +245,7 @@ def consumer_assignor_not_configured(run: Run) -> None:
 
 @scenario_on("groups")
 def consumer_changes_its_assignor(run: Run) -> None:
-    """The group epoch rises when the assignor that most want is another."""
+    """The group epoch rises when most members prefer another assignor."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     group = Consumers(run, run.group())
@@ -263,7 +263,7 @@ def consumer_changes_its_assignor(run: Run) -> None:
 
 @scenario_on("range first")
 def consumer_assignors_that_tie(run: Run) -> None:
-    """One vote each, and range is the default."""
+    """With one vote each, range is the default."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     for first, second in (("range", "uniform"), ("uniform", "range")):
@@ -340,7 +340,7 @@ def consumer_regular_expressions(run: Run) -> None:
     members.until_assigned("m1")
     members.show("by a regular expression")
     members.beat("m1", "a wrong one", regex="(")
-    # Until it is resolved a member subscribes to nothing; within 10 s of the last it has to wait.
+    # Until it is resolved the member has no topics; a second one within 10 s has to wait.
     members.beat("m1", "one of the topics", regex=f"{mine}a")
     members.beat("m1", "it has revoked everything", owns=[])
     members.until_assigned("m1")
@@ -390,7 +390,7 @@ def full_consumer_group(run: Run) -> None:
 
 @scenario_on("impatient")
 def consumer_sessions_end(run: Run) -> None:
-    """A session is 3 s here. One that ends is like leaving, for static members too."""
+    """A session is 3 s here. Its end is like a leave, even for static members."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     group = Consumers(run, run.group())
@@ -414,7 +414,7 @@ def consumer_sessions_end(run: Run) -> None:
 
 @scenario_on("impatient")
 def consumer_does_not_revoke(run: Run) -> None:
-    """The rebalance timeout of the member ends its wait, heartbeats or not."""
+    """The rebalance timeout of the member ends its wait, even with heartbeats."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     group = Consumers(run, run.group())
@@ -430,9 +430,10 @@ def consumer_does_not_revoke(run: Run) -> None:
 
 @scenario_on("as shipped")
 def consumer_assignment_comes_later(run: Run) -> None:
-    """With Kafka's own settings: computed beside the heartbeats, at most once a second (KIP-1263).
+    """With Kafka's own settings: computed after the heartbeats, at most once a second (KIP-1263).
 
-    Which answer holds it, and which epochs were skipped, is chance: only the end is kept.
+    Which answer holds the assignment, and which epochs are skipped, depends on chance: only the
+    final state is recorded.
     """
     warm_up(run)
     topic, group = make_topic(run, partitions=2), run.group()

@@ -1,4 +1,4 @@
-"""UpdateFeatures, what ApiVersions says after it, and transactions at each level."""
+"""UpdateFeatures, ApiVersions after it, and transactions at each level."""
 
 from __future__ import annotations
 

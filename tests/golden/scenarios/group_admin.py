@@ -17,7 +17,7 @@ from tests.golden.run import Run, scenario_on
 
 
 def _some_of_each(run: Run) -> dict[str, str]:
-    """Groups in every state, of both types, by what they are."""
+    """Make groups in every state, of both types; return them by kind."""
     topic = make_topic(run)
     names = ("simple", "stable", "empty", "preparing", "completing", "pending", "connect")
     groups = {name: run.group(name) for name in (*names, "consumers", "left")}
@@ -97,7 +97,7 @@ def describe_consumer_groups_of_each_kind(run: Run) -> None:
 def delete_groups_of_each_kind(run: Run) -> None:
     warm_up(run)
     groups = _some_of_each(run)
-    run.setup(delete_groups(""), 2)  # another scenario may have made it
+    run.setup(delete_groups(""), 2)  # another scenario may have created it
     for version in range(4):
         for kind in ("stable", "preparing", "completing", "connect", "consumers"):
             run.send(delete_groups(groups[kind]), version, kind)

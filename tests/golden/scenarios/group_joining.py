@@ -46,7 +46,7 @@ def join_faults_in_a_group(run: Run) -> None:
 
 @scenario_on("groups")
 def join_oddities(run: Run) -> None:
-    """What one might refuse and Kafka takes."""
+    """Unusual requests that Kafka accepts."""
     warm_up(run)
     for session in (6_000, 1_800_000):
         run.send(join(run.group(f"s{session}"), session_ms=session), 3, f"session of {session} ms")
@@ -71,7 +71,7 @@ def join_oddities(run: Run) -> None:
 
 @scenario_on("groups")
 def join_chooses_a_protocol(run: Run) -> None:
-    """Names that all support; the one most members prefer."""
+    """All members must support the name; most must prefer it."""
     warm_up(run)
     group = run.group("votes")
     members = [
@@ -166,7 +166,7 @@ def join_in_each_state(run: Run) -> None:
 
 @scenario_on("groups")
 def join_twice_while_waiting(run: Run) -> None:
-    """A member joins again on another connection, as after a lost one."""
+    """A member joins again on another connection, as after a lost connection."""
     warm_up(run)
     group = run.group()
     a, b = form(run, group, "a", "b")
@@ -181,7 +181,7 @@ def join_twice_while_waiting(run: Run) -> None:
 
 @scenario_on("groups")
 def leaders_that_leave(run: Run) -> None:
-    """One is left each time: which of several leads next follows a hash map in Kafka."""
+    """One member is left each time: a hash map in Kafka chooses the next leader of several."""
     warm_up(run)
     group = run.group()
     a, b = form(run, group, "a", "b")
@@ -200,7 +200,9 @@ def leaders_that_leave(run: Run) -> None:
 
 @scenario_on("groups")
 def members_of_old_versions(run: Run) -> None:
-    """No pending step before version 4, no rebalance timeout in version 0, beside a new one."""
+    """Versions below 4 have no pending step, version 0 no rebalance timeout; a new version is
+    beside.
+    """
     warm_up(run)
     group = run.group()
     old = Member(run, group, "old", version=0, session_ms=SESSION_MS)
@@ -232,7 +234,7 @@ def full_groups(run: Run) -> None:
     b.begin_join("the other comes, and waits for the pending one")
     run.send(join(group, pending.member_id), V, "the third joins")
     run.send(leave(group, pending.member_id), 5, "it is no member any more")
-    # Kafka does not look whether the rebalance could end now: the rebalance timeout ends it.
+    # Kafka does not check whether the rebalance could end now: the rebalance timeout ends it.
     a.finish_join()
     b.finish_join()
     run.send(join(group), V, "a third, completing")
@@ -256,7 +258,7 @@ def full_group_of_pending_members(run: Run) -> None:
     run.finish(on="0")
     run.send(join(group, ids[0], rebalance_ms=3_000), V, "the first finds two others waiting")
     show(run, group)
-    # Which of the two leads follows a hash map in Kafka.
+    # A hash map in Kafka chooses the leader.
     run.finish(on="1", keep=False)
     run.finish(on="2", keep=False)
     show(run, group)

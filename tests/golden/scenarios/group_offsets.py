@@ -27,7 +27,7 @@ METADATA_MAX = 4096
 
 
 def _show(run: Run, group: str, note: str = "stored") -> None:
-    """A step: everything that is stored, by name."""
+    """One step: all stored offsets, by name."""
     run.send(fetch_offsets(group, everything=True), V, note)
 
 
@@ -64,7 +64,7 @@ def commit_versions(run: Run) -> None:
 
 @scenario_on("groups")
 def commit_as_somebody(run: Run) -> None:
-    """Who may commit to a group that is unknown, simple, or empty."""
+    """Members and others commit to a group that is unknown, simple, or empty."""
     warm_up(run)
     topic = make_topic(run)
     somebody = (("", 0), ("", 5), ("m", -1), ("m", 0), ("m", 5), ("", -2))
@@ -186,7 +186,7 @@ def fetch_offsets_of_several_groups(run: Run) -> None:
 
 @scenario_on("groups")
 def fetch_offsets_as_somebody(run: Run) -> None:
-    """Member ids and epochs are checked in groups of the other protocol only."""
+    """Member ids and epochs are checked only in groups of the consumer protocol."""
     warm_up(run)
     topic = make_topic(run)
     group = run.group("classic")
@@ -228,7 +228,7 @@ def delete_stored_offsets(run: Run) -> None:
 
 @scenario_on("groups")
 def delete_offsets_of_members(run: Run) -> None:
-    """What members subscribe to stays; a group of another protocol type keeps everything."""
+    """Offsets of subscribed topics stay; a group of another protocol type keeps all."""
     warm_up(run)
     read, left = make_topic(run, "read"), make_topic(run, "left")
     group = run.group("consumers")
@@ -277,7 +277,7 @@ def offsets_go_with_their_group(run: Run) -> None:
 
 @scenario_on("groups")
 def offsets_go_with_their_topic(run: Run) -> None:
-    """The coordinator removes them some time after the topic is gone, and knows new partitions."""
+    """The coordinator removes them some time after the topic; later partitions have none."""
     warm_up(run)
     gone, kept = make_topic(run, "gone"), make_topic(run, "kept")
     group = run.group()
@@ -301,7 +301,7 @@ def offsets_go_with_their_topic(run: Run) -> None:
 
 @scenario_on("forgetful")
 def offsets_expire(run: Run) -> None:
-    """A retention time of the client's, in versions 2 to 4; looked at twice a second here."""
+    """With a retention time from the client, in versions 2 to 4; checked twice a second here."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     for version in (2, 3, 4):

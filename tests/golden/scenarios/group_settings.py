@@ -1,4 +1,4 @@
-"""Settings of single groups, protocols switched off, and what is too large to be stored."""
+"""Settings of single groups, disabled protocols, and records that are too large to be stored."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def consumer_protocol_switched_off(run: Run) -> None:
 
 @scenario_on("groups")
 def too_large_to_be_stored(run: Run) -> None:
-    """Of more than `message.max.bytes`: one record, and the records of one commit together."""
+    """Larger than `max.message.bytes`: one record, and the records of one commit together."""
     warm_up(run)
     group = run.group()
     told = run.setup(join(group), 3)
@@ -95,7 +95,7 @@ def too_large_to_be_stored(run: Run) -> None:
 
 @scenario_on("groups")
 def commits_of_members_behind(run: Run) -> None:
-    """An older epoch is good for partitions that the member has had since (KIP-1251)."""
+    """An older epoch is accepted for partitions that the member has owned since then (KIP-1251)."""
     warm_up(run)
     topic = make_topic(run, partitions=3)
     group = Consumers(run, run.group())

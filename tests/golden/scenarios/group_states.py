@@ -176,7 +176,7 @@ def leave_in_each_state(run: Run) -> None:
 
 @scenario_on("groups")
 def deleted_while_in_use(run: Run) -> None:
-    """A group that is deleted has forgotten its members and its generation."""
+    """A deleted group has forgotten its members and its generation."""
     from tests.golden.group_requests import delete_groups
 
     warm_up(run)

@@ -13,7 +13,7 @@ V = 9
 
 
 def _statics(run: Run, group: str, *names: str, **fields: Any) -> list[Member]:
-    """A stable group of static members; the instance ids are `i-` and the name."""
+    """Make a stable group of static members; the instance ids are `i-` and the name."""
     members = [Member(run, group, name, instance=f"i-{name}", **fields) for name in names]
     return gather(members)
 

@@ -1,7 +1,6 @@
-"""Members of classic groups that are too late. Sessions are short here; real Kafka takes its time.
+"""Members of classic groups that are too late. Sessions are short here; real Kafka takes real time.
 
-Every time-out is at least half a second from any other, so that the order is the same on a slow
-machine.
+All time-outs are at least half a second apart, so that the order is the same on a slow machine.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def pending_id_ends(run: Run) -> None:
 
 @scenario_on("impatient")
 def rebalance_ends_without_all(run: Run) -> None:
-    """The rebalance timeout is the longest of the members'."""
+    """The longest rebalance timeout of the members counts."""
     warm_up(run)
     group = run.group()
     a = Member(run, group, "a", rebalance_ms=500)
@@ -84,7 +83,7 @@ def rebalance_ends_without_all(run: Run) -> None:
 
 @scenario_on("impatient")
 def rebalance_ends_without_static_members(run: Run) -> None:
-    """Static members that did not come stay, and one of them may even lead."""
+    """Missing static members stay in the group, and may even lead it."""
     warm_up(run)
     group = run.group()
     a = Member(run, group, "a", rebalance_ms=1_000, instance="i-a")

@@ -1,4 +1,4 @@
-"""The plain path of a classic group's life, at every version of every request."""
+"""The normal life of a classic group, at every version of every request."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def find_coordinator_of_groups(run: Run) -> None:
 
 @scenario_on("untouched")
 def before_the_offsets_topic_is_there(run: Run) -> None:
-    """Nobody has asked for a coordinator: every request about a group says that there is none."""
+    """Before the first FindCoordinator, every request about a group is answered: no coordinator."""
     group, (topic, _) = run.group(), make_topic(run)
     for version in (0, 3, 4, 6, 7, 9):
         run.send(join(group), version, "join")

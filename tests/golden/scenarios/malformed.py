@@ -1,4 +1,4 @@
-"""Frames that are no requests, or requests nobody serves."""
+"""Frames that are no valid requests, or requests for unknown APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InitProducerId and EndTxn: who owns a transactional id, and how its transactions end."""
+"""InitProducerId and EndTxn: owners of a transactional id, and the ends of its transactions."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ _STATES: dict[str, Callable[[Run, str, Topic], Producer]] = {
 
 @scenario_on("transactions")
 def end_in_each_state(run: Run) -> None:
-    """Every state, both ends, the present epoch, the one before and the one after."""
+    """Every state, commit and abort, with the present epoch, the previous and the next."""
     warm_up_transactions(run)
     topic = make_topic(run)
     for v in (1, 4, 5):

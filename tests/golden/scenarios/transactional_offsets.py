@@ -1,4 +1,4 @@
-"""TxnOffsetCommit, and who sees the offsets before the transaction ends."""
+"""TxnOffsetCommit, and the visibility of its offsets before the transaction ends."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def transactional_commit_as_somebody(run: Run) -> None:
 
 @scenario_on("transactions")
 def undecided_offsets_and_others(run: Run) -> None:
-    """Deleting, and committing otherwise, while a transaction is open."""
+    """Delete offsets, and commit without a transaction, while one is open."""
     warm_up_transactions(run)
     topic = make_topic(run, partitions=2)
     for is_committed in (True, False):

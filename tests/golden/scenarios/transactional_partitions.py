@@ -1,4 +1,4 @@
-"""What belongs to a transaction: AddPartitionsToTxn, AddOffsetsToTxn, Produce, markers, readers."""
+"""The parts of a transaction: AddPartitionsToTxn, AddOffsetsToTxn, Produce, markers, readers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from wire.schemas.describe_transactions import DescribeTransactionsRequest
 V = 12
 COMMITTED = 1
 STUCK_MS = 300
-"""Long enough for the coordinator to have tried."""
+"""Long enough for an attempt of the coordinator."""
 
 
 @scenario_on("transactions")
@@ -71,7 +71,7 @@ def add_partitions_versions(run: Run) -> None:
 
 @scenario_on("transactions")
 def register_partitions(run: Run) -> None:
-    """Versions 4 and 5: those of brokers."""
+    """Versions 4 and 5, which brokers send."""
     warm_up_transactions(run)
     topic = make_topic(run, partitions=3)
     unknown = run.topic("unknown")
@@ -167,7 +167,7 @@ def produce_in_transactions(run: Run) -> None:
 
 @scenario_on("transactions")
 def read_transactions(run: Run) -> None:
-    """What readers of both isolations see before, in and after transactions."""
+    """Readers of both isolation levels before, in and after transactions."""
     warm_up_transactions(run)
     topic = make_topic(run)
 
@@ -250,9 +250,9 @@ def write_markers(run: Run) -> None:
 
 @scenario_on("transactions")
 def decided_and_not_told(run: Run) -> None:
-    """A transaction that is decided while a partition refuses its marker: nothing else begins.
+    """A partition refuses the marker of a decided transaction: no other transaction begins.
 
-    The partition has a marker of a coordinator to come, which fences the present one.
+    The partition has a marker with a later coordinator epoch, which fences the present coordinator.
     """
     warm_up_transactions(run)
     topic = make_topic(run, partitions=2)
@@ -308,7 +308,7 @@ def decided_and_not_told(run: Run) -> None:
 
 @scenario_on("transactions")
 def partitions_that_know_a_later_epoch(run: Run) -> None:
-    """The coordinator says yes, the partition has a marker of the epoch after."""
+    """The coordinator accepts the end, but the partition has a marker of the next epoch."""
     warm_up_transactions(run)
     topic = make_topic(run, partitions=2)
     for v in (3, 8, 10, 11, 12, 13):

@@ -1,7 +1,7 @@
-"""Transactions at random, from a seed: requests of all versions, right and nearly right.
+"""Random transactions from a seed: requests of all versions, correct and nearly correct.
 
-Two transactional ids, two groups and three partitions; what the walk knows of them it has from the
-answers, so that another broker is asked the same as long as it answers the same.
+Two transactional ids, two groups and three partitions. A walk knows them only from answers, so
+another broker gets the same requests as long as it gives the same answers.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ from wire.schemas.describe_transactions import DescribeTransactionsRequest
 PARTITIONS = 3
 STEPS = 60
 STEP_MS = 2
-"""No two markers have the same time: the offset of the largest one would depend on the machine."""
+"""Keeps the times of markers apart: the offset of the latest time would depend on the machine."""
 SEEDS = "abcdefgh"
 NEARLY = 0.12
-"""How often a request names something else than what is right."""
+"""Share of values in requests that are wrong on purpose."""
 
 
 class Walk:
-    """One walk: what it knows, and the steps it can take."""
+    """One walk: its knowledge, and its possible steps."""
 
     def __init__(self, run: Run, seed: str) -> None:
         self.run = run
         self.chance = random.Random(seed)
-        # One segment, though markers are years younger than the records: a fetch reads one.
+        # Keep one segment, although markers are years newer than the records: a fetch reads one
+        # segment.
         self.topic = make_topic(run, partitions=PARTITIONS, segment_ms=str(2**63 - 1))
         self.names = [run.group("one"), run.group("two")]
         self.groups = [run.group("g0"), run.group("g1")]
@@ -119,7 +120,7 @@ class Walk:
     # Steps
 
     def init(self) -> None:
-        """InitProducerId, until it is no longer told to wait."""
+        """InitProducerId, repeated while the coordinator is busy."""
         name, version = self._name(), self._version(0, 5)
         who = self._who(name) if version >= 3 and self.chance.random() < 0.4 else (-1, -1)
         answer = self.run.send(init(name, who), version, "init")
@@ -165,7 +166,7 @@ class Walk:
             self.sequences[who, partition] = sequence + len(values)
 
     def produce_plain(self) -> None:
-        """Produce, of nobody's transaction."""
+        """Produce, without a transaction."""
         version, partition = self._version(3, 13), self.chance.randrange(PARTITIONS)
         data = batch((-1, -1), b"plain", sequence=-1, transactional=False)
         request = produce(self.topic, version, data, partition=partition)
@@ -191,7 +192,7 @@ class Walk:
         self._owned(name, answer)
 
     def commit_plain(self) -> None:
-        """OffsetCommit, of nobody's transaction."""
+        """OffsetCommit, without a transaction."""
         group, row = self.chance.choice(self.groups), (self.chance.randrange(PARTITIONS), 1000)
         self.run.send(commit(group, self.topic, row), 9, "a plain commit")
 
@@ -205,7 +206,7 @@ class Walk:
         self.run.send(delete_groups(self.chance.choice(self.groups)), 2, "delete a group")
 
     def delete_records(self) -> None:
-        """DeleteRecords, also in the middle of a transaction."""
+        """DeleteRecords, even in the middle of a transaction."""
         row = DeleteRecordsPartition(
             partition_index=self.chance.randrange(PARTITIONS), offset=self.chance.choice((-1, 2))
         )
@@ -214,9 +215,9 @@ class Walk:
         self.run.send(request, 2, "delete records")
 
     def write_marker(self) -> None:
-        """WriteTxnMarkers, as an administrator who ends what hangs.
+        """WriteTxnMarkers, as from an administrator who ends a hanging transaction.
 
-        Of the present coordinator: a later one would fence it for good.
+        It has the present coordinator's epoch: a later one would fence the coordinator for good.
         """
         name, version = self._name(), self._version(1, 2)
         request = markers(
@@ -234,7 +235,7 @@ class Walk:
         self.run.send(request, self._version(8, 9), "stable offsets" if stable else "offsets")
 
     def read(self) -> None:
-        """Fetch, by both isolations."""
+        """Fetch, with both isolation levels."""
         version, partition = self._version(4, 13), self.chance.randrange(PARTITIONS)
         start = self.chance.choice((0, 0, 1, 4))
         for isolation in (0, 1):
@@ -244,7 +245,7 @@ class Walk:
             self.run.send(request, version, f"fetch {partition} at {start}, {isolation}")
 
     def list_offsets(self) -> None:
-        """ListOffsets, by both isolations."""
+        """ListOffsets, with both isolation levels."""
         version, partition = self._version(2, 10), self.chance.randrange(PARTITIONS)
         timestamp = self.chance.choice((-1, -1, -2, 0, -3) if version >= 7 else (-1, -1, -2, 0))
         for isolation in (0, 1):

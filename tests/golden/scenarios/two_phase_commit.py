@@ -1,4 +1,6 @@
-"""Two-phase commit (KIP-939) as far as the broker has it: InitProducerId 6, and no time-out."""
+"""Two-phase commit (KIP-939) as far as the broker supports it: InitProducerId 6, and no
+time-out.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def begin(
 
 
 def _begun(run: Run, name: str, note: str, **how: bool) -> Producer:
-    """Who begins, asked until the coordinator has time; one step."""
+    """One step: begin, repeated while the coordinator is busy; return the producer."""
     answer = run.until(lambda got: got.error_code not in RETRIED, begin(name, **how), 6, note)
     return answer.producer_id, answer.producer_epoch
 

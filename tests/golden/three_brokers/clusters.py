@@ -1,4 +1,4 @@
-"""The clusters that scenarios are played on: Kafka and embedlog with the same settings."""
+"""The clusters for scenarios: Kafka and embedlog with the same settings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SETTINGS = {
     "log.initial.task.delay.ms": "3600000",
     "auto.leader.rebalance.enable": "false",
     "auto.create.topics.enable": "false",
-    # Three partitions, one led by each broker, are made by hand.
+    # Three partitions, each with another leader, are created with a manual assignment.
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
-    # An assignment is computed inside the heartbeat that asks for it, or comes some time later.
+    # Brokers compute an assignment inside the heartbeat that needs it, or some time later.
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
 }
@@ -31,9 +31,9 @@ _FAILING = {
 
 
 class Kind(NamedTuple):
-    """Settings, and which nodes of the real cluster are controllers.
+    """Settings, and the controllers of the real cluster.
 
-    `directories` are the names of a broker's log directories, where it has several.
+    `directories` are the names of a broker's log directories, if it has several.
     """
 
     settings: dict[str, str]
@@ -42,14 +42,14 @@ class Kind(NamedTuple):
 
     @property
     def kafka_settings(self) -> dict[str, str]:
-        """Those of a real broker: its folder stands for "{folder}"."""
+        """The settings of a real broker; "{folder}" stands for its folder."""
         places = [f"{{folder}}/{name}" for name in self.directories]
         return self.settings | ({"log.dirs": ",".join(places)} if places else {})
 
 
 DIRECTORIES = ("first", "second")
 APART = (100,)
-"""A controller that is no broker: all brokers may be down, and none of them takes it along."""
+"""A dedicated controller: it survives when all brokers are down."""
 
 KINDS: dict[str, Kind] = {
     "calm": Kind(_SETTINGS, BROKERS),

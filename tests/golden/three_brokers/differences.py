@@ -1,6 +1,6 @@
-"""What three brokers of embedlog answer otherwise than Apache Kafka 4.4.0, on purpose, and why.
+"""Deliberate differences between three brokers of embedlog and of Apache Kafka 4.4.0, with reasons.
 
-As in the package above; a step's name begins with the broker it was sent to.
+As in the package above; a step's name begins with the broker of its request.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ DIFFERENCES: list[Difference] = [
         "a_directory_is_lost",
         "* Produce * to one that is alone, *",
         "*.error_message",
-        "it says which directory is offline, and why",
+        "embedlog names the offline directory, and the reason",
     ),
     Difference(
         "eligible_replicas",
         "* Fetch * what was committed is not more at once",
         "*",
-        "when min.insync.replicas falls, what is replicated counts at once",
+        "when min.insync.replicas falls, replicated records are committed at once",
     ),
     Difference(
         "reassignments_below_the_minimum",
         "*",
         "*.eligible_leader_replicas*",
-        "a replica that was moved away is not eligible: it is no replica any more",
+        "a removed replica is not eligible: it is no replica any more",
     ),
 ]
 
 NOT_RECORDED = (
     (
-        "a reassignment, under way, back to the replicas that there were before it",
+        "a running reassignment, changed back to the former replicas",
         "Kafka adds and removes the same broker and never ends unless cancelled; here it ends",
     ),
 )
-"""What differs on purpose where no recorded answer can show it."""
+"""Deliberate differences that no recorded answer can show."""

@@ -1,8 +1,8 @@
 """Record three real brokers' answers: `python -m tests.golden.three_brokers.record [scenario ...]`.
 
 Starts a cluster of Apache Kafka for each kind in `clusters.py`, plays the scenarios on it one after
-the other and writes one file each to `recorded/`. With `--again` nothing is written: the answers
-are compared with the recorded ones, which shows what is not stable.
+the other and writes one file each to `recorded/`. `--again` writes nothing: it compares the answers
+with the recorded ones, and so finds unstable answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ RECORDED = Path(__file__).parent / "recorded"
 
 
 def record(cluster: KafkaCluster, names: list[str], *, again: bool) -> int:
-    """Play `names` and write the answers, or compare them; the number of those that count."""
+    """Play `names` and write the answers, or compare them; return the number of answers or
+    differences.
+    """
     RECORDED.mkdir(exist_ok=True)
     count = 0
     for name in names:
@@ -37,7 +39,6 @@ def record(cluster: KafkaCluster, names: list[str], *, again: bool) -> int:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--again", action="store_true", help="compare instead of writing")
     parser.add_argument("scenario", nargs="*")

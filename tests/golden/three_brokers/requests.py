@@ -45,7 +45,7 @@ from wire.schemas.unregister_broker import UnregisterBrokerRequest
 TIMEOUT_MS = 15_000
 PREFERRED, UNCLEAN = 0, 1
 BY_STATE = 15
-"""The version of Fetch from which a replica says its id beside its epoch."""
+"""The first version of Fetch in which a replica sends its id together with its epoch."""
 
 Assignment = Sequence[int] | tuple[int, Sequence[int]]
 """The replicas of a partition, or its number and its replicas."""
@@ -53,7 +53,7 @@ Partition = tuple[Topic | str, int]
 
 
 def name_of(topic: Topic | str) -> str:
-    """The name of a topic that is given with its id or without."""
+    """Return the name of a topic that is given with or without its id."""
     return topic if isinstance(topic, str) else topic[0]
 
 
@@ -65,7 +65,7 @@ def assigned(
     replication: int = -1,
     **fields: Any,
 ) -> CreateTopicsRequest:
-    """CreateTopics with replicas written out."""
+    """CreateTopics with a manual assignment."""
     rows = [
         CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
         for index, brokers in map(_numbered, range(len(assignments)), assignments)
@@ -87,14 +87,14 @@ def _numbered(index: int, assignment: Any) -> tuple[int, Sequence[int]]:
 def grown(
     name: str, count: int, *assignments: Sequence[int], **fields: Any
 ) -> CreatePartitionsRequest:
-    """CreatePartitions, with replicas written out unless there are none."""
+    """CreatePartitions, with a manual assignment if replicas are given."""
     rows = [CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in assignments]
     topic = CreatePartitionsTopic(name=name, count=count, assignments=rows or None)
     return CreatePartitionsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, **fields)
 
 
 def described(*names: str, **fields: Any) -> DescribeTopicPartitionsRequest:
-    """DescribeTopicPartitions: all that can be said of partitions."""
+    """DescribeTopicPartitions: everything about partitions."""
     topics = [TopicRequest(name=name) for name in names]
     return DescribeTopicPartitionsRequest(topics=topics, **fields)
 
@@ -107,7 +107,7 @@ def metadata(version: int, *topics: Topic | str) -> MetadataRequest:
 
 
 def elect(kind: int, *partitions: Partition, everywhere: bool = False) -> ElectLeadersRequest:
-    """ElectLeaders of partitions, or of all there are."""
+    """ElectLeaders of some partitions, or of all."""
     rows = [
         TopicPartitions(topic=name, partitions=numbers)
         for name, numbers in by_topic(partitions).items()
@@ -120,7 +120,7 @@ def elect(kind: int, *partitions: Partition, everywhere: bool = False) -> ElectL
 
 
 def by_topic(partitions: Sequence[Partition]) -> dict[str, list[int]]:
-    """Numbers of partitions under the names of their topics."""
+    """Return partition numbers by the names of their topics."""
     found: dict[str, list[int]] = {}
     for topic, number in partitions:
         found.setdefault(name_of(topic), []).append(number)
@@ -145,7 +145,7 @@ def reassigned(
 
 
 def reassignments(*partitions: Partition, all: bool = False) -> ListPartitionReassignmentsRequest:
-    """ListPartitionReassignments of partitions, or of all there are."""
+    """ListPartitionReassignments of some partitions, or of all."""
     rows = [
         ListPartitionReassignmentsTopics(name=name, partition_indexes=numbers)
         for name, numbers in by_topic(partitions).items()
@@ -180,7 +180,7 @@ def deleted_records(topic: Topic | str, offset: int, *, partition: int = 0) -> D
 
 
 def as_replica(version: int, node_id: int, epoch: int = -1) -> dict[str, Any]:
-    """The fields of a Fetch by which a replica says who it is."""
+    """Return the fields of a Fetch that identify a replica."""
     if version < BY_STATE:
         return {"replica_id": node_id}
     return {"replica_state": ReplicaState(replica_id=node_id, replica_epoch=epoch)}

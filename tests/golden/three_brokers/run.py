@@ -1,4 +1,4 @@
-"""Play scenarios against a cluster: a `Run` for each broker, and what happens to brokers.
+"""Play scenarios against a cluster: a `Run` for each broker, and faults of brokers.
 
 @scenario_on("failing")
 def the_leader_stops(cluster: ClusterRun) -> None:
@@ -28,13 +28,13 @@ SCENARIOS: dict[str, Scenario] = {}
 KIND_OF: dict[str, str] = {}
 FETCH_WITH_EPOCHS = 12
 SETTLE_MS = 150
-"""A real broker knows of a change a moment before its partitions do."""
+"""A real broker gets new metadata a moment before its partitions apply it."""
 
 CLUSTER_WORDS: dict[str, str | Callable[[Any], str]] = {**WORDS, "controller_id": "<any broker>"}
 
 
 def _directory(path: str) -> str:
-    """Which of several a path is of."""
+    """Return the name of the directory in a path."""
     return next((f"<{name}>" for name in DIRECTORIES if name in path.split("/")), path)
 
 
@@ -52,7 +52,7 @@ def scenario_on(kind: str) -> Callable[[Scenario], Scenario]:
 
 
 class ClusterRun:
-    """One scenario's play against one cluster; `cluster[2]` is the way to broker 2.
+    """One scenario's play against one cluster; `cluster[2]` sends to broker 2.
 
     All brokers share the steps and the names of ids.
     """
@@ -74,17 +74,17 @@ class ClusterRun:
         return self._runs[node]
 
     def topic_name(self, suffix: str = "t") -> str:
-        """A topic name of this scenario's own."""
+        """Return a topic name of this scenario."""
         return self._runs[1].topic(suffix)
 
     def group(self, suffix: str = "g") -> str:
-        """A group id of this scenario's own."""
+        """Return a group id of this scenario."""
         return self._runs[1].group(suffix)
 
     def topic(self, suffix: str, *assignments: Sequence[int], **configs: str) -> Topic:
-        """Make a topic with these replicas by partition; configs: dots written as underscores.
+        """Create a topic with these replicas by partition; configs: dots written as underscores.
 
-        Without a step. All live brokers know it then.
+        This adds no step, and ends when all live brokers know the topic.
         """
         name = self.topic_name(suffix)
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
@@ -96,7 +96,9 @@ class ClusterRun:
         return name, made.topic_id
 
     def topics(self, *assignments: Sequence[int]) -> list[Topic]:
-        """A topic of one partition for each; a topic's partitions have equally many replicas."""
+        """Create a topic of one partition for each; partitions of a topic have equally many
+        replicas.
+        """
         return [self.topic(f"t{index}", replicas) for index, replicas in enumerate(assignments)]
 
     def known(self, name: str) -> None:
@@ -119,10 +121,10 @@ class ClusterRun:
         replicas: Sequence[int] | None = None,
         keep: bool = True,
     ) -> Any:
-        """Wait until every live broker says so of a partition: one step, with all that it says.
+        """Wait until every live broker has this state of a partition; one step records all of it.
 
-        `isr`, `elr` and `replicas` are sets here; the step holds their order. Kept is the answer
-        of the live broker with the least id.
+        `isr`, `elr` and `replicas` are sets here; the step holds their order. The step is the
+        answer of the live broker with the least id.
         """
 
         def holds(answer: Any) -> bool:
@@ -147,7 +149,9 @@ class ClusterRun:
     def reaches(
         self, node: int, topic: Topic, offset: int, note: str = "", *, keep: bool = True
     ) -> None:
-        """Wait until a broker takes all below `offset` for committed: one step, what it reads."""
+        """Wait until a broker's high watermark reaches `offset`: one step with the records that it
+        returns.
+        """
 
         def holds(answer: Any) -> bool:
             return bool(answer.responses[0].partitions[0].high_watermark == offset)
@@ -157,38 +161,38 @@ class ClusterRun:
         assert holds(answer), answer
 
     def keep(self, note: str, fact: Any) -> None:
-        """A step that is no answer but something the scenario found out."""
+        """Add a step with a result of the scenario itself."""
         self.steps.append({"note": note, "answer": fact})
 
     def let_pass(self, delay_ms: int) -> None:
         """Let time pass: real time for real brokers."""
         self.target.let_pass(delay_ms)
 
-    # What happens to brokers: a step each
+    # Faults of brokers: a step each
 
     def stop(self, node: int) -> None:
-        """Shut a broker down in an orderly way; return when the others know that it is gone."""
+        """Shut a broker down in an orderly way; return when the others know of its end."""
         self._ends(node, "stops", self.target.stop)
 
     def kill(self, node: int) -> None:
-        """End a broker at once; return when the others know that it is gone."""
+        """End a broker at once; return when the others know of its end."""
         self._ends(node, "is killed", self.target.kill)
 
     def start(self, node: int) -> None:
-        """Start a broker again; return when all know that it is there."""
+        """Start a broker again; return when all know of it."""
         self.target.start(node)
         self.live = sorted([*self.live, node])
         self._await_members()
         self.keep(f"broker {node} starts", None)
 
     def pause(self, node: int) -> None:
-        """Let nothing of a broker run; nobody waits for the consequences."""
+        """Suspend a broker, and return at once."""
         self.target.pause(node)
         self.live.remove(node)
         self.keep(f"broker {node} pauses", None)
 
     def resume(self, node: int) -> None:
-        """Let it go on."""
+        """Resume a paused broker."""
         self.target.resume(node)
         self.live = sorted([*self.live, node])
         self.keep(f"broker {node} goes on", None)
@@ -206,7 +210,9 @@ class ClusterRun:
         self.keep(f"broker {node} {what}", None)
 
     def _await_members(self) -> None:
-        """Return when every live broker takes just these for live, and their partitions too."""
+        """Return when every live broker has exactly these live brokers in its metadata and
+        partitions.
+        """
         for run in self._everyone():
             for _ in range(POLL_COUNT_MAX):
                 found = _members(run)
@@ -226,7 +232,7 @@ class ClusterRun:
 
 
 def _members(run: Run) -> list[list[int]]:
-    """Who is a member, as DescribeCluster and as Metadata say."""
+    """Return the brokers in DescribeCluster and in Metadata."""
     answer = run.setup(DescribeClusterRequest(), 2)
     metadata = run.setup(MetadataRequest(topics=[]), 12)
     return [
@@ -236,7 +242,7 @@ def _members(run: Run) -> list[list[int]]:
 
 
 def play(target: ClusterTarget, name: str) -> list[dict[str, Any]]:
-    """Play one scenario; its steps with the normalised answers."""
+    """Play one scenario; return its steps with the normalised answers."""
     cluster = ClusterRun(target, name)
     try:
         SCENARIOS[name](cluster)

@@ -13,10 +13,12 @@ from tests.golden.three_brokers.clusters import RACKS, Kind
 
 
 class SimulatedCluster:
-    """Brokers in memory, in this thread, whose clock is moved by waiting. Close it."""
+    """Brokers in memory, in this thread, whose clock moves only during waits. Close it
+    after use.
+    """
 
     def __init__(self, kind: Kind) -> None:
-        # Wall time is the present one, which answers are compared with.
+        # The wall clock shows the present time, which answers are compared with.
         self._files = SimFiles()
         wall_ms = int(time.time() * 1000)
         self._runtime = sim_runtime(seed=1, wall_ms=wall_ms, files=self._files)
@@ -31,15 +33,15 @@ class SimulatedCluster:
         )
 
     def broker(self, node_id: int) -> Target:
-        """The way to one of them."""
+        """Return one broker as a target."""
         return _Broker(self, node_id)
 
     def link(self, node_id: int) -> LoopbackLink:
-        """A connection without a socket to one of them."""
+        """Return a connection without a socket to one of the brokers."""
         return LoopbackLink(self._cluster, node_id)
 
     def let_pass(self, delay_ms: int) -> None:
-        """Move the clock, running what is due."""
+        """Move the clock, and run due work."""
         self._runtime.scheduler.run_for(delay_ms)
 
     def stop(self, node_id: int) -> None:
@@ -55,28 +57,27 @@ class SimulatedCluster:
         self._cluster.broker(node_id).start()
 
     def pause(self, node_id: int) -> None:
-        """Let nothing of a broker run."""
+        """Suspend a broker."""
         self._cluster.broker(node_id).pause()
 
     def resume(self, node_id: int) -> None:
-        """Let a paused broker go on."""
+        """Resume a paused broker."""
         self._cluster.broker(node_id).resume()
 
     def take_away(self, node_id: int, directory: str) -> None:
-        """Its disk answers nothing but that it has failed."""
+        """Fail the disk of one of a broker's directories."""
         self._files.failing[f"{directory}/broker-{node_id}"] = ENOTDIR
 
     def give_back(self, node_id: int, directory: str) -> None:
-        """It is well again."""
+        """Repair the disk."""
         del self._files.failing[f"{directory}/broker-{node_id}"]
 
     def close(self) -> None:
-        """Close the cluster."""
         self._cluster.close()
 
 
 class _Broker:
-    """One of them, as what a `Run` asks."""
+    """One of the brokers, as the target of a `Run`."""
 
     is_patient = False
 

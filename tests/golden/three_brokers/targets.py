@@ -1,4 +1,4 @@
-"""A cluster to play on: what it is, and a real one."""
+"""A cluster to play on: the interface, and a real one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.support.kafka_cluster import KafkaCluster
 
 
 class ClusterTarget(Protocol):
-    """Three brokers to ask, to stop and to start."""
+    """Three brokers for requests, stops and starts."""
 
     def broker(self, node_id: int) -> Target:
-        """The way to one of them."""
+        """Return one broker as a target."""
 
     def let_pass(self, delay_ms: int) -> None:
         """Let time pass."""
@@ -28,20 +28,20 @@ class ClusterTarget(Protocol):
         """Start a broker that was stopped or killed."""
 
     def pause(self, node_id: int) -> None:
-        """Let nothing of a broker run."""
+        """Suspend a broker."""
 
     def resume(self, node_id: int) -> None:
-        """Let a paused broker go on."""
+        """Resume a paused broker."""
 
     def take_away(self, node_id: int, directory: str) -> None:
-        """Let a broker that does not run find no directory at the place of one that it had."""
+        """Replace a directory of a stopped broker, so that the broker does not find it."""
 
     def give_back(self, node_id: int, directory: str) -> None:
-        """End that."""
+        """Undo `take_away`."""
 
 
 class RealCluster:
-    """Processes of Apache Kafka."""
+    """A cluster of Apache Kafka processes."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
@@ -52,19 +52,19 @@ class RealCluster:
         self.resume = cluster.resume
 
     def take_away(self, node_id: int, directory: str) -> None:
-        """Put a file there."""
+        """Put a file in the place of the directory."""
         place = self._cluster.folder(node_id) / directory
         place.rename(place.with_suffix(".away"))
         place.write_text("no directory")
 
     def give_back(self, node_id: int, directory: str) -> None:
-        """Put it back."""
+        """Put the directory back."""
         place = self._cluster.folder(node_id) / directory
         place.unlink()
         place.with_suffix(".away").rename(place)
 
     def broker(self, node_id: int) -> Target:
-        """Where it listens."""
+        """Return a target at the broker's address."""
         return Address(self._cluster.address(node_id))
 
     def let_pass(self, delay_ms: int) -> None:

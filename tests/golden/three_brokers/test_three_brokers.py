@@ -28,7 +28,7 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_answers_as_three_brokers_of_kafka_do(name: str) -> None:
+def test_three_brokers_answer_as_three_of_kafka_do(name: str) -> None:
     expected = recorded(name)
     with contextlib.closing(SimulatedCluster(KINDS[KIND_OF[name]])) as target:
         cluster = ClusterRun(target, name)
@@ -36,7 +36,7 @@ def test_answers_as_three_brokers_of_kafka_do(name: str) -> None:
             SCENARIOS[name](cluster)
         finally:
             cluster.close()
-            # Also when the play broke off: what differs before that is likely to be the reason.
+            # Even if the play failed: an earlier difference is probably the reason.
             unlisted = list(differences(name, expected, cluster.steps, DIFFERENCES))
             if unlisted:
                 pytest.fail(f"{len(unlisted)} differences\n" + "\n".join(unlisted))

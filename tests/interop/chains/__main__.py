@@ -11,7 +11,7 @@ from tests.interop.chains.story import Commands, tell
 
 
 def main() -> int:
-    """Tell stories; the number of those that broke something is the status."""
+    """Tell stories; exit with the number of stories that broke a promise."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="the first seed")

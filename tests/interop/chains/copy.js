@@ -13,8 +13,8 @@ async function main (address, source, target, count) {
     groupId: target, sessionTimeout: 1000, heartbeatInterval: 200, maxWaitTimeInMs: 100
   })
   await producer.connect()
-  // kafkajs cannot ask for stable offsets (KIP-447): a position may be older than a commit that is
-  // under way. It is none before a transaction of the same id can begin, and each join asks anew.
+  // kafkajs cannot fetch stable offsets (KIP-447): a position may be older than a running commit.
+  // Beginning a transaction of the same id waits for that commit, and each join fetches again.
   await (await producer.transaction()).abort()
   let joins = 0
   consumer.on(consumer.events.GROUP_JOIN, () => { if (joins++) process.exit(1) })

@@ -1,4 +1,4 @@
-"""One story: every copier at work, then SIGKILLs from a seed, then a look at what is there."""
+"""One story: all copiers run, SIGKILLs follow from a seed, and the final copies are checked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KILLING_S = 12.0
 PAUSES_S = (0.15, 0.9)
 BROKER_SHARE = 0.25
 STUCK_S = 25.0
-"""A copier that has written nothing for so long is killed and started anew, so often:"""
+"""A copier without progress for this time is killed and restarted, at most this often:"""
 STUCK_MAX = 3
 READ_MS = 5_000
 
@@ -38,23 +38,23 @@ SETTINGS = (
     "group.consumer.min.heartbeat.interval.ms=200",
     "group.consumer.heartbeat.interval.ms=200",
 )
-"""A group misses a member that was killed after a second."""
+"""A group notices a killed member after a second."""
 
 
 class Story(NamedTuple):
-    """What one story came to."""
+    """The outcome of one story."""
 
     killed_brokers: int
     killed_copiers: int
     failed_copiers: int
-    """Those that ended with an error, mostly because the broker was killed."""
+    """Copiers that ended with an error, mostly because the broker was killed."""
     stuck_copiers: Counter[str]
-    """Those that made nothing of the peace, and were killed."""
+    """Copiers that made no progress after the last kill, and were killed."""
     broken: list[str]
 
 
 class Commands:
-    """How each copier is started; made once, as compiling takes a while."""
+    """The command of each copier, made once because compiling takes a while."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = need_kafkajs()
@@ -68,7 +68,7 @@ class Commands:
 
 
 class Program:
-    """A program that is to run until it ends well."""
+    """A program that is restarted until it ends with success."""
 
     def __init__(self, command: list[str], environment: dict[str, str] | None, log: Path) -> None:
         self._command = command
@@ -78,20 +78,20 @@ class Program:
         self.start()
 
     def start(self) -> None:
-        """Start it, or start it anew."""
+        """Start or restart it."""
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 self._command, env=self._environment, stdout=log, stderr=subprocess.STDOUT
             )
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Send SIGKILL, and wait for its end."""
         self.process.kill()
         self.process.wait()
 
     @property
     def is_done(self) -> bool:
-        """Has it ended well? One that failed is started anew."""
+        """Return whether it has ended with success; restart it after a failure."""
         status = self.process.poll()
         if status:
             self.failures += 1
@@ -101,7 +101,7 @@ class Program:
 
 
 def tell(seed: int, folder: Path, commands: Commands, names: Sequence[str] = ()) -> Story:
-    """Play the story of `seed`; `names` are its copiers, all when none are named."""
+    """Play the story of `seed` with the copiers `names`, by default all."""
     chance = random.Random(seed)
     address, broker = served(folder)
     copiers: dict[str, Program] = {}
@@ -127,7 +127,7 @@ def tell(seed: int, folder: Path, commands: Commands, names: Sequence[str] = ())
 
 
 def served(folder: Path) -> tuple[str, Program]:
-    """The address of a broker that may be killed, and the broker."""
+    """Yield the address of a broker that may be killed, and the broker."""
     port = free_port()
     command = [sys.executable, "-m", "embedlog", "serve", "--data", str(folder / "data")]
     command += ["--port", str(port)]
@@ -137,7 +137,7 @@ def served(folder: Path) -> tuple[str, Program]:
 
 
 def fill(address: str, names: Sequence[str], *, replicas: int = 1) -> None:
-    """Make the topics of a story, and put into the first what is to be copied."""
+    """Create the topics of a story, and fill the source."""
     configs = {"min.insync.replicas": max(1, replicas - 1)}
     topics = [NewTopic(name, 1, replicas, configs=configs) for name in (SOURCE, *names)]
     with embedlog.Admin(address) as admin:
@@ -166,7 +166,9 @@ def _kill(chance: random.Random, broker: Program, copiers: dict[str, Program]) -
 
 
 def wait_for(address: str, copiers: dict[str, Program]) -> tuple[list[str], Counter[str]]:
-    """Who does not end in peace, and how often one that stood still was killed once more."""
+    """Wait for the ends without further kills. Return copiers that never end, and how often stuck
+    ones were killed.
+    """
     late, ends = dict(copiers), dict.fromkeys(copiers, -1)
     moved = dict.fromkeys(copiers, time.monotonic())
     kills: Counter[str] = Counter()
@@ -192,7 +194,7 @@ def wait_for(address: str, copiers: dict[str, Program]) -> tuple[list[str], Coun
 
 
 def check(address: str, name: str) -> list[str]:
-    """What is wrong with a copy, or with the position that was committed with it."""
+    """Check a copy, and the position that was committed with it; return the problems."""
     settings = {
         "isolation.level": "read_committed", "group.id": name, "enable.auto.commit": False
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """The copiers that are written in Python: `python -m tests.interop.chains.workers NAME ...`.
 
-What follows the name is the broker's address, the source, the target, and how many records there
-are. The group and the transactional id are called as the target is.
+The other arguments are the broker's address, the source, the target, and the number of records. The
+group and the transactional id have the name of the target.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ CHUNK = 10
 PAUSE_S = 0.02
 WAIT_S = 10
 GIVES_UP = 5
-"""One attempt in so many is aborted."""
+"""One transaction in this number is aborted."""
 LOST_S = 12
-"""No call of a transaction takes so long while brokers are away for a second."""
+"""Longer than any call of a transaction while brokers are away for a second."""
 
 
 @contextmanager
 def ending_when_lost() -> Iterator[None]:
-    """End the program, with the stacks of its threads, if what is within does not end.
+    """End the program, with the stacks of its threads, if the block takes too long.
 
-    Two clients lose a request at times, and wait for its answer for ever:
+    Two clients sometimes lose a request, and wait for its answer for ever:
 
-        kafka-python 3.0.12  any of a transaction whose coordinator refuses the connection: after
-                             the exception `Sender._maybe_send_pending_request` never retries it
+        kafka-python 3.0.12  any request of a transaction whose coordinator refuses the connection:
+                             after the exception `Sender._maybe_send_pending_request` never retries
+                             it
         librdkafka 2.16.0    TxnOffsetCommit, when the group's coordinator has just left the
                              metadata: it is remembered for a second, "terminating in state
-                             TRY_CONNECT" and never asked; the call's own time-out ends nothing
+                             TRY_CONNECT", and never asked; the call's own time-out ends nothing
     """
     faulthandler.dump_traceback_later(LOST_S, exit=True)
     try:
@@ -49,8 +50,8 @@ def with_confluent(address: str, source: str, target: str, count: int) -> None:
         {
             "bootstrap.servers": address,
             "transactional.id": target,
-            # Else, when its only broker is away, it drops what it knows of it, and then waits for
-            # ever for the one it dropped.
+            # Otherwise, while its only broker is away, librdkafka forgets the broker and waits for
+            # it for ever.
             "metadata.recovery.strategy": "none",
         }
     )

@@ -9,7 +9,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Row(NamedTuple):
-    """What a producer is given and a consumer hands back."""
+    """A record as given to a producer and returned by a consumer."""
 
     key: bytes | None
     value: bytes | None

@@ -28,7 +28,7 @@ class KafkaJs:
     """One node process for each call."""
 
     name = "kafkajs"
-    codecs = ("none", "gzip", "snappy", "lz4")  # zstd it can read only
+    codecs = ("none", "gzip", "snappy", "lz4")  # kafkajs can only read zstd
     null_values = headers = timestamps = True
 
     def create_topic(self, address: str, topic: str, partitions: int) -> None:
@@ -51,7 +51,7 @@ class KafkaJs:
         self._call(address, op="produce", topic=topic, messages=messages, codec=codec, acks=acks)
 
     def consume(self, address: str, topic: str, count: int) -> list[Row]:
-        """With its broker object's fetch: its consumer knows groups only."""
+        """With the fetch of its broker object, because its consumer knows only groups."""
         found = self._call(address, op="consume", topic=topic, count=count)
         assert [row["offset"] for row in found] == [str(i) for i in range(count)]
         return [

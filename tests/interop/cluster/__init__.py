@@ -1,1 +1,1 @@
-"""Real clients on three brokers that die, are moved about and cut off."""
+"""Real clients on three brokers that are killed, moved and cut off."""

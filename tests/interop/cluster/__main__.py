@@ -1,6 +1,6 @@
 """The soak: `python -m tests.interop.cluster [--count 20] [--seed FIRST] [--only NAME ...]`.
 
-`--streams`: plain producers and group members in place of those that copy in transactions.
+`--streams`: plain producers and group members instead of transactional copiers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.interop.cluster.streams import Programs
 
 
 def main() -> int:
-    """Tell stories; the number of those that broke something is the status."""
+    """Tell stories; exit with the number of stories that broke a promise."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="the first seed")

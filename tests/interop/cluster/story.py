@@ -1,15 +1,15 @@
-"""One story: every client copies in transactions while three brokers fail, then a look at it.
+"""One story: every client copies in transactions while three brokers fail; then a check.
 
-The copies are those of `tests.interop.chains`: exactly once from one topic to another, with the
-position committed in the transaction. `tell_of_streams` has plain producers and group members in
-their place (`streams.py`). Nobody kills the programs; each second, from a seed,
+The copiers are the same as in `tests.interop.chains`: exactly once from one topic to another, with
+the position committed in the transaction. `tell_of_streams` has plain producers and group members
+in their place (`streams.py`). The programs are not killed; each second, from a seed,
 
     a broker is killed, or loses its power, and starts again a moment later
     all leaders move to another broker
     a broker is cut off from the others and the controller for a moment
     a broker is paused for a moment
 
-One at a time, so that two of three replicas are there. At the end all are well again.
+Faults come one at a time, so that two of three replicas run. At the end all brokers are well.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FAST = {
 
 
 class Story(NamedTuple):
-    """What one story came to."""
+    """The outcome of one story."""
 
     faults: Counter[str]
     failed_copiers: int
@@ -65,7 +65,7 @@ def tell(
     names: Sequence[str] = (),
     seconds: float = FAILING_S,
 ) -> Story:
-    """Play the story of `seed`; `names` are its copiers, all when none are named."""
+    """Play the story of `seed` with the copiers `names`, by default all."""
     chance = random.Random(seed)
     wanted = list(names or commands.copiers)
     config = {**dict(each.split("=") for each in SETTINGS), **FAST}
@@ -84,7 +84,7 @@ def tell(
 
             def watch() -> None:
                 for copier in copiers.values():
-                    _ = copier.is_done  # one that failed starts anew
+                    _ = copier.is_done  # a failed copier is restarted
 
             faults = _fail(chance, cluster, seconds, watch)
             broken, stuck = wait_for(address, copiers)
@@ -148,10 +148,11 @@ def _fail(
 
 
 def wait_until_in_sync(cluster: Cluster) -> None:
-    """Until every partition has all its replicas: the next one that dies shall not be the last.
+    """Wait until every partition has all its replicas, so that the next fault does not hit the
+    last.
 
     Raises:
-        AssertionError: one has not, after long.
+        AssertionError: a replica is still missing after `IN_SYNC_S_MAX`.
     """
     deadline = time.monotonic() + IN_SYNC_S_MAX
     while late := _behind(cluster):
@@ -160,7 +161,7 @@ def wait_until_in_sync(cluster: Cluster) -> None:
 
 
 def _behind(cluster: Cluster) -> list[str]:
-    """The partitions that lack a replica, as each broker knows them."""
+    """Return the partitions that lack a replica in the metadata of any broker."""
     return [
         f"{topic.name}-{partition.partition}: {partition.isr}"
         for node in cluster.brokers

@@ -34,7 +34,7 @@ async function consume (kafka, topic) {
   const consumer = kafka.consumer({ groupId: topic, maxWaitTimeInMs: 100 })
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
-  // It tells of whatever makes it begin anew by itself, too: no coordinator for a moment, for one.
+  // kafkajs also reports errors after which it restarts by itself, such as a missing coordinator.
   consumer.on(consumer.events.CRASH, ({ payload }) => {
     if (!payload.restart) say('error', payload.error)
   })

@@ -7,7 +7,7 @@ retries; a member reads with the client's own commits. Until standard input ends
 
     acked NUMBER PARTITION OFFSET
     read PARTITION OFFSET NUMBER
-    error TEXT                      whatever the client let its user know
+    error TEXT                      any error that the client reports to its user
 
 `Stream.java`, `stream.js` and `franz/` do the same.
 """
@@ -25,12 +25,12 @@ PARTITIONS = 3
 PAUSE_S = 0.03
 END_S = 60
 POLL_MS = 5_000
-"""A poll of kafka-python's that ends in the middle of a join loses the assignment, for ever."""
+"""A kafka-python poll that ends in the middle of a join loses the assignment for ever."""
 _ended = threading.Event()
 
 
 def say(*words: object) -> None:
-    """One line, in one write."""
+    """Write one line, in one call."""
     os.write(1, (" ".join(str(word).replace("\n", " ") for word in words) + "\n").encode())
 
 
@@ -74,7 +74,7 @@ def confluent_produce(address: str, topic: str) -> None:
 
 
 def _librdkafka_error(error: Any) -> None:
-    """Connections that are lost are told as well, and are no error to anybody."""
+    """Report an error, unless it is only a lost connection, which librdkafka mends itself."""
     if error.fatal():
         say("error", error)
 
@@ -230,7 +230,7 @@ STREAMERS = {
 
 
 def main(client: str, role: str, address: str, topic: str) -> None:
-    """Run one; what it raises is an error that reached its user."""
+    """Run one program; an exception is an error that reached its user."""
     logging.disable(logging.CRITICAL)
     threading.Thread(target=_watch, daemon=True).start()
     produce, consume = STREAMERS[client]

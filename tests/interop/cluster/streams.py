@@ -1,4 +1,4 @@
-"""Streams of every client over three brokers: what was acknowledged, read, and went wrong.
+"""Streams of every client over three brokers: acknowledged records, read records, and errors.
 
 Each client has a topic of its own, a producer and a group of one member, in processes of their own
 (`streamers.py`, `Stream.java`, `stream.js`, `franz/`).
@@ -20,17 +20,17 @@ from tests.support.tools import compiled_java, need_franz_go, need_kafkajs
 
 HERE = Path(__file__).parent
 REPEATS = {"aiokafka", "kafkajs"}
-"""These producers are not idempotent: a record that is sent again may be there twice."""
+"""These producers are not idempotent: a retried record may be stored twice."""
 BEGIN_S_MAX = 60
 END_S_MAX = 90
 READ_MS = 1_000
 
 Read = dict[int, dict[int, int]]
-"""Partition -> offset -> the number there."""
+"""Partition -> offset -> the number in that record."""
 
 
 class Programs:
-    """How each client's program is started; made once, as compiling takes a while."""
+    """The command of each client's program, made once because compiling takes a while."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = need_kafkajs()
@@ -45,7 +45,7 @@ class Programs:
 
 
 class Streamer:
-    """One running program, and the lines it has written."""
+    """One running program, and its output lines."""
 
     def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
         self._log = log
@@ -55,18 +55,18 @@ class Streamer:
             )
 
     def lines(self, kind: str) -> list[list[str]]:
-        """The words of the whole lines that begin so, without that word."""
+        """Return the whole lines that begin with this word, split, without the word."""
         text = self._log.read_text(errors="replace")
         lines = text[: text.rfind("\n") + 1].splitlines()
         return [line.split()[1:] for line in lines if line.split()[0] == kind]
 
     def end(self) -> None:
-        """Ask it to end; `wait` waits for that."""
+        """Ask the program to end; `wait` waits for that."""
         if self.process.stdin is not None:
             self.process.stdin.close()
 
     def wait(self) -> int:
-        """Its status; -9 if it had to be killed."""
+        """Return the exit status; -9 if it had to be killed."""
         try:
             return self.process.wait(END_S_MAX)
         except subprocess.TimeoutExpired:
@@ -74,14 +74,14 @@ class Streamer:
             return -9
 
     def kill(self) -> None:
-        """SIGKILL, if it runs."""
+        """Send SIGKILL, if it runs."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
 
 
 class Stream:
-    """A client's topic, its producer and its member."""
+    """A client's topic, its producer and its group member."""
 
     def __init__(self, name: str, address: str, programs: Programs, folder: Path) -> None:
         self.name = name
@@ -98,7 +98,7 @@ class Stream:
 
     @property
     def errors(self) -> list[str]:
-        """What its user was told went wrong, and how its programs failed."""
+        """Return the errors that reached the user, and failures of the programs."""
         return [
             f"{self.name} {role}: {' '.join(words)}"
             for role, program in (("producer", self.producer), ("member", self.member))
@@ -107,7 +107,9 @@ class Stream:
 
     @property
     def acknowledged(self) -> list[tuple[int, int, int | None]]:
-        """Number, partition, offset; None where the client was told only that it is there."""
+        """Return (number, partition, offset); None for an offset that the client does
+        not report.
+        """
         return [
             (int(number), int(partition), int(offset) if offset.isdecimal() else None)
             for number, partition, offset in self.producer.lines("acked")
@@ -115,7 +117,7 @@ class Stream:
 
     @property
     def seen(self) -> Read:
-        """What its member has read."""
+        """Return the records that the member has read."""
         found: Read = {partition: {} for partition in range(PARTITIONS)}
         for partition, offset, number in self.member.lines("read"):
             found[int(partition)][int(offset)] = int(number)
@@ -123,15 +125,15 @@ class Stream:
 
     @property
     def is_empty(self) -> bool:
-        """Was nothing acknowledged?"""
+        """Return whether no record was acknowledged."""
         return not self.acknowledged
 
     def has_begun(self) -> bool:
-        """Were records acknowledged and read?"""
+        """Return whether records were acknowledged and read."""
         return bool(self.producer.lines("acked")) and bool(self.member.lines("read"))
 
     def finish(self) -> list[str]:
-        """End the producer, let the member read what is there, end it; what was broken."""
+        """End the producer, let the member read everything, end it, and return the problems."""
         self.producer.end()
         status = self.producer.wait()
         broken = [f"{self.name}: the producer ended with {status}"] if status else []
@@ -149,7 +151,7 @@ class Stream:
         return broken + self._check(log)
 
     def kill(self) -> None:
-        """End both at once."""
+        """Kill both programs."""
         self.producer.kill()
         self.member.kill()
 
@@ -169,7 +171,7 @@ class Stream:
         return found
 
     def _check(self, log: Read) -> list[str]:
-        """What is wrong with the log, after what was acknowledged."""
+        """Check the log against the acknowledgements; return the problems."""
         broken = []
         acknowledged = self.acknowledged
         lost = [
@@ -188,7 +190,7 @@ class Stream:
 
 
 def _has(records: dict[int, int], number: int, offset: int | None) -> bool:
-    """Is it there, or anywhere if nobody has told where?"""
+    """Return whether the log has the record, anywhere if the offset is unknown."""
     return number in records.values() if offset is None else records.get(offset) == number
 
 
@@ -207,5 +209,5 @@ def begin(cluster: Cluster, names: Iterable[str], programs: Programs, folder: Pa
 
 
 def end(streams: Iterable[Stream]) -> list[str]:
-    """Finish streams; what was broken."""
+    """Finish streams; return the problems."""
     return [text for stream in streams for text in stream.finish()]

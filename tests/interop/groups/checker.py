@@ -1,14 +1,14 @@
-"""Did the group keep its promises? Decided from the history alone.
+"""Checks from the history alone whether a group kept its promises.
 
-    every record is consumed by somebody; none that was not produced
-    a tenure starts at a committed offset, and goes on without a gap or a repetition
-    a commit never passes what was consumed, and is never forgotten
-    a partition has one owner; who lost it unknowingly can commit nothing any more
+    every produced record is consumed, and no other
+    a tenure starts at a committed offset, and continues without a gap or a repetition
+    a commit never passes the consumed records, and is never forgotten
+    a partition has one owner; a member that lost it unknowingly can no longer commit
     when the group is stable, every partition has an owner
 
-At-least-once allows a record to be seen again, but only by a new tenure, from the last commit on.
-A tenure is the time between an assignment of a partition and its revocation, loss, or the end of
-its member.
+At-least-once allows a record to be read again, but only by a new tenure, from the last commit on. A
+tenure is the time between an assignment of a partition and its revocation, loss, or the end of its
+member.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.interop.groups.history import Event, History, Partition
 
 ENDLESS = float("inf")
 UNKNOWINGLY = ("lost", "fenced", "killed")
-"""Ends of a tenure for which the group did not have to wait."""
+"""Ends of a tenure for which the group did not wait."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Commit:
 
 
 def check(history: History) -> list[str]:
-    """Every promise that was broken, in words; nothing when all were kept."""
+    """Return every broken promise in words; an empty list if all were kept."""
     tenures, commits, broken = _collect(history)
     broken += _consumed_everything(history)
     every = [tenure for of_it in tenures.values() for tenure in of_it]
@@ -69,10 +69,10 @@ def check(history: History) -> list[str]:
         of_it = tenures.get(partition, [])
         tried = commits.get(partition, [])
         broken += _one_owner(of_it, every, history.instances)
-        broken += _no_commit_of_the_dispossessed(of_it, tried)
+        broken += _no_commit_without_ownership(of_it, tried)
         broken += _starts_where_it_was_committed(of_it, tried)
         broken += _without_gap_or_repetition(of_it)
-        broken += _commits_only_what_was_consumed(of_it, tried)
+        broken += _commits_only_consumed_records(of_it, tried)
         broken += _committed_is_kept(history, partition, tried)
     return broken
 
@@ -87,7 +87,7 @@ def owners(history: History, at: float) -> dict[Partition, list[str]]:
 
 
 def losses(history: History) -> int:
-    """How many tenures ended without the group waiting for it, in members that live on."""
+    """Return how many tenures the group ended without waiting for a living member."""
     tenures, _, _ = _collect(history)
     return sum(each.ending == "lost" for of_it in tenures.values() for each in of_it)
 
@@ -136,7 +136,7 @@ def _collect(
             for commit in tried[event.member, event.id]:
                 commit.answered = event.at
                 commit.accepted = event.kind == "committed"
-                # A client tries again what a dying broker may have done already.
+                # A client may retry a commit that a dying broker has already stored.
                 commit.refused = not commit.accepted and commit.attempted > crashed
         elif event.kind == "broker killed":
             crashed = event.at
@@ -190,10 +190,10 @@ def _one_owner(
 
 
 def _counted_anew(every: list[Tenure], older: Tenure, newer: Tenure) -> bool:
-    """Was nothing owned by anybody for a while between two tenures of one partition?
+    """Return whether the partition had no owner for a while between two tenures.
 
-    A group that is empty may be replaced by one of the other protocol, whose generations start low.
-    A tenure that was lost may have been over long before its member knew.
+    An empty group may be replaced by one of the other protocol, whose generations start low. A lost
+    tenure may have ended long before its member noticed.
     """
     known = [each for each in every if each.ending not in ("lost", "fenced")]
     ends = [each.ended for each in known if older.ended <= each.ended < newer.began]
@@ -201,11 +201,11 @@ def _counted_anew(every: list[Tenure], older: Tenure, newer: Tenure) -> bool:
 
 
 def _is_later(tenure: Tenure, other: Tenure) -> bool:
-    """Is it the one of two that the group gave the partition to last?
+    """Return whether the group assigned the partition to `tenure` after `other`.
 
-    The generation says it, where it is known, as an answer may reach a member that was away long
-    after the group has moved on. Against the order of time it says so only of one group: an empty
-    one may be replaced by one that counts anew. Then it is not the one that was lost.
+    The generation decides, if it is known, because an answer may reach a frozen member long after
+    the group has moved on. It contradicts the order of time only within one group. An empty group
+    may be replaced by one whose generations start low; then the lost tenure is the older one.
     """
     by_time = tenure.began > other.began
     if tenure.generation is None or other.generation is None:
@@ -217,8 +217,8 @@ def _is_later(tenure: Tenure, other: Tenure) -> bool:
     return by_generation
 
 
-def _no_commit_of_the_dispossessed(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
-    """A member that still believes in a tenure after a later one of another began is fenced."""
+def _no_commit_without_ownership(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
+    """A member with an outdated tenure is fenced once another member's later tenure has begun."""
     for commit in commits:
         mine = commit.tenure
         if mine is None or not commit.accepted:
@@ -242,10 +242,10 @@ def _starts_where_it_was_committed(tenures: list[Tenure], commits: list[Commit])
 
 
 def _committed_between(commits: list[Commit], start: float, end: float) -> set[int]:
-    """What a fetch of the committed offset between the two times may have answered.
+    """Return the possible answers to a fetch of the committed offset between the two times.
 
     A commit takes effect between its attempt and its answer; without an answer (its member was
-    killed) at any time after the attempt, or never; never when it was refused.
+    killed) at any time after the attempt, or never. A refused commit never takes effect.
     """
     acknowledged = [each.offset for each in commits if each.accepted and each.answered <= start]
     base = max(acknowledged, default=0)
@@ -264,7 +264,7 @@ def _without_gap_or_repetition(tenures: list[Tenure]) -> Iterator[str]:
                 yield f"{tenure}: {after.first} follows {before.last}"
 
 
-def _commits_only_what_was_consumed(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
+def _commits_only_consumed_records(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
     spans = sorted(
         (record.at, record.first, record.last) for tenure in tenures for record in tenure.records
     )

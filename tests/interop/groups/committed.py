@@ -1,7 +1,7 @@
-"""The committed offsets of a group, asked of the broker in the wire's own words.
+"""The committed offsets of a group, fetched with raw requests.
 
-Not with librdkafka's admin client: version 2.16 dies of a null pointer when a coordinator that has
-just started says so, and asks one that it has forgotten for ever.
+librdkafka's admin client is not used: version 2.16 crashes with a null pointer if a starting
+coordinator is still loading, and waits for ever for a coordinator that it has forgotten.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ SECONDS_MAX = 60
 def committed_offsets(
     address: str, group: str, partitions: Iterable[Partition]
 ) -> dict[Partition, int]:
-    """What the coordinator has for each partition; 0 for nothing.
+    """Return the committed offset of each partition; 0 for none.
 
     Raises:
-        AssertionError: it does not say within a minute.
+        AssertionError: the coordinator does not answer within a minute.
     """
     host, _, port = address.rpartition(":")
     deadline = time.monotonic() + SECONDS_MAX
     while time.monotonic() < deadline:
-        # A broker that is being started refuses, or hangs up in the middle.
+        # A starting broker refuses connections, or closes them in the middle.
         with (
             contextlib.suppress(OSError, AssertionError),
             WireClient((host, int(port))) as client,

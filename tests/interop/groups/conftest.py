@@ -26,7 +26,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def start_run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartRun]:
-    """Runs of groups whose members all end with the test; at `broker` unless told."""
+    """Make runs of groups whose members all end with the test; at `broker` by default."""
     with ExitStack() as stack:
 
         def start(

@@ -1,4 +1,4 @@
-"""One run of a group: records are produced, members come and go, and the history is checked."""
+"""One run of a group: members come and go while records are produced; the history is checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS_MAX = 60
 
 
 class GroupRun:
-    """A topic, a group, and its members. Ends every process it started when it is left."""
+    """A topic, a group, and its members. Its end stops every process that it started."""
 
     def __init__(
         self, address: str, name: str, folder: Path, *, partitions: int, session_ms: int = 6000
@@ -44,7 +44,7 @@ class GroupRun:
     def join(
         self, client: str, *, protocol: str = "classic", instance: str | None = None
     ) -> Member:
-        """Start a member; it has not joined yet when this returns."""
+        """Start a member; it may join after this returns."""
         asked = Membership(
             self.address, self.group, (self.topic,), protocol, instance, self.session_ms
         )
@@ -53,11 +53,13 @@ class GroupRun:
         return member
 
     def alive(self) -> list[Member]:
-        """The members that are running and able to."""
+        """Return the members that run and are not frozen."""
         return [member for member in self.members if member.is_alive]
 
     def wait_until_stable(self, *, each: int | None = None) -> None:
-        """Until every partition has exactly one living owner (and every member `each`)."""
+        """Wait until every partition has exactly one living owner (and every member `each`
+        partitions).
+        """
 
         def is_stable() -> bool:
             owned = [member.owned() for member in self.alive()]
@@ -69,7 +71,7 @@ class GroupRun:
         self.wait(is_stable, lambda: f"not stable: {self._holdings()}")
 
     def wait_until_spread(self) -> None:
-        """Until it is stable and every living member has its fair share."""
+        """Wait until the group is stable and every living member has its fair share."""
         fewest = len(self.partitions) // max(len(self.alive()), 1)
         self.wait_until_stable()
         self.wait(
@@ -81,7 +83,7 @@ class GroupRun:
     # Records
 
     def produce(self, count: int, partition: int | None = None) -> None:
-        """Produce to one partition, or to all in turn; returns when all are acknowledged."""
+        """Produce to one partition, or to all in turn; return when all records are acknowledged."""
         refused: list[object] = []
         numbers = itertools.cycle([partition] if partition is not None else self._numbers())
         for number in itertools.islice(numbers, count):
@@ -97,24 +99,24 @@ class GroupRun:
         return sorted(number for _, number in self.partitions)
 
     def wait_until_consumed(self) -> None:
-        """Until somebody has seen every record, and committed it."""
+        """Wait until every record is consumed and committed."""
         self.wait(
             lambda: self.committed() == self.produced,
             lambda: f"committed {self.committed()} of {self.produced}; {self._holdings()}",
         )
 
     def committed(self) -> dict[Partition, int]:
-        """What the coordinator has for each partition; 0 for nothing."""
+        """Return the committed offset of each partition; 0 for none."""
         return committed_offsets(self.address, self.group, self.partitions)
 
     # The end
 
     def note(self, kind: str) -> None:
-        """Something happened to the broker: "broker killed"."""
+        """Record an event of the broker: "broker killed"."""
         self._own_events.append(Event(time.monotonic() * 1000, "broker", kind))
 
     def history(self) -> History:
-        """Everything so far."""
+        """Return the whole history so far."""
         committed = self.committed()
         events = [event for member in self.members for event in member.read()]
         named = {each.name: each.asked.instance for each in self.members if each.asked.instance}
@@ -122,7 +124,7 @@ class GroupRun:
         return History(ordered, self.produced, committed, named)
 
     def finish(self) -> None:
-        """Consume to the end, close everybody, and check what they wrote down."""
+        """Consume to the end, close all members, and check the history."""
         self.wait_until_consumed()
         self.wait_until_stable()
         for member in self.alive():
@@ -130,19 +132,19 @@ class GroupRun:
         self.check()
 
     def check(self) -> None:
-        """No promise was broken.
+        """Check the promises.
 
         Raises:
-            AssertionError: one was; the message lists them.
+            AssertionError: a promise was broken; the message lists all.
         """
         broken = check(self.history())
         assert not broken, "\n".join(broken)
 
     def wait(self, is_so: Callable[[], bool], otherwise: Callable[[], str]) -> None:
-        """Until something is so.
+        """Wait until the condition holds.
 
         Raises:
-            AssertionError: it never was, or a member's program failed.
+            AssertionError: it never held, or a member's program failed.
         """
         deadline = time.monotonic() + SECONDS_MAX
         while not is_so():

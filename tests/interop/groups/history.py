@@ -1,4 +1,4 @@
-"""What happened in a group, as events: what members wrote down, and what was done to them.
+"""The events of a group: the journals of its members, and the faults from outside.
 
 Every member writes one JSON object a line, with the time of the machine's monotonic clock, so that
 the journals of all processes make one history:
@@ -9,9 +9,9 @@ the journals of all processes make one history:
     {"at": 1235.1, "event": "committed", "id": 1}            or "refused", with "error"
     {"at": 1240.0, "event": "revoked", "partitions": [["t", 0]]}    or "lost"
 
-`assigned` names what is new, and is written before the first record of it. `revoked` is written
-while the group still waits for this member; `lost` when the group did not wait. "closed" ends a
-member in order; "fenced" is a client's last word after another took its name.
+`assigned` names only new partitions, and is written before their first record. `revoked` is written
+while the group still waits for this member; `lost` if the group did not wait. "closed" ends a
+member in order; "fenced" is a client's last event after another took its name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that one member saw, or that was done to it ("killed", "frozen")."""
+    """One event that a member saw, or that was done to it ("killed", "frozen")."""
 
     at: float
     """Milliseconds of the clock all members share."""
@@ -43,24 +43,24 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All of one run: the events in the order of time, and what the group was to do."""
+    """One whole run: the events in the order of time, and the expected results."""
 
     events: tuple[Event, ...]
     produced: dict[Partition, int]
-    """Partition -> how many records it holds; all of them acknowledged, from offset 0 on."""
+    """Partition -> number of its records; all are acknowledged, from offset 0 on."""
     committed: dict[Partition, int]
-    """Partition -> what the coordinator answered last when it was asked; 0 for nothing."""
+    """Partition -> the coordinator's last answer about the committed offset; 0 for none."""
     instances: dict[str, str] = field(default_factory=dict)
-    """Member -> its group.instance.id: another of that name may go on in its place."""
+    """Member -> its group.instance.id: another member with this id may continue in its place."""
 
 
 def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events of several journals as one; what is simultaneous stays in the given order."""
+    """Merge the events of several journals; events of the same time keep their order."""
     return tuple(sorted(events, key=lambda event: event.at))
 
 
 def parse(member: str, line: str) -> Event:
-    """An event from a line of a member's journal."""
+    """Parse a line of a member's journal."""
     row = json.loads(line)
     partitions = row.get("partitions") or ([row["partition"]] if "partition" in row else [])
     return Event(
@@ -78,10 +78,10 @@ def parse(member: str, line: str) -> Event:
 
 
 class VerifiableConsumerJournal:
-    """What Kafka's VerifiableConsumer prints, as events of a journal.
+    """The output of Kafka's VerifiableConsumer, as events of a journal.
 
-    It prints times of the wall clock; it commits what it consumed at once, so that records are an
-    attempt to commit; and it calls a loss a revocation.
+    It prints times of the wall clock. It commits consumed records at once, so its records count as
+    an attempt to commit. It reports a loss as a revocation.
     """
 
     def __init__(self, member: str, *, wall_minus_monotonic_ms: float) -> None:
@@ -90,7 +90,7 @@ class VerifiableConsumerJournal:
         self._commits = 0
 
     def parse(self, line: str) -> list[Event]:
-        """The events of one line; none when it tells nothing of the group."""
+        """Return the events of one line; none if it does not concern the group."""
         if not line.startswith("{"):
             return []
         row = json.loads(line)

@@ -1,4 +1,4 @@
-"""The member's side of a journal: what it is asked to do, and the lines it writes.
+"""The member's side of a journal: its arguments, and the lines that it writes.
 
 A member is a process of its own. Its only argument is a JSON object:
 
@@ -22,18 +22,18 @@ from typing import Any
 Partition = tuple[str, int]
 
 COMMIT_EVERY = 20
-"""So many records are consumed before they are committed; fewer when no more come."""
+"""Consumed records before a commit; fewer if no more arrive."""
 POLL_SECONDS = 0.1
 
 
 def options() -> dict[str, Any]:
-    """What this member is asked to do."""
+    """Return the arguments of this member."""
     found: dict[str, Any] = json.loads(sys.argv[1])
     return found
 
 
 class Journal:
-    """The lines of one member. Keeps what was consumed and not committed yet."""
+    """The lines of one member. It keeps the positions that are not committed yet."""
 
     def __init__(self) -> None:
         self.is_stopping = False
@@ -47,25 +47,25 @@ class Journal:
         self.is_stopping = True
 
     def assigned(self, partitions: Iterable[Partition], generation: int | None = None) -> None:
-        """These are mine, in addition to what I had."""
+        """Record partitions that the member got in addition."""
         self._write("assigned", partitions=sorted(partitions), generation=generation)
 
     def revoked(self, partitions: Iterable[Partition]) -> None:
-        """I gave these up, and the group waits for that."""
+        """Record revoked partitions, for which the group waits."""
         self._gone("revoked", partitions)
 
     def lost(self, partitions: Iterable[Partition]) -> None:
-        """These were taken from me."""
+        """Record lost partitions."""
         self._gone("lost", partitions)
 
     def record(self, topic: str, partition: int, offset: int) -> None:
-        """One record was consumed."""
+        """Record a consumed record."""
         self._write("records", partition=[topic, partition], first=offset, last=offset)
         self.uncommitted[topic, partition] = offset + 1
         self.uncommitted_count += 1
 
     def committing(self) -> int:
-        """What was consumed is about to be committed; gives the id of this attempt."""
+        """Record the attempt to commit all consumed records; return the id of the attempt."""
         self._commits += 1
         offsets = [[*partition, offset] for partition, offset in self.uncommitted.items()]
         self._write("committing", id=self._commits, offsets=offsets)
@@ -74,19 +74,19 @@ class Journal:
         return self._commits
 
     def committed(self, commit: int) -> None:
-        """The coordinator has it."""
+        """Record that the coordinator stored the commit."""
         self._write("committed", id=commit)
 
     def refused(self, commit: int, error: object) -> None:
-        """The coordinator did not take it."""
+        """Record that the coordinator refused the commit."""
         self._write("refused", id=commit, error=str(error))
 
     def fenced(self, error: object) -> None:
-        """Another member has my name: this is the end."""
+        """Record that another member has taken over the name, which ends this member."""
         self._write("fenced", error=str(error))
 
     def closed(self) -> None:
-        """I left."""
+        """Record that the member left."""
         self._write("closed")
 
     def _gone(self, kind: str, partitions: Iterable[Partition]) -> None:

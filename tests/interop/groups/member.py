@@ -1,4 +1,4 @@
-"""A group member in a process of its own, and what can be done to it."""
+"""A group member in a process of its own, and the faults that tests inflict on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLOSE_SECONDS_MAX = 30
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a member is asked to join, in the words of `tests/interop/groups/journal.py`."""
+    """The membership of a member, in the words of `tests/interop/groups/journal.py`."""
 
     address: str
     group: str
@@ -37,7 +37,7 @@ class Membership:
 
 
 class Member:
-    """A running member. `events` is its history as far as it was read."""
+    """A running member. `events` is the part of its history that was read."""
 
     def __init__(self, name: str, client: str, asked: Membership, folder: Path) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Member:
         self.asked = asked
         self.events: list[Event] = []
         self.is_alive = True
-        """Is it running and able to run? False once it was killed, frozen, fenced or closed."""
+        """Whether it runs and can act: false once it was killed, frozen, fenced or closed."""
         self._journal = folder / f"{name}.jsonl"
         self._position = 0
         self._parse: Callable[[str], Iterable[Event]] = lambda line: [parse(name, line)]
@@ -62,7 +62,9 @@ class Member:
         self._errors = errors
 
     def read(self) -> list[Event]:
-        """Read on in the journal; gives everything so far. A torn last line waits for its rest."""
+        """Read on in the journal, and return all events so far. A torn last line waits for its
+        rest.
+        """
         with self._journal.open("rb") as file:
             file.seek(self._position)
             text = file.read()
@@ -75,7 +77,7 @@ class Member:
         return self.events
 
     def owned(self) -> set[Partition]:
-        """What it owns now, by its own word."""
+        """Return its partitions by its own journal."""
         found: set[Partition] = set()
         for event in self.read():
             if event.kind == "assigned":
@@ -87,7 +89,7 @@ class Member:
         return found
 
     def close(self) -> None:
-        """Ask it to leave, and wait until it has."""
+        """Ask it to leave, and wait until it has left."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(CLOSE_SECONDS_MAX)
@@ -98,7 +100,7 @@ class Member:
         self.read()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._process.kill()
         self._process.wait()
         self.is_alive = False
@@ -106,25 +108,25 @@ class Member:
         self._happened("killed")
 
     def freeze(self) -> None:
-        """SIGSTOP: to the group it is dead, and does not know it."""
+        """Send SIGSTOP: the group takes it for dead, and the member does not notice."""
         self._process.send_signal(signal.SIGSTOP)
         self.is_alive = False
 
     def thaw(self) -> None:
-        """SIGCONT: it goes on where it was."""
+        """Send SIGCONT: it continues where it stopped."""
         self._process.send_signal(signal.SIGCONT)
         self.is_alive = True
 
     def is_running(self) -> bool:
-        """Has the process not ended?"""
+        """Return whether the process runs."""
         return self._process.poll() is None
 
     def said(self) -> str:
-        """What it wrote to its standard error: for the message of a failed test."""
+        """Return its standard error, for the message of a failed test."""
         return self._errors.read_text(errors="replace")[-2000:]
 
     def discard(self) -> None:
-        """End the process whatever it does; its history is not needed any more."""
+        """End the process at once; its history is not needed any more."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -146,7 +148,7 @@ def _command(client: str, asked: Membership, properties: Path) -> list[str]:
 
 
 def _verifiable_consumer(asked: Membership, properties: Path) -> list[str]:
-    (topic,) = asked.topics  # it knows one only
+    (topic,) = asked.topics  # it reads only one topic
     lines = {
         "fetch.max.wait.ms": 100,
         "metadata.max.age.ms": 1000,

@@ -1,8 +1,7 @@
-"""The broker of these tests in a process of its own, that can be killed and started again.
+"""The tested broker in a process of its own, which can be killed and restarted.
 
-GROUPS_BROKER=kafka runs the tests of this folder against a real Apache Kafka: that is how the
-tests themselves are tested. GROUPS_BROKER=host:port takes a broker that is running, with the
-settings below.
+GROUPS_BROKER=kafka runs the tests of this folder against a real Apache Kafka, to test the tests
+themselves. GROUPS_BROKER=host:port uses a running broker, with the settings below.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "300",
 }
-"""Members that died are missed after seconds, not after the better part of a minute."""
+"""The broker notices dead members after seconds, instead of most of a minute."""
 SECONDS_MAX = 60
 
 
 class Serve:
-    """`embedlog serve` on one port for life, whatever happens to the process."""
+    """`embedlog serve` on one port, which stays the same over restarts."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data
@@ -41,17 +40,17 @@ class Serve:
 
     @property
     def address(self) -> str:
-        """Where clients find it."""
+        """Return the address for clients."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def pid(self) -> int:
-        """The process that serves now."""
+        """Return the pid of the present process."""
         assert self._process is not None
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, at the port it had before; returns when it listens."""
+        """Start it on its former port; return when it listens."""
         command = [sys.executable, "-m", "embedlog", "serve", "--port", str(self._port)]
         if self._data is not None:
             command += ["--data", str(self._data)]
@@ -65,20 +64,19 @@ class Serve:
         self._port = int(found[1])
 
     def stop(self) -> None:
-        """SIGTERM, and wait until it has closed everything."""
+        """Send SIGTERM, and wait for the clean end."""
         assert self._process is not None
         self._process.terminate()
         status = self._process.wait(SECONDS_MAX)
         assert status == 0, status
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def discard(self) -> None:
-        """End it, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -86,7 +84,7 @@ class Serve:
 
 @contextlib.contextmanager
 def group_broker(directory: Path) -> Iterator[str]:
-    """The address of the broker under test: embedlog unless GROUPS_BROKER says otherwise."""
+    """Yield the address of the tested broker: embedlog unless GROUPS_BROKER names another."""
     asked = os.environ.get("GROUPS_BROKER", "embedlog")
     if asked == "kafka":
         with real_kafka(directory, settings=SETTINGS) as address:

@@ -1,4 +1,4 @@
-"""The checker finds nothing in a right history, and every kind of wrong in a wrong one."""
+"""The checker accepts correct histories, and finds every kind of error in others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T0 = ("t", 0)
 
 
 class Script:
-    """A history told line by line: one partition, time goes by one with every line."""
+    """A history of one partition, built line by line; the time grows by one with every line."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -37,7 +37,9 @@ class Script:
             self.happens(member, answer, id=self._commits)
 
     def broken(self, *, produced: int = 10, committed: int | None = None) -> list[str]:
-        """What the checker says; the coordinator keeps `committed`, or what was committed last."""
+        """Return the checker's result; the coordinator keeps `committed`, by default the last
+        commit.
+        """
         accepted = {event.id for event in self.events if event.kind == "committed"}
         last = [e.offsets[T0] for e in self.events if e.kind == "committing" and e.id in accepted]
         found = max(last, default=0) if committed is None else committed
@@ -49,14 +51,14 @@ def script() -> Script:
     return Script()
 
 
-def test_a_hand_over_in_order_is_right(script: Script) -> None:
+def test_an_orderly_handover_is_accepted(script: Script) -> None:
     script.assigned("a", 1)
     script.records("a", 0, 3)
     script.commit("a", 4)
     script.records("a", 4, 4)
     script.happens("a", "revoked")
     script.assigned("b", 2)
-    script.records("b", 4, 9)  # 4 again: it was consumed and not committed
+    script.records("b", 4, 9)  # again 4, which was consumed but not committed
     script.commit("b", 10)
     script.happens("b", "closed")
     assert script.broken() == []
@@ -114,7 +116,7 @@ def test_two_owners_in_one_generation_are_found(script: Script) -> None:
     assert found.startswith("two owners in one generation: ")
 
 
-def test_a_static_member_goes_on_in_its_generation(script: Script) -> None:
+def test_a_static_member_continues_in_its_generation(script: Script) -> None:
     script.happens("other", "assigned", partitions=(("other", 0),))
     script.assigned("a", 4)
     script.records("a", 0, 9)
@@ -141,7 +143,7 @@ def test_an_expelled_member_may_believe_in_its_tenure_for_a_while(end: str, scri
     assert owners(history, 7) == {T0: ["b"]}
 
 
-def test_its_commit_must_not_be_accepted(script: Script) -> None:
+def test_a_commit_of_an_expelled_member_must_not_be_accepted(script: Script) -> None:
     script.assigned("a")
     script.records("a", 0, 3)
     script.assigned("b")
@@ -152,7 +154,7 @@ def test_its_commit_must_not_be_accepted(script: Script) -> None:
     assert found.startswith("accepted though another had it: a commits 4 of t-0 at 3; b owns t-0")
 
 
-def test_who_was_away_may_learn_late_of_what_it_had_and_lost(script: Script) -> None:
+def test_a_frozen_member_may_learn_late_of_a_lost_tenure(script: Script) -> None:
     script.assigned("a", 6)
     script.records("a", 0, 3)
     script.assigned("b", 2)
@@ -163,7 +165,7 @@ def test_who_was_away_may_learn_late_of_what_it_had_and_lost(script: Script) -> 
     assert script.broken() == []
 
 
-def test_who_was_away_must_learn_it(script: Script) -> None:
+def test_a_frozen_member_must_learn_of_its_loss(script: Script) -> None:
     script.assigned("a", 6)
     script.records("a", 0, 9)
     script.assigned("b", 2)
@@ -174,7 +176,7 @@ def test_who_was_away_must_learn_it(script: Script) -> None:
     assert second.startswith("accepted though another had it: b commits 10 of t-0")
 
 
-def test_a_group_that_was_empty_may_count_anew(script: Script) -> None:
+def test_an_empty_group_may_restart_its_generations(script: Script) -> None:
     for member, generation in (("a", 1), ("b", 2), ("c", 2)):
         script.assigned(member, generation)
         script.happens(member, "revoked")
@@ -183,7 +185,7 @@ def test_a_group_that_was_empty_may_count_anew(script: Script) -> None:
     assert script.broken() == []
 
 
-def test_who_lost_it_unknowingly_may_be_of_the_group_before(script: Script) -> None:
+def test_a_lost_tenure_may_belong_to_the_former_group(script: Script) -> None:
     script.assigned("a", 2)
     script.assigned("b", 1)
     script.records("b", 0, 9)
@@ -202,7 +204,7 @@ def test_a_tenure_from_before_the_last_commit_is_found(script: Script) -> None:
     assert script.broken() == ["b owns t-0 from 5 starts at 3, committed was 6"]
 
 
-def test_a_tenure_from_behind_the_last_commit_is_found(script: Script) -> None:
+def test_a_tenure_from_after_the_last_commit_is_found(script: Script) -> None:
     script.assigned("a")
     script.records("a", 0, 8)
     script.commit("a", 6)
@@ -212,7 +214,7 @@ def test_a_tenure_from_behind_the_last_commit_is_found(script: Script) -> None:
     assert script.broken() == ["b owns t-0 from 5 starts at 9, committed was 6"]
 
 
-def test_nobody_knows_whether_a_killed_members_commit_arrived(script: Script) -> None:
+def test_the_commit_of_a_killed_member_may_or_may_not_count(script: Script) -> None:
     script.assigned("a")
     script.records("a", 0, 5)
     script.commit("a", 6, "")
@@ -250,7 +252,7 @@ def test_a_refusal_while_the_broker_was_killed_may_follow_an_effect(script: Scri
     assert script.broken(committed=6) == []
 
 
-def test_a_commit_of_what_nobody_consumed_is_found(script: Script) -> None:
+def test_a_commit_of_unconsumed_records_is_found(script: Script) -> None:
     script.assigned("a")
     script.records("a", 0, 3)
     script.commit("a", 10)
@@ -267,14 +269,14 @@ def test_a_forgotten_commit_is_found(script: Script) -> None:
     assert script.broken(committed=4) == ["committed of t-0 is 4, was 10"]
 
 
-def test_records_of_what_one_does_not_own_are_found(script: Script) -> None:
+def test_records_of_a_partition_without_ownership_are_found(script: Script) -> None:
     script.assigned("a")
     script.happens("a", "revoked")
     script.records("a", 0, 9)
     assert script.broken() == ["a sees t-0:0..9 at 2 and does not own it"]
 
 
-def test_what_one_has_cannot_be_assigned_again(script: Script) -> None:
+def test_an_owned_partition_cannot_be_assigned_again(script: Script) -> None:
     script.assigned("a")
     script.records("a", 0, 9)
     script.assigned("a")
@@ -288,7 +290,7 @@ def test_a_line_of_a_journal() -> None:
     assert parse("a", line) == Event(2, "a", "records", (T0,), first=4, last=5)
 
 
-def test_what_kafkas_verifiable_consumer_prints() -> None:
+def test_the_output_of_kafkas_verifiable_consumer() -> None:
     journal = VerifiableConsumerJournal("j", wall_minus_monotonic_ms=1000)
     lines = [
         '{"timestamp":1001,"name":"startup_complete"}',

@@ -1,4 +1,4 @@
-"""Different clients in one group: whoever comes, leaves or dies, no promise is broken."""
+"""Different clients in one group: members come, leave and die, and no promise is broken."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_both_protocols_in_one_group(start_run: StartRun) -> None:
     run.finish()
 
 
-def test_a_quiet_group_stays_as_it_is(start_run: StartRun) -> None:
+def test_a_quiet_group_keeps_its_assignment(start_run: StartRun) -> None:
     run = start_run(partitions=4)
     for client in ("confluent", "kafka_python", "aio_kafka", "kafkajs"):
         run.join(client)
@@ -84,8 +84,8 @@ def test_a_quiet_group_stays_as_it_is(start_run: StartRun) -> None:
 
 
 @pytest.mark.parametrize("client", ["confluent", "kafka_python", "java", "embedlog_consumer"])
-def test_a_static_member_comes_back_to_what_it_had(client: str, start_run: StartRun) -> None:
-    # In time, also where a JVM takes seconds to start.
+def test_a_static_member_gets_its_partitions_back(client: str, start_run: StartRun) -> None:
+    # The session is long enough for the start of a JVM, which takes seconds.
     run = start_run(partitions=4, session_ms=15_000)
     first = run.join(client, instance="first")
     second = run.join(client, instance="second")
@@ -106,7 +106,9 @@ def test_a_static_member_comes_back_to_what_it_had(client: str, start_run: Start
 
 
 @pytest.mark.parametrize("client", ["confluent", "kafka_python", "embedlog_consumer"])
-def test_who_takes_a_static_members_name_fences_it(client: str, start_run: StartRun) -> None:
+def test_a_new_member_with_a_static_members_id_fences_the_old_one(
+    client: str, start_run: StartRun
+) -> None:
     run = start_run(partitions=2)
     old = run.join(client, instance="only")
     run.produce(40)
@@ -126,7 +128,7 @@ def test_who_takes_a_static_members_name_fences_it(client: str, start_run: Start
      ("aio_kafka", "classic"), ("kafkajs", "classic"), ("embedlog_consumer", "classic"),
      ("embedlog_consumer", "consumer")],
 )  # fmt: skip
-def test_who_was_away_too_long_owns_and_commits_nothing_any_more(
+def test_a_member_frozen_too_long_owns_and_commits_nothing(
     client: str, protocol: str, start_run: StartRun
 ) -> None:
     run = start_run(partitions=2)

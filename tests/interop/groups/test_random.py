@@ -1,4 +1,4 @@
-"""Seeds, each another story of members who come, leave, die, freeze and return."""
+"""Seeds, each with another story of members that join, leave, die, freeze and return."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ GROUPS = (
     [("consumer", client) for client in CONSUMER],
     [*(("classic", client) for client in CLASSIC), *(("consumer", c) for c in CONSUMER)],
 )
-"""Who may join: members of one protocol, of the other, or of both."""
+"""Clients that may join: of one protocol, of the other, or of both."""
 
 
 class Story:
-    """What happens to one group, drawn from a seed; `told` says it for the failed test's reader."""
+    """The events of one group, drawn from a seed; `told` lists them for the message of a failed
+    test.
+    """
 
     def __init__(self, seed: int, run: GroupRun) -> None:
         self._random = random.Random(seed)
@@ -39,7 +41,7 @@ class Story:
         self.told: list[str] = []
 
     def tell(self) -> None:
-        """Some members, then one thing after the other; at the end everybody is awake again."""
+        """Start some members and do random steps; at the end wake all of them."""
         for _ in range(2):
             self._join()
         self._run.wait_until_stable()
@@ -60,7 +62,7 @@ class Story:
             self._leave()
         kinds = list(self._kinds)
         if any(member.client == "java" for member in self._run.members):
-            kinds = [kind for kind in kinds if kind[1] != "java"]  # a JVM a story is enough
+            kinds = [kind for kind in kinds if kind[1] != "java"]  # one JVM in a story is enough
         protocol, client = self._random.choice(kinds)
         self._say(f"join by {protocol}", self._run.join(client, protocol=protocol))
 
@@ -75,7 +77,7 @@ class Story:
             member.kill()
 
     def _freeze(self) -> None:
-        # VerifiableConsumer calls a loss a revocation: to the checker it would be a liar.
+        # VerifiableConsumer reports a loss as a revocation, which the checker would not accept.
         members = [
             member
             for member in self._run.alive()
@@ -87,7 +89,7 @@ class Story:
             self._frozen.append(member)
 
     def _replace(self) -> None:
-        """A static member of the classic protocol is killed and comes back by its name."""
+        """Kill a static member of the classic protocol; another one continues under its id."""
         if self._kinds == GROUPS[1]:
             return self._kill()
         client = self._random.choice(("confluent", "kafka_python"))
@@ -108,10 +110,10 @@ class Story:
 
 
 def _may_look_for_the_beginning(member: Member) -> bool:
-    """May librdkafka be asking where partitions begin, as nothing was committed?
+    """Return whether librdkafka may be looking up beginnings, because nothing was committed.
 
-    Frozen then, it asks again when it wakes: by a timer that does not know that the partitions were
-    lost meanwhile, and assigned anew. It goes back to the beginning then, whatever was committed.
+    If it is frozen then, a timer repeats the look-up when it wakes, although the partitions were
+    lost and assigned again meanwhile. It then reads from the beginning, without regard to commits.
     """
     if member.client != "confluent":
         return False

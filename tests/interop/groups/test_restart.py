@@ -28,7 +28,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 
 def end(serve: Serve, how: str, run: GroupRun) -> None:
-    """Stop it in order, or kill it: to a client that waits for an answer it is the same."""
+    """Stop it in order, or kill it; a client that waits for an answer sees no difference."""
     run.note("broker killed")
     serve.kill() if how == "kill" else serve.stop()
 
@@ -38,10 +38,10 @@ def end(serve: Serve, how: str, run: GroupRun) -> None:
     [*((*each, "kill") for each in PROTOCOLS),
      ("classic", "confluent", "stop"), ("consumer", "confluent", "stop")],
 )  # fmt: skip
-def test_members_go_on_after_a_restart(
+def test_members_continue_after_a_restart(
     protocol: str, client: str, how: str, serve: Serve, start_run: StartRun
 ) -> None:
-    # Nobody dies here: a client that gives up a session by itself shall not do so.
+    # A client whose session ends by itself would fail the test: members are never killed here.
     run = start_run(partitions=4, address=serve.address, session_ms=8000)
     run.join(client, protocol=protocol)
     run.join(client, protocol=protocol)
@@ -58,13 +58,13 @@ def test_members_go_on_after_a_restart(
     run.produce(40)
     run.wait_until_spread()
     run.finish()
-    if client != "kafkajs":  # which joins as another member after a connection was lost
+    if client != "kafkajs":  # this client joins as another member after a lost connection
         assert losses(run.history()) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_it_dies_in_the_middle_of_rebalances_and_commits(
+def test_a_broker_killed_during_rebalances_and_commits_forgets_nothing(
     how: str, serve: Serve, start_run: StartRun
 ) -> None:
     run = start_run(partitions=5, address=serve.address)

@@ -18,12 +18,12 @@ StartRun = Callable[..., GroupRun]
 
 
 def groups(run: GroupRun, *arguments: str) -> str:
-    """What kafka-consumer-groups says about the run's broker."""
+    """Run kafka-consumer-groups against the run's broker; return the output."""
     return run_tool("consumer-groups", "--bootstrap-server", run.address, *arguments, check=False)
 
 
 def rows(output: str) -> list[dict[str, str]]:
-    """The rows of the table it prints, by the names of their columns."""
+    """Return the rows of the printed table, by the names of their columns."""
     lines = [line for line in output.splitlines() if line.strip()]
     titles = next(index for index, line in enumerate(lines) if line.startswith("GROUP"))
     names = re.split(r"\s{2,}|(?<=\S) (?=[A-Z#])", lines[titles].strip())
@@ -31,7 +31,7 @@ def rows(output: str) -> list[dict[str, str]]:
 
 
 def consumed(run: GroupRun) -> None:
-    """A group that has committed ten records of each partition, and is empty."""
+    """An empty group that has committed ten records of each partition."""
     member = run.join("confluent")
     run.produce(10 * len(run.partitions))
     run.wait_until_consumed()
@@ -39,7 +39,7 @@ def consumed(run: GroupRun) -> None:
 
 
 def reset(run: GroupRun, *how: str) -> dict[int, int]:
-    """What a reset of all topics makes of every partition: carried out with --execute only."""
+    """Reset all topics, and return the new offset of every partition; only --execute stores it."""
     output = groups(run, "--reset-offsets", "--group", run.group, *how)
     found = [row for row in rows(output) if row["TOPIC"] == run.topic]
     return {int(row["PARTITION"]): int(row["NEW-OFFSET"]) for row in found}
@@ -85,7 +85,7 @@ def test_a_group_is_listed_and_described(protocol: str, assignor: str, start_run
     assert re.search(rf"{run.group}\s+127\.0\.0\.1:\d+\s+\(\d+\)\s+{assignor}\s+Stable\s+1", state)
 
 
-def test_lag_is_what_nobody_has_committed(start_run: StartRun) -> None:
+def test_lag_is_the_number_of_uncommitted_records(start_run: StartRun) -> None:
     run = start_run(partitions=2)
     consumed(run)
     run.produce(5, partition=1)
@@ -96,7 +96,7 @@ def test_lag_is_what_nobody_has_committed(start_run: StartRun) -> None:
     assert {row["CONSUMER-ID"] for row in described} == {"-"}
 
 
-def test_an_unknown_group_is_said_to_be_unknown(start_run: StartRun) -> None:
+def test_an_unknown_group_is_reported_as_unknown(start_run: StartRun) -> None:
     run = start_run(partitions=1)
     nobody = groups(run, "--describe", "--group", "nobody-has-this-name")
     assert "GroupIdNotFoundException: Group nobody-has-this-name not found." in nobody
@@ -126,7 +126,7 @@ def test_offsets_are_reset_in_every_form(start_run: StartRun, tmp_path: Path) ->
     assert committed(run) == [2, 3]
 
 
-def test_what_a_group_uses_is_not_reset_and_not_deleted(start_run: StartRun) -> None:
+def test_offsets_of_an_active_group_are_neither_reset_nor_deleted(start_run: StartRun) -> None:
     run = start_run(partitions=1)
     run.join("confluent")
     run.produce(10)

@@ -8,7 +8,7 @@ from tests.simulation.soak import soak
 
 
 def story(seed: int) -> Story | TransactionStory:
-    """The story of a seed."""
+    """Return the story of a seed."""
     return TransactionStory(seed) if is_of_transactions(seed) else Story(seed)
 
 

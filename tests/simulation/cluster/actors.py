@@ -1,8 +1,8 @@
-"""Clients of another kind than ours: they send raw requests, and try again as they think right.
+"""Clients that share no code with ours: they send raw requests and have their own retries.
 
-writer     one batch after the other, idempotent or not, acks all or 1
-reader     of all partitions, at the leader or at any replica; it checks by leader epochs (KIP-320)
-           whether what it has read is still there, and drops what is not
+writer     writes one batch after the other, idempotent or not, with acks=all or acks=1
+reader     reads all partitions from the leader or any replica. It checks by leader epochs (KIP-320)
+           that its records still exist, and drops the others
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NOTHING_WRITTEN = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS,
     }
 )
-"""The batch is in no log by this request, and may be sent again."""
+"""This request did not append the batch, which may be sent again."""
 _PERHAPS_WRITTEN = frozenset(
     {
         ErrorCode.REQUEST_TIMED_OUT,
@@ -53,11 +53,11 @@ _PERHAPS_WRITTEN = frozenset(
     }
 )
 _LOST_TOUCH = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
-"""The leader does not have what the producer wrote before."""
+"""The leader lacks an earlier batch of the producer."""
 
 
 class ClusterActor(Actor):
-    """An actor with a client of its own."""
+    """An actor with its own client."""
 
     def __init__(self, client: Client, history: History, name: str) -> None:
         self.client = client
@@ -84,7 +84,7 @@ class Writer(ClusterActor):
         super().__init__(client, history, name)
 
     def life(self) -> Life:
-        """Until all is written, or it gives up."""
+        """Write until all batches are sent, or an error is final."""
         random = self.client.random
         producer = NO_PRODUCER
         sequence = 0
@@ -121,7 +121,9 @@ class Writer(ClusterActor):
             yield Sleep(RETRY_MS)
 
     def _write(self, written: list[Written], producer: Producer, sequence: int) -> Steps:
-        """The code that a batch came to: 0 or one after which to begin anew; None to give up."""
+        """Write a batch. Return its final error code (0, or an error that needs a new producer id),
+        or None to give up.
+        """
         records = build_batch(
             [each.value.encode() for each in written],
             timestamps=TIMESTAMP,
@@ -160,7 +162,7 @@ class Writer(ClusterActor):
 
 
 class Reader(ClusterActor):
-    """Reads one partition for as long as the world goes on. `anywhere`: also from followers."""
+    """Reads one partition until the world ends; from followers as well if `anywhere` is true."""
 
     def __init__(
         self, client: Client, history: History, name: str, place: Place, *, anywhere: bool
@@ -172,7 +174,7 @@ class Reader(ClusterActor):
         super().__init__(client, history, name)
 
     def life(self) -> Life:
-        """For ever."""
+        """Validate and read in turn, without end."""
         random = self.client.random
         while True:
             epoch = yield from self._epoch()
@@ -183,13 +185,15 @@ class Reader(ClusterActor):
             yield Sleep(random.randrange(30, 300))
 
     def _epoch(self) -> Steps:
-        """The leader epoch that the client knows; it looks it up when it knows none."""
+        """Return the leader epoch, from a metadata request if the client knows none."""
         if self.place not in self.client.leaders:
             yield partial(self.client.look_up, ("leader", self.place))
         return self.client.leaders[self.place][1]
 
     def _validate(self, epoch: int) -> Steps:
-        """Drop what the leader of this epoch does not have; False where it does not answer."""
+        """Drop the records that the leader of this epoch lacks; return False if it does
+        not answer.
+        """
         view = self.view
         while view.rows:
             last = view.rows[-1]
@@ -215,7 +219,8 @@ class Reader(ClusterActor):
             dropped = [row for row in view.rows if row not in kept]
             if dropped:
                 view.cuts += 1
-                # Below the end of the earlier epoch there may be others at the offsets of a later.
+                # A later epoch may have other records at offsets below the end of the earlier
+                # epoch.
                 view.position = min(view.position, dropped[0].offset)
             is_settled = found.leader_epoch == last.epoch or not kept
             view.rows = kept
@@ -250,7 +255,7 @@ class Reader(ClusterActor):
         if found.error_code:
             self.client.forget(("leader", self.place))
             if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                # A follower that had not cut yet what its leader lost gave it away.
+                # A follower had sent records that it truncated later, as its leader lost them.
                 view.epoch = -1
             return
         for row in rows_of(bytes(found.records or b"")):

@@ -1,7 +1,7 @@
-"""The world as one client of its own kind sees it: it finds out whom to ask, and may be wrong.
+"""The world from the view of a client, which finds brokers by itself and may be wrong.
 
-It believes what any broker told it of leaders and coordinators until an answer fails or says
-otherwise, and asks a broker drawn by chance again then.
+It uses the leader or coordinator that some broker named, until a request fails. Then it asks a
+random broker again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ LOOK_AGAIN_MS = 60
 
 Place = tuple[str, int]
 Key = tuple[str, Any]
-"""What a client has to find: ("leader", place), ("group", id), ("transaction", id)."""
+"""A broker to look up: ("leader", place), ("group", id), ("transaction", id)."""
 
 
 class Client:
-    """What an actor knows as its world."""
+    """The world of one actor."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self.random: Random = world.random
@@ -37,17 +37,17 @@ class Client:
         self.leaders: dict[Place, tuple[int, int]] = {}
         """(leader, leader epoch) of partitions."""
         self._epochs: dict[Place, int] = {}
-        """The latest leader epoch that was heard of."""
+        """The newest leader epoch seen."""
         self._world = world
         self._coordinators: dict[Key, int] = {}
 
     @property
     def now(self) -> int:
-        """As the world's."""
+        """The time of the world."""
         return self._world.now
 
     def ask(self, what: Ask, answered: Callable[[Any], None]) -> None:
-        """Ask whom it concerns."""
+        """Send a request to the leader or coordinator that it needs."""
         key = _key_of(what.request)
         node_id = self._known(key)
         if node_id is None:
@@ -62,11 +62,11 @@ class Client:
         self._world.send(node_id, what, done)
 
     def send(self, node_id: int, what: Ask, answered: Callable[[Any], None]) -> None:
-        """Ask this broker."""
+        """Send a request to this broker."""
         self._world.send(node_id, what, answered)
 
     def forget(self, key: Key) -> None:
-        """Believe no longer what was said of it."""
+        """Forget the broker of this key."""
         if key[0] == "leader":
             self.leaders.pop(key[1], None)
         self._coordinators.pop(key, None)
@@ -80,7 +80,7 @@ class Client:
         return self._coordinators.get(key)
 
     def look_up(self, key: Key, then: Callable[[], None]) -> None:
-        """Find out whom to ask, from any broker, until one says it."""
+        """Ask random brokers until one names the broker of this key."""
         what = _question(key)
 
         def answered(answer: Any) -> None:
@@ -101,7 +101,7 @@ class Client:
         for found in answer.topics:
             for each in found.partitions:
                 place = topic, each.partition_index
-                # A broker that has not heard of the last election tells of the one before.
+                # A broker with old metadata names the leader before the last election.
                 if each.leader_epoch < self._epochs.get(place, -1):
                     continue
                 if each.leader_id >= 0 and not each.error_code:
@@ -121,7 +121,7 @@ def _question(key: Key) -> Ask:
 
 
 def _key_of(request: Any) -> Key:
-    """Whom a request concerns. Those of transactional producers are about one partition each."""
+    """Return the key of a request. Requests of transactional producers have only one partition."""
     if isinstance(request, ProduceRequest):
         (topic,) = request.topic_data
         return "leader", (topic.name, topic.partition_data[0].index)
@@ -138,7 +138,7 @@ def _key_of(request: Any) -> Key:
 
 
 def error_in(message: Any) -> int:
-    """The first error code in an answer, 0 when there is none."""
+    """Return the first error code in an answer, 0 if there is none."""
     for field in type(message).__fields__:
         value = getattr(message, field.name)
         if field.name.endswith("error_code"):

@@ -1,7 +1,7 @@
-"""What befalls the brokers: each a life that begins something, and ends it a while later.
+"""Faults of brokers: each is a script that begins a fault, and ends it later.
 
-Two temperaments. Mild ones always leave a running broker in sync, or eligible, beside the one that
-they take: nothing that was committed may be lost. Harsh ones do not ask.
+Mild faults always leave another running broker that is in sync or eligible, so that no committed
+record may be lost. Harsh faults do not check this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AGAIN_MS = 200
 
 
 class Faults:
-    """All that can happen. `say` is told of it."""
+    """All faults. `say` gets a line for each."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Faults:
         is_harsh: bool,
         moves_often: bool = False,
     ) -> None:
-        """`moves_often`: half of what happens is that the partition gets other replicas."""
+        """`moves_often`: half of the faults are reassignments of the partition."""
         self._world = world
         self._watch = watch
         self._place = place
@@ -43,13 +43,13 @@ class Faults:
         self._is_harsh = is_harsh
         self._moves_often = moves_often
         self._behind_ms = 0
-        """How far the clock has gone back behind the latest time that it told."""
+        """How far the clock is behind the latest time that it has shown."""
         self.is_over = False
-        """Was everything mended?"""
+        """Whether everything is mended."""
         self._random = world.random
 
     def befall(self) -> None:
-        """One of them, now."""
+        """Begin a random fault."""
         kinds: tuple[Callable[[], Life], ...] = (
             self._killed,
             self._killed,
@@ -72,15 +72,15 @@ class Faults:
         if self._moves_often:
             kinds = (*kinds, *[self._reassigned] * len(kinds))
         if self._world.log_dirs:
-            # One that is moved away from a directory that has failed, and back, is there twice.
+            # A reassignment away from a failed directory and back leaves two copies of the replica.
             kinds = (*[each for each in kinds if each != self._reassigned], *[self._disk_fails] * 5)
         self._world.live(self._random.choice(kinds)())
 
     def end(self) -> None:
-        """Mend everything, for good."""
+        """Mend everything and begin no more faults."""
         self.is_over = True
         self._say("peace")
-        # Else what is to time out would wait for as long as the clock has gone back.
+        # Timers would otherwise wait until the clock has caught up.
         clock = self._world.runtime.clock
         clock.set_wall(clock.wall_ms() + self._behind_ms)
         cluster = self._world.cluster
@@ -103,17 +103,17 @@ class Faults:
     def _topic_partition(self) -> Any:
         return self._world.cluster.partition(*self._place).topic_partition
 
-    # Who may go
+    # Choosing a broker
 
     def _one(self) -> int:
-        """Often the leader."""
+        """Return a random broker, often the leader."""
         decided = self._watch.image(self._place)
         if decided is not None and decided.leader > 0 and self._random.random() < 0.4:
             return decided.leader
         return self._random.choice(NODES)
 
     def _takes(self, node_id: int) -> bool:
-        """May that broker be taken away?"""
+        """Return whether the broker may fail."""
         if not self._world.cluster.broker(node_id).is_running:
             return False
         return self._is_harsh or all(
@@ -121,7 +121,7 @@ class Faults:
         )
 
     def _has_another(self, place: Place, node_id: int) -> bool:
-        """Does another running broker have all that was committed?"""
+        """Return whether another running broker has all committed records."""
         decided = self._watch.image(place)
         if decided is None:
             return True
@@ -141,7 +141,7 @@ class Faults:
         )
 
     def _back(self, node_id: int) -> Life:
-        """It starts again as soon as that is possible."""
+        """Start the broker again as soon as possible."""
         while not self.is_over:
             node = self._world.cluster.broker(node_id)
             if node.is_running:
@@ -152,13 +152,13 @@ class Faults:
                 return
             yield Sleep(AGAIN_MS)
 
-    # What happens
+    # The faults
 
     def _killed(self) -> Life:
         yield from self._kill(self._one(), self._random.choice((SHORT_MS_MAX, AWAY_MS_MAX)))
 
     def _ambushed(self) -> Life:
-        """Who gets the next batch is killed with it."""
+        """Kill the broker that gets the next batch, before it answers."""
 
         def fall(node_id: int) -> None:
             if not self.is_over:
@@ -180,13 +180,13 @@ class Faults:
         loses = self._random.random() < 0.5
         if loses and self._is_harsh and not self._world.loses_nothing:
             self._watch.may_lose = True
-        self._say(f"{node_id} is killed" + (" and loses what it had not synced" if loses else ""))
+        self._say(f"{node_id} is killed" + (" and loses its unsynced data" if loses else ""))
         self._world.cluster.broker(node_id).kill(lose_unsynced=loses)
         yield Sleep(self._random.randrange(away_ms_max))
         yield from self._back(node_id)
 
     def _disk_fails(self) -> Life:
-        """The disk of a log directory fails; it is repaired, and the broker restarted."""
+        """Fail the disk of a log directory; later repair it and restart the broker."""
         node_id = self._one()
         if not self._takes(node_id):
             return
@@ -284,7 +284,7 @@ class Faults:
         yield
 
     def _reassigned(self) -> Life:
-        """Two replicas for a while, in any order, then three again."""
+        """Assign two replicas for a while, in any order, then three again."""
         partition = self._world.cluster.partition(*self._place)
         for count in (2, 3):
             if self.is_over or not self._world.cluster.controller.is_running:

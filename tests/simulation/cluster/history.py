@@ -1,13 +1,15 @@
-"""What every client wrote down, and whether it can have happened under the promises of replicas.
+"""The records of all clients, and a check that replication has kept its promises.
 
-acknowledged by all    there in the end, at its offset; unless an unclean election took it
-acknowledged by one    there, unless a later leader did not have it when its term began
-idempotent             once, in the order of its sending; at most once where nobody knows
-refused                not there
-what a reader got      below the high watermark that came with it; what it has not dropped, as the
-                       epochs told it to, is the log, record for record
+acknowledged by all    exists in the end, at its offset, unless an unclean election lost it
+acknowledged by one    exists, unless a later leader lacked it when its term began
+idempotent             exists once, in the order of the sends; at most once if the outcome is
+unknown
+refused                does not exist
+returned to a reader   lies below the high watermark of its answer; after the truncations that
+leader
+                       epochs demand, the reader's records are the log, record for record
 nothing was lost       no reader had to drop anything
-at rest                all replicas hold the same bytes; a term's beginning is the log's
+at rest                all replicas hold the same bytes; a term began with these records in the log
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ UNKNOWN, ACKED, REFUSED = "unknown", "acknowledged", "refused"
 
 @dataclass
 class Written:
-    """One record as its producer saw it; its value is unlike any other."""
+    """One record from its producer's view; no two records have the same value."""
 
     value: str
     writer: str
@@ -36,12 +38,12 @@ class Written:
     outcome: str = UNKNOWN
     offset: int = -1
     epoch: int = -1
-    """Of the leader that acknowledged it, or of a later one."""
+    """The epoch of the leader that acknowledged it, or of a later leader."""
 
 
 @dataclass
 class Read:
-    """One record as a reader got it."""
+    """One record that a reader got."""
 
     reader: str
     place: Place
@@ -51,34 +53,34 @@ class Read:
 
 @dataclass
 class View:
-    """What a reader believes a partition to hold."""
+    """The content of a partition from a reader's view."""
 
     reader: str
     place: Place
     rows: list[Row] = field(default_factory=list)
     position: int = 0
     epoch: int = -1
-    """The last leader epoch under which that was checked."""
+    """The last leader epoch that the reader has validated its records with."""
     cuts: int = 0
-    """How often it had to drop something."""
+    """How often the reader had to drop records."""
 
 
 @dataclass
 class History:
-    """Everything that was written down, and what is there in the end."""
+    """Everything that the clients recorded, and the final content of the replicas."""
 
     watch: Watch
     written: list[Written] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     lost_touch: list[tuple[str, int]] = field(default_factory=list)
-    """Idempotent writers that were told of a gap in their sequence, and when."""
+    """Idempotent writers that got an error about a gap in their sequence, and when."""
     replicas: dict[Place, dict[int, list[Batch]]] = field(default_factory=dict)
-    """What each replica holds in the end, up to its high watermark."""
+    """The final batches of each replica, up to its high watermark."""
 
 
 def broken(history: History) -> list[str]:
-    """The promises that were not kept."""
+    """Return the broken promises."""
     found = list(history.watch.broken)
     for place, replicas in history.replicas.items():
         found += _replicas(place, replicas, history.watch.partitions[place])
@@ -126,14 +128,16 @@ def _place(history: History, place: Place, log: Sequence[Batch]) -> Iterator[str
                 yield f"{name} is lost"
         if each.is_idempotent and found:
             if found[0] <= last.get(each.writer, -1):
-                yield f"{name} is at {found[0]}, before what was written before it"
+                yield f"{name} is at {found[0]}, before an earlier record of its writer"
             last[each.writer] = found[0]
     for value, found in offsets.items():
         yield f"{place}: {value!r} at {found} was never written"
 
 
 def _may_be_lost(watched: Watched, each: Written, *, is_clean: bool) -> bool:
-    """Did a later leader begin without it? `is_clean`: any, else one of an unclean election."""
+    """Return whether a later leader began without the record; for `is_clean=False` only leaders of
+    unclean elections count.
+    """
     return any(
         epoch > each.epoch
         and (is_clean or election.is_unclean)
@@ -150,10 +154,10 @@ def _readers(history: History) -> Iterator[str]:
             yield f"{read} is above the high watermark"
     for view in history.views:
         if view.cuts and not history.watch.may_lose:
-            yield f"{view.place}: {view.reader} was told {view.cuts} times that records are gone"
+            yield f"{view.place}: {view.reader} had to drop records {view.cuts} times"
         (log, *_) = history.replicas[view.place].values()
         wanted = [row for row in rows(log) if row.offset < view.position]
         if view.rows != wanted:
             yield f"{view.place}: {view.reader} read {view.rows}, and there is {wanted}"
     if history.lost_touch and not history.watch.may_lose:
-        yield f"told of gaps: {history.lost_touch}"
+        yield f"writers with gaps: {history.lost_touch}"

@@ -1,4 +1,4 @@
-"""The logs of replicas, read from outside: whole batches, and the records in them."""
+"""The logs of replicas, read from outside: whole batches and their records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def batches(partition: Partition, start: int = 0, end: int | None = None) -> list[Batch]:
-    """What the log holds from `start` to `end`, its own end unless given."""
+    """Return the batches of the log from `start` to `end`, by default its own end."""
     log = partition.log
     end = log.log_end_offset if end is None else end
     found: list[Batch] = []
@@ -60,13 +60,13 @@ def _batch(batch: RecordBatch) -> Batch:
 
 
 def rows(data: Iterable[Batch]) -> Iterator[Row]:
-    """The records of batches, markers of transactions left out."""
+    """Return the records of batches, without transaction markers."""
     for each in data:
         yield from rows_of(each.data)
 
 
 def rows_of(data: bytes) -> Iterator[Row]:
-    """The records of a record set."""
+    """Return the records of a record set."""
     for batch in iter_batches(data):
         assert isinstance(batch, RecordBatch)
         if not batch.is_control:

@@ -1,4 +1,4 @@
-"""Our own clients in a story: a producer that is blocked while things happen, and a consumer."""
+"""Our own clients in a story: a producer that blocks while faults happen, and a consumer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ READ_MS = 200
 
 
 class OwnClients:
-    """Each write and each read has a client of its own: what it keeps is gone with it."""
+    """Our producer and consumer. Each write and each read makes a new client, which
+    keeps no state.
+    """
 
     def __init__(self, world: ClusterWorld, history: History, random: Random) -> None:
         self._world = world
@@ -26,7 +28,7 @@ class OwnClients:
         self._random = random
 
     def write(self, name: str, place: Place, say: Callable[[str], None]) -> None:
-        """Some records, one after the other or together; then the producer is closed."""
+        """Write some records, one by one or together, and close the producer."""
         acks = self._random.choice((ALL, ALL, ONE))
         is_idempotent = acks == ALL and self._random.random() < 0.7
         together = self._random.random() < 0.5
@@ -65,7 +67,7 @@ class OwnClients:
         each.offset = found.offset
 
     def read_all(self) -> None:
-        """What a consumer gets of everything, from the beginning, when all is at rest."""
+        """Read everything from the beginning with a consumer, when the brokers are at rest."""
         for place in self._history.watch.partitions:
             view = View("own reader", place)
             self._history.views.append(view)

@@ -1,4 +1,4 @@
-"""Bugs planted on purpose: what each makes of replication. A story must find every one of them."""
+"""Bugs planted on purpose in replication. The stories must find every one of them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from wire.error_codes import ErrorCode
 # The high watermark
 
 
-def committed_is_what_the_leader_has(
+def the_leaders_end_counts_as_committed(
     _right: Any, _replicas: Any, own_offset: int, _end_offset: int
 ) -> int:
     return own_offset
 
 
-def committed_is_what_any_follower_has(
+def any_followers_end_counts_as_committed(
     _right: Any, replicas: Any, own_offset: int, _end_offset: int
 ) -> int:
     return min(own_offset, max(replica.log_end_offset for replica in replicas.all()))
@@ -49,21 +49,23 @@ def consumers_read_to_the_end(
     return right(partition, params, asked, **how)
 
 
-# Who is in sync
+# In-sync sets
 
 
 def one_in_sync_is_enough(_right: Any, _state: Any) -> int:
     return 1
 
 
-def who_lags_joins(_right: Any, replicas: Any, replica: Any, _high_watermark: int) -> Any:
+def a_lagging_replica_joins_the_isr(
+    _right: Any, replicas: Any, replica: Any, _high_watermark: int
+) -> Any:
     if replicas.proposal is not None or replica.node_id in replicas.state.isr:
         return None
     return replicas._propose((*replicas.state.isr, replica.node_id))
 
 
-def who_is_back_counts_as_before(right: Any, replicas: Any, state: Any) -> None:
-    """Terms of one leader follow each other, and what was known of the others stays."""
+def a_returning_replica_keeps_its_old_offset(right: Any, replicas: Any, state: Any) -> None:
+    """In a new term of the same leader, keep the old knowledge about the followers."""
     right(replicas, state)
     for replica in replicas.all():
         if replica.node_id in state.isr:
@@ -138,13 +140,13 @@ def a_move_ends_before_all_have_arrived(_right: Any, target: Any) -> None:
 
 
 BUGS = (
-    instead(RemoteReplicas, "committed_offset", committed_is_what_the_leader_has),
-    instead(RemoteReplicas, "committed_offset", committed_is_what_any_follower_has),
+    instead(RemoteReplicas, "committed_offset", the_leaders_end_counts_as_committed),
+    instead(RemoteReplicas, "committed_offset", any_followers_end_counts_as_committed),
     instead(RemoteReplicas, "committed_offset", too_few_in_sync_commit),
     instead(fetch_reader, "read_partition", consumers_read_to_the_end),
     instead(LeaderAndIsr, "min_isr", one_in_sync_is_enough),
-    instead(RemoteReplicas, "propose_with", who_lags_joins),
-    instead(RemoteReplicas, "take", who_is_back_counts_as_before),
+    instead(RemoteReplicas, "propose_with", a_lagging_replica_joins_the_isr),
+    instead(RemoteReplicas, "take", a_returning_replica_keeps_its_old_offset),
     instead(FollowedPartition, "begin", truncated_to_the_high_watermark),
     instead(FollowedPartition, "truncate", nothing_is_truncated),
     instead(followed_module, "append_as_follower", followers_forget_producers),

@@ -1,4 +1,4 @@
-"""Brokers with two log directories: replicas move between them while all else happens."""
+"""Brokers with two log directories: replicas move between them during all other faults."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from wire.schemas.alter_replica_log_dirs import (
 
 DISK = "disk"
 RATES = (300, 2000, 20_000)
-"""Bytes a second: so slow that nearly everything may happen during a move, or not so slow."""
+"""Bytes a second of a move: from slow, with many events during a move, to fast."""
 PAUSE_MS_MAX = 1500
 
 
 class RelocationStory(Story):
-    """A story in which replicas move, of which the moves have chances of their own."""
+    """A story in which replicas move; the moves have their own random numbers."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, log_dirs=[DISK])
         self._chance = random.Random(seed)
         self.places: set[str] = set()
-        """Where a replica was seen."""
+        """The places where a replica was seen."""
         rate = self._chance.choice(RATES)
         self._say(f"{rate} bytes a second may move")
         for node_id in NODES:
@@ -38,7 +38,7 @@ class RelocationStory(Story):
         self.world.live(self._moves())
 
     def counts(self) -> dict[str, int]:
-        """What was done."""
+        """Return counts for the summary."""
         return {**super().counts(), "moves": sum("moves to" in each for each in self.told)}
 
     def _moves(self) -> Life:

@@ -1,4 +1,4 @@
-"""Brokers whose disks are slow now and then, while all else happens."""
+"""Brokers whose disks are sometimes slow, during all other faults."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.simulation.cluster.world import NODES
 from tests.simulation.world import Life, Sleep
 
 DELAYS_MS = (5, 50, 500, 5_000, 40_000)
-"""The last one is longer than a follower may be behind."""
+"""Milliseconds a write; the last is longer than a follower may lag."""
 SLOW_MS_MAX = 6_000
 PAUSE_MS_MAX = 1_500
 
 
 class SlowDiskStory(Story):
-    """A story in which disks are slow, of which that has chances of its own."""
+    """A story in which disks are slow; the delays have their own random numbers."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -23,7 +23,7 @@ class SlowDiskStory(Story):
         self.world.live(self._slows())
 
     def counts(self) -> dict[str, int]:
-        """What was done."""
+        """Return counts for the summary."""
         slow = sum("a write takes" in each for each in self.told)
         return {**super().counts(), "slow disks": slow}
 

@@ -1,4 +1,4 @@
-"""One story of replicas, drawn from a seed: who writes, what befalls the brokers, what is left."""
+"""One story of replication, drawn from a seed: writers, faults of brokers, and the final state."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MILD, HARSH, UNCLEAN = "mild", "harsh", "unclean"
 
 
 class Story:
-    """What happens, and what was written down of it."""
+    """A story and its history."""
 
     def __init__(
         self, seed: int, *, log_dirs: Sequence[str] = (), moves_often: bool = False
     ) -> None:
-        """`log_dirs`: further log directories of each broker; the topic lies in them."""
+        """`log_dirs`: additional log directories of each broker; the topic lies in them."""
         self.temper = (MILD, MILD, HARSH, UNCLEAN)[seed % 4]
         self.place: Place = (TOPIC, 0)
         self.watch = Watch([self.place])
@@ -57,7 +57,7 @@ class Story:
         self.own = OwnClients(self.world, self.history, self._random)
 
     def tell(self) -> None:
-        """One thing after the other, then peace until all replicas are alike."""
+        """Take random steps, then mend everything and wait until all replicas are equal."""
         for anywhere in (False, True):
             name = f"reader {next(self._numbers)}"
             self._actors.append(
@@ -82,11 +82,11 @@ class Story:
                 )
 
     def broken(self) -> list[str]:
-        """The promises that were not kept."""
+        """Return the broken promises."""
         return broken(self.history)
 
     def counts(self) -> dict[str, int]:
-        """What was done."""
+        """Return counts for the summary."""
         return {
             "records written": len(self.history.written),
             "records read": len(self.history.reads),
@@ -116,8 +116,8 @@ class Story:
         decided = self.watch.image(self.place)
         if decided is None or not self.world.cluster.controller.is_running:
             return
-        # Nobody can tell a process that was killed from a machine without power: of those that are
-        # eligible the last leader alone is trusted, as Kafka has it.
+        # After a restart a killed process looks like a machine that lost power. As in Kafka, of the
+        # eligible replicas only the last leader is then trusted.
         leads = decided.leader > 0 and self.watch.node(decided.leader, self.place) is not None
         if self.temper != MILD or leads:
             self._say("the process of all brokers is killed")

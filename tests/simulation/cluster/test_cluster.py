@@ -1,4 +1,4 @@
-"""Three brokers under many seeds; and the stories find what is wrong on purpose."""
+"""Three brokers under many seeds; and the stories find planted bugs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.support.sizes import size
 
 AT_ONCE = 50
 RARE = (159, 721)
-"""Seeds that find the planted bugs which one story in some hundreds meets."""
+"""Seeds that find the planted bugs which only one story in some hundreds meets."""
 SEEDS = (*RARE, *range(size(100, full=1000)))
-"""The seeds of a change, which find every planted bug."""
+"""The seeds of a change find every planted bug."""
 DISK_SEEDS = size(50, full=250)
 OF_MOVES = {"a move ends before all have arrived"}
-"""Those that are met where partitions get other replicas all the time."""
+"""Bugs that only stories with many reassignments find."""
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
         assert any(judged(tell(seed)) for seed in SEEDS), "find a seed for RARE"
 
 
-def test_a_seed_tells_one_story() -> None:
+def test_a_seed_always_tells_the_same_story() -> None:
     first, second = story(6), story(6)
     first.tell()
     second.tell()
@@ -53,19 +53,19 @@ def test_a_seed_tells_one_story() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_story_of_disks_that_fail(seed: int) -> None:
+def test_a_story_of_failing_disks(seed: int) -> None:
     tell_one(seed, log_dirs=("disk",))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, DISK_SEEDS, AT_ONCE))
-def test_no_promise_is_broken_by_disks_that_fail(first: int) -> None:
+def test_no_promise_is_broken_by_failing_disks(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         tell_one(seed, log_dirs=("disk",))
 
 
 def tell_one(seed: int, *, log_dirs: Sequence[str] = ()) -> None:
-    """Tell one story; it keeps every promise."""
+    """Check that the story breaks no promise."""
     told = Story(seed, log_dirs=log_dirs) if log_dirs else story(seed)
     broken = judged(told)
     assert not broken, "\n".join([f"seed {seed}", *told.told, *broken])

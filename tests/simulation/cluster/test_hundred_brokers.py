@@ -1,4 +1,4 @@
-"""A hundred brokers with a thousand partitions: a failure costs seconds of a processor's time."""
+"""A hundred brokers with a thousand partitions: a failure costs only seconds of CPU time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_MS = 30_000
 
 
 def leaders(cluster: Cluster) -> list[int]:
-    """Who leads, of every partition."""
+    """Return the leader of every partition."""
     controller = cluster.controller.core
     assert controller is not None
     return [
@@ -29,7 +29,7 @@ def leaders(cluster: Cluster) -> list[int]:
 
 
 def all_in_sync(cluster: Cluster) -> bool:
-    """Is every replica of every partition in sync?"""
+    """Return whether every replica of every partition is in sync."""
     controller = cluster.controller.core
     assert controller is not None
     return all(

@@ -43,7 +43,7 @@ def the_last_bytes_are_left_out(right: Any, future: Any) -> None:
 
 
 def nobody_waits_for_the_copy(right: Any, relocation: Any, size_max: int, **_how: Any) -> Any:
-    """The log goes on in a copy of which the rest is yet to come."""
+    """Commit the move before the copy is complete."""
     finish = FutureLog.finish
     FutureLog.finish = lambda _future: None  # type: ignore[method-assign]
     try:
@@ -66,7 +66,7 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
 
 
 def tell_one(seed: int) -> None:
-    """Tell one story; it keeps every promise."""
+    """Check that the story breaks no promise."""
     told = RelocationStory(seed)
     broken = judged(told)
     assert not broken, "\n".join([f"seed {seed}", *told.told, *broken])

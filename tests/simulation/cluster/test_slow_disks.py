@@ -1,4 +1,4 @@
-"""The disks of three brokers are slow now and then, under many seeds."""
+"""Three brokers with sometimes slow disks, under many seeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_story_of_each_temper(seed: int) -> None:
 
 
 def tell_one(seed: int) -> SlowDiskStory:
-    """Tell one story; it keeps every promise."""
+    """Check that the story breaks no promise."""
     told = SlowDiskStory(seed)
     broken = judged(told)
     assert not broken, "\n".join([f"seed {seed}", *told.told, *broken])

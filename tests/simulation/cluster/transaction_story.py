@@ -1,6 +1,6 @@
-"""Transactions over three brokers: their coordinator moves, and so do the partitions they write to.
+"""Transactions over three brokers: their coordinators and partitions move.
 
-Those who write, copy and read are the same as over one broker, and so are the promises.
+The writers, copiers and readers are the same as over one broker, and so are the promises.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ TRANSACTION_LOG: Place = ("__transaction_state", 0)
 
 
 def is_of_transactions(seed: int) -> bool:
-    """Is the story of that seed one of these?"""
+    """Return whether the seed tells a story of transactions."""
     return seed % 32 == 31
 
 
 class TransactionStory:
-    """What happens, and what was written down of it."""
+    """A story and its history."""
 
     def __init__(self, seed: int, *, log_dirs: Sequence[str] = ()) -> None:
-        """`log_dirs`: further log directories of each broker."""
+        """`log_dirs`: additional log directories of each broker."""
         self.history = History()
         self.told: list[str] = []
         places = [(topic, n) for topic, count in PARTITIONS.items() for n in range(count)]
@@ -58,7 +58,7 @@ class TransactionStory:
         self.faults = Faults(self.world, self.watch, place, self._say, is_harsh=False)
 
     def tell(self) -> None:
-        """One thing after the other, then peace until everything is copied."""
+        """Take random steps, then mend everything and wait until all records are copied."""
         steps = (self._write, self._write, self._copy, self._end_one, *[self.faults.befall] * 3)
         self._actors.append(Reader(self._client(), self.history, "reader"))
         self._write()
@@ -71,18 +71,18 @@ class TransactionStory:
         self.world.run(PEACE_MS)
         for actor in self._actors:
             actor.kill()
-        # What they left open is aborted when its time is over.
+        # The coordinator aborts open transactions after their time-out.
         self.world.run(PEACE_MS)
         self._copy_the_rest()
         self.history.undecided = self._undecided()
         self._read_all()
 
     def broken(self) -> list[str]:
-        """The promises that were not kept."""
+        """Return the broken promises."""
         return [*self.watch.broken, *broken(self.history, source=SOURCE, target=TARGET)]
 
     def counts(self) -> dict[str, int]:
-        """What was done."""
+        """Return counts for the summary."""
         return {
             "transactions": len(self.history.transactions),
             "records read": len(self.history.reads),
@@ -149,10 +149,10 @@ class TransactionStory:
 
 
 class _Once(Reader):
-    """Reads everything, once."""
+    """A reader of everything, once."""
 
     def life(self) -> Life:
-        """From the beginning to the end of each partition."""
+        """Read each partition from the beginning to the end."""
         for topic, count in PARTITIONS.items():
             for index in range(count):
                 position, before = 0, -1

@@ -1,9 +1,9 @@
-"""The brokers, watched from above: what no client sees, and what must hold at every moment.
+"""Observes the brokers beyond the view of clients, and checks the rules of every moment.
 
-while a broker leads       each running replica in sync has all below its high watermark
-when one takes over        what it has by then is a term's beginning: its `Election`
-what was committed         stays, byte for byte, through every election that is not unclean
-an unclean election        only where it is allowed, or nobody was left who had everything
+while a broker leads     each running in-sync replica has all records below its high watermark
+when a broker takes over  its log of that moment is recorded as the term's `Election`
+committed records        stay, byte for byte, through every clean election
+an unclean election      happens only if it is allowed, or no replica with all records was left
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ MIN_ISR = 2
 
 @dataclass
 class Election:
-    """One term: who leads, and what its log held when it began."""
+    """One term: its leader, and the leader's log at its beginning."""
 
     leader: int
     epoch: int
     is_unclean: bool
-    """Was it, or one just before it that was over before anybody had seen its leader?"""
+    """Whether this election, or the unobserved one just before it, was unclean."""
     began_with: list[Batch] | None = None
-    """None while nobody has seen it lead."""
+    """The leader's log at its beginning; None until the leader is observed."""
 
 
 @dataclass
 class Watched:
-    """One partition."""
+    """The observed history of one partition."""
 
     elections: dict[int, Election] = field(default_factory=dict)
-    """By leader epoch."""
+    """Elections by leader epoch."""
     committed: list[Batch] = field(default_factory=list)
     replicas: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
 
 
 class Watch:
-    """Looks at every partition of these topics."""
+    """Observes every partition of these topics."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self.partitions = {place: Watched() for place in places}
         self.may_lose = False
-        """Did anything happen by which committed records may be lost?"""
+        """Whether an event may have lost committed records."""
         self.broken: list[str] = []
         self.epochs: dict[int, int] = {}
-        """Of the leaders that answered these requests, by their ids."""
+        """The leader epochs that answered these requests, by request id."""
         self._cluster: Cluster
         self._image: MetadataImage
         self._seen: set[str] = set()
 
     def opened(self, cluster: Cluster) -> None:
-        """Watch a cluster from here on."""
+        """Observe this cluster from here on."""
         self._cluster = cluster
         self.controller_started()
 
     def controller_started(self) -> None:
-        """Be told of what the controller decides."""
+        """Subscribe to the decisions of a controller."""
         controller = self._cluster.controller.core
         assert controller is not None
         tell = controller.on_change
@@ -80,16 +80,16 @@ class Watch:
         self._decided(controller.image)
 
     def node(self, node_id: int, place: Place) -> Partition | None:
-        """A broker's replica; None where it has none, or does not run."""
+        """Return a broker's replica; None if it has none, or does not run."""
         node = self._cluster.broker(node_id)
         return node.core.replica_manager.partitions.get(place) if node.is_running else None
 
     def image(self, place: Place) -> PartitionImage | None:
-        """What the controller decided last."""
+        """Return the controller's latest decision."""
         return self._image.partition(*place)
 
     def answered(self, node_id: int, request: Any, answer: Any) -> None:
-        """Note under which epoch a broker answers a producer; who asked for all got no less."""
+        """Record the epoch of a broker's answer to a producer, and check that acks=all holds."""
         if not isinstance(request, ProduceRequest):
             return
         (topic,) = request.topic_data
@@ -102,10 +102,12 @@ class Watch:
             and not found.error_code
             and not self._is_safe(place, found.base_offset)
         ):
-            self.break_(f"{place}: {found.base_offset} was acknowledged, and too few have it")
+            self.break_(
+                f"{place}: {found.base_offset} was acknowledged, but too few replicas have it"
+            )
 
     def _is_safe(self, place: Place, offset: int) -> bool:
-        """Do two replicas have that record, or did some that are down?"""
+        """Return whether two replicas have the record; a stopped replica counts as having it."""
         having = 0
         for node in self._cluster.brokers:
             replica = self.node(node.node_id, place)
@@ -117,12 +119,12 @@ class Watch:
         return having >= MIN_ISR
 
     def break_(self, what: str) -> None:
-        """Note a promise that was not kept, once."""
+        """Record a broken promise, once."""
         if what not in self._seen:
             self._seen.add(what)
             self.broken.append(what)
 
-    # What the controller decides
+    # Decisions of the controller
 
     def _decided(self, image: MetadataImage) -> None:
         self._image = image
@@ -132,7 +134,8 @@ class Watch:
                 continue
             is_smaller = not set(watched.replicas) <= set(found.replicas)
             added = (set(watched.adding) & set(found.replicas)) - set(found.adding_replicas)
-            # As in Kafka it may end with one in sync, if only those that it added are.
+            # As in Kafka a reassignment may end with one in-sync replica if all added ones are in
+            # sync.
             if is_smaller and not (found.isr and added <= set(found.isr)):
                 self.break_(f"{place}: {watched.replicas} became {found}")
             watched.replicas, watched.adding = found.replicas, found.adding_replicas
@@ -149,10 +152,10 @@ class Watch:
                 found.leader, found.leader_epoch, found.is_recovering or was_unseen
             )
 
-    # What the brokers do
+    # Behaviour of the brokers
 
     def look(self) -> None:
-        """See whether everything holds at this moment."""
+        """Check all rules at this moment."""
         for place, watched in self.partitions.items():
             decided = self.image(place)
             if decided is None or decided.leader < 0:
@@ -166,7 +169,7 @@ class Watch:
                 except KafkaStorageError:
                     manager = self._cluster.broker(decided.leader).core.log_manager
                     if not manager.is_offline(leader.topic_partition):
-                        raise  # else its disk has just failed
+                        raise  # a replica of a failed directory is no error
 
     def _look(
         self, place: Place, watched: Watched, leader: Partition, decided: PartitionImage
@@ -205,7 +208,7 @@ class Watch:
 
 
 def common(one: Sequence[Batch], other: Sequence[Batch]) -> int:
-    """How many batches both begin with."""
+    """Return how many batches both have in common at the beginning."""
     for index, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return index

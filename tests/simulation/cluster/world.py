@@ -1,8 +1,8 @@
-"""A world of several brokers, their network and their clients; everything follows from a seed.
+"""A world of several brokers, their network and their clients; a seed decides everything.
 
-The world is a duty of the brokers' own scheduler: what was planned for later happens also while a
-blocking client waits, in an order that the seed decides. What clients send takes time to travel; a
-broker that is down breaks the connection, and one that is paused never answers.
+The world is a duty of the brokers' own scheduler. Planned events therefore happen even while a
+client blocks, in an order that the seed decides. Requests take time to travel. A stopped broker
+breaks its connections, and a paused broker never answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTROLLER = 0
 NODES = (1, 2, 3)
 REQUEST_TIMEOUT_MS = 1500
 LOST_SHARE = 0.05
-"""Of answers, those whose connection breaks on the way."""
+"""Share of answers that a broken connection loses."""
 SETTINGS: dict[str, Any] = {
     "broker.heartbeat.interval.ms": 500,
     "broker.session.timeout.ms": 2000,
@@ -39,23 +39,23 @@ SETTINGS: dict[str, Any] = {
 
 
 class Watcher(Protocol):
-    """Who sees everything."""
+    """An observer of the cluster."""
 
     def opened(self, cluster: Cluster) -> None:
-        """There is a cluster."""
+        """A cluster was opened."""
 
     def look(self) -> None:
-        """Something may have happened."""
+        """The state may have changed."""
 
     def answered(self, node_id: int, request: Any, answer: Any) -> None:
-        """The broker answers this request at this moment."""
+        """A broker has just answered this request."""
 
 
 class ClusterWorld:
-    """Time, the brokers, and what travels to them."""
+    """Time, the brokers, and the network between clients and brokers."""
 
     def __init__(self, seed: int, watch: Watcher, *, log_dirs: Sequence[str] = ()) -> None:
-        """`log_dirs`: further log directories that each broker has."""
+        """`log_dirs`: additional log directories of each broker."""
         self.log_dirs = log_dirs
         self.random = random.Random(seed)
         self.cluster: Cluster
@@ -68,15 +68,15 @@ class ClusterWorld:
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._asked: dict[int, Callable[[Any], None]] = {}
-        """Requests that are with a broker, or whose answers are on the way."""
+        """Number of requests at a broker, and of answers on their way."""
         self._is_busy = False
         self.ambush: Callable[[int], None] | None = None
-        """Called with the broker that got the last batch, while it may still work on that."""
+        """Called with the broker that got the last batch, before it answers."""
         self._start(SimFiles())
 
     @property
     def loses_nothing(self) -> bool:
-        """Does a loss of power cost no broker what it has acknowledged?"""
+        """Return whether acknowledged records survive a loss of power."""
         return self._durability == "fsync"
 
     def _start(self, files: SimFiles) -> None:
@@ -98,7 +98,7 @@ class ClusterWorld:
         self._watch.opened(self.cluster)
 
     def die(self) -> None:
-        """The process of all brokers is killed, and another one opens what it left.
+        """Kill the process of all brokers, and open their directories in a new one.
 
         Requires: no client waits for anything.
         """
@@ -116,17 +116,17 @@ class ClusterWorld:
         return self._started_ms + self.runtime.clock.monotonic_ms()
 
     def at(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something later."""
+        """Call `action` later."""
         heapq.heappush(self._waiting, (self.now + delay_ms, next(self._order), action))
         if not self._is_busy:
             self.runtime.scheduler.notify(self)
 
     def run(self, delay_ms: int) -> None:
-        """Let time pass, and happen what happens."""
+        """Let time pass, with all planned events."""
         self.runtime.scheduler.run_for(delay_ms)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Do what is due: the world as a duty."""
+        """Run due events: the world as a duty."""
         self._is_busy = True
         try:
             while self._waiting and self._waiting[0][0] <= self.now:
@@ -137,7 +137,7 @@ class ClusterWorld:
         return max(0, self._waiting[0][0] - self.now) if self._waiting else None
 
     def live(self, life: Life, process: int | None = None) -> None:
-        """Let a life that only sleeps go on, to its end or that of the brokers' process."""
+        """Run a script that only sleeps, until its end or the end of the brokers' process."""
         process = self._starts if process is None else process
         if process != self._starts:
             return
@@ -151,7 +151,7 @@ class ClusterWorld:
     # The brokers' network
 
     def heal(self) -> None:
-        """Mend every link: each takes as long as it did in the beginning."""
+        """Mend every link, which gets its original delay back."""
         network = self.cluster.network
         network.heal()
         if self._link_ms_max:
@@ -161,7 +161,7 @@ class ClusterWorld:
     # The clients' network
 
     def send(self, node_id: int, what: Ask, answered: Callable[[Any], None]) -> None:
-        """Send a request to a broker; `answered` is called with what comes back, or None."""
+        """Send a request to a broker; `answered` gets the answer, or None for a lost one."""
         number = next(self._order)
         self._asked[number] = answered
         self.at(self._latency(), lambda: self._arrive(number, node_id, what))

@@ -1,7 +1,7 @@
-"""Those who write, copy and read: clients as a careful program would be one, over raw requests.
+"""Careful clients over raw requests: writers, copiers and readers.
 
-They are generators, as the members of groups: each yields a request or a pause. A lost answer is
-asked for again with the same request, as clients do.
+They are generators like the members of groups: each yields a request or a pause. After a lost
+answer they repeat the request, as clients do.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ _TRY_AGAIN = frozenset(
 
 
 class Actor(LivingActor):
-    """One that asks until it has an answer, and writes down what comes of it."""
+    """An actor that repeats its requests until it has an answer, and records the outcome."""
 
     def __init__(self, world: ActorsWorld, history: History, name: str) -> None:
         self.history = history
         super().__init__(world, name)
 
     def ask(self, request: Any, version: int, code_of: Any) -> Steps:
-        """Ask until there is an answer that says more than "not now": (it, was one lost?).
+        """Repeat a request until its answer is final. Return (answer, whether one was lost).
 
-        None where there was none in all that time.
+        The answer is None if none came after all tries.
         """
         was_lost = False
         for _ in range(TRIES_MAX):
@@ -87,7 +87,9 @@ class Actor(LivingActor):
 
 
 class Transactional(Actor):
-    """One that writes in transactions. `bumps`: of version 2, whose every end raises the epoch."""
+    """A transactional producer. `bumps`: of transaction version 2, in which every end raises the
+    epoch.
+    """
 
     def __init__(
         self, world: ActorsWorld, history: History, name: str, transactional_id: str, *, bumps: bool
@@ -100,7 +102,7 @@ class Transactional(Actor):
         super().__init__(world, history, name)
 
     def begin(self) -> Steps:
-        """Take the id over from whoever had it; False where that fails."""
+        """Take over the transactional id from its last owner; return False if that fails."""
         request = init(self.transactional_id, timeout_ms=TIMEOUT_MS)
         answer, _ = yield from self.ask(request, 5, lambda answer: answer.error_code)
         if answer is None or answer.error_code:
@@ -114,7 +116,7 @@ class Transactional(Actor):
             self._sequences.clear()
 
     def write(self, transaction: Transaction, place: Place, value: str) -> Steps:
-        """One record; False where it is refused."""
+        """Write one record; return False if it is refused."""
         transaction.values.append(value)
         if not self.bumps and place not in self._added:
             request = add(self.transactional_id, self.producer, (place[0], place[1]))
@@ -143,7 +145,7 @@ class Transactional(Actor):
         return True
 
     def finish(self, transaction: Transaction, *, is_committed: bool) -> Steps:
-        """End it; False where nothing more can be done under this epoch."""
+        """End the transaction; return False if this epoch is of no more use."""
         added, self._added = self._added, set()
         if not added and not self.bumps:
             transaction.outcome = ABORTED
@@ -162,10 +164,10 @@ class Transactional(Actor):
 
 
 class Writer(Transactional):
-    """Writes to the source, in transactions of a few records, one in four aborted."""
+    """Writes to the source topic, in transactions of a few records; aborts one in four."""
 
     def life(self) -> Life:
-        """Until it is fenced, or has written what it has to."""
+        """Write until it is fenced, or has written all transactions."""
         random = self.world.random
         if not (yield from self.begin()):
             return
@@ -188,13 +190,13 @@ class Writer(Transactional):
 
 
 class Copier(Transactional):
-    """Copies the source to the target: output and position in one transaction."""
+    """Copies the source to the target: records and offsets in one transaction."""
 
     is_told_to_end = False
-    """Then it goes on to the end of the source."""
+    """If set, the copier ends at the end of the source."""
 
     def life(self) -> Life:
-        """Until it is fenced, or at the end."""
+        """Copy until it is fenced, or has to end."""
         random = self.world.random
         if not (yield from self.begin()):
             return
@@ -216,7 +218,7 @@ class Copier(Transactional):
                 yield Sleep(300)
                 continue
             transaction = Transaction(f"{self.name}.{number}")
-            # Its values are those of others' copies, too, so they are judged as copies.
+            # Other copiers write the same values, so the copies are checked together.
             is_written = True
             for _, value in found:
                 to = TARGET, random.randrange(PARTITIONS[TARGET])
@@ -272,10 +274,10 @@ class Copier(Transactional):
 
 
 class Reader(Actor):
-    """Reads committed records of every partition, again and again, and writes them down."""
+    """Reads committed records of every partition again and again, and records them."""
 
     def life(self) -> Life:
-        """For as long as the world goes on."""
+        """Read until the world ends."""
         positions = {(topic, n): 0 for topic, count in PARTITIONS.items() for n in range(count)}
         while True:
             for place, position in positions.items():
@@ -284,7 +286,7 @@ class Reader(Actor):
 
 
 def fetched(actor: Actor, place: Place, position: int) -> Steps:
-    """([(offset, value)], next position): what a reader of committed records gets in one fetch."""
+    """Return ([(offset, value)], next position) of one fetch with read_committed."""
     request = FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
@@ -319,7 +321,7 @@ def _batches(found: Any) -> Iterator[RecordBatch]:
 
 
 def _committed(found: Any, position: int) -> Iterator[tuple[int, str]]:
-    """The records that a client hands out, as the fact sheet has it: section 9."""
+    """Return the records that a client hands out: section 9 of the fact sheet."""
     aborted = sorted((a.first_offset, a.producer_id) for a in found.aborted_transactions or ())
     gone: set[int] = set()
     for each in _batches(found):

@@ -1,11 +1,11 @@
-"""What everybody wrote down, and whether it can have happened under the promises of transactions.
+"""The records of all clients, and a check that transactions have kept their promises.
 
-a transaction that was committed    all its records are read once, by everybody in the end
-aborted, or never sent to commit    none of its records is read by read_committed, ever
-its end is not known                all of its records or none
-what a read_committed reader got    is there in the end, at the same offset
-a copy                              once for each record that it was made of, no more
-in the end                          nothing is undecided
+committed transaction                all its records exist once, for every reader, in the end
+aborted, or without a commit request  no read_committed reader ever gets a record of it
+transaction with unknown end          all of its records exist, or none
+record of a read_committed reader     exists in the end, at the same offset
+copy                                  exists exactly once for each source record
+in the end                            no transaction is undecided
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ OPEN = "open"
 COMMITTED = "committed"
 ABORTED = "aborted"
 REFUSED = "refused"
-"""The coordinator refused its end, and every answer was received."""
+"""The coordinator refused its end, and no answer was lost."""
 UNKNOWN = "unknown"
 
 
 @dataclass
 class Transaction:
-    """One transaction as its producer saw it."""
+    """One transaction from its producer's view."""
 
     name: str
     outcome: str = OPEN
     is_commit_sent: bool = False
-    """May a request to commit it have reached the coordinator?"""
+    """Whether a request to commit it may have reached the coordinator."""
     values: list[str] = field(default_factory=list)
-    """What it may have written, each unlike any other."""
+    """The values that it may have written; no two are equal."""
 
     @property
     def must_be_seen(self) -> bool | None:
-        """None: both is right."""
+        """Return whether readers must see its records; None if both are right."""
         if self.outcome == COMMITTED:
             return True
         if self.outcome in (ABORTED, REFUSED) or not self.is_commit_sent:
@@ -55,29 +55,29 @@ class Read:
     offset: int
     value: str
     stable_offset: int
-    """The last stable offset that the answer named."""
+    """The last stable offset of the answer."""
 
 
 @dataclass
 class History:
-    """Everything that was written down, and what is there in the end."""
+    """Everything that the clients recorded, and the final content of the partitions."""
 
     transactions: list[Transaction] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
-    """Of readers of committed records."""
+    """Reads with read_committed."""
     in_the_end: dict[Place, list[tuple[int, str]]] = field(default_factory=dict)
-    """(offset, value) of everything that a reader of committed records gets from the beginning."""
+    """(offset, value) of everything that a read_committed reader gets from the beginning."""
     undecided: list[Place] = field(default_factory=list)
-    """Partitions whose last stable offset lies below the end."""
+    """Partitions whose last stable offset is below the end."""
 
 
 def copy_of(value: str) -> str:
-    """What is written for a record that was read."""
+    """Return the value that a copier writes for a record."""
     return f"copy of {value}"
 
 
 def broken(history: History, *, source: str, target: str) -> list[str]:
-    """The promises that were not kept. `target` is the topic of the copies of `source`."""
+    """Return the broken promises. `target` is the topic of the copies of `source`."""
     return [
         *_transactions(history, source),
         *_reads(history),

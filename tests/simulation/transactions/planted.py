@@ -1,4 +1,4 @@
-"""Bugs planted on purpose: what each makes of the project. A story must find every one of them."""
+"""Bugs planted on purpose in transactions. The stories must find every one of them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from embedlog.storage.log.transactions import LogTransactions
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
 from tests.simulation.planted import Bug, instead
-from wire.records.control import ControlType
+from wire.records.control import ControlType, EndTransactionMarker
 
 
-def a_partition_is_never_told(right: Any, told: Any, shard: Any, transaction: Any) -> None:
+def a_partition_never_gets_its_marker(right: Any, told: Any, shard: Any, transaction: Any) -> None:
     right(told, shard, transaction)
     if len(transaction.partitions) > 1:
         told.untold.pop()
@@ -34,26 +34,26 @@ def offsets_of_aborted_transactions_count(right: Any, store: Any, who: int, **_h
     right(store, who, is_committed=True)
 
 
-def who_takes_over_gets_the_same_epoch(right: Any, present: Any, **how: Any) -> Any:
+def a_new_owner_gets_the_same_epoch(right: Any, present: Any, **how: Any) -> Any:
     target = right(present, **how)
     if present.producer_epoch >= 0:
         return target.replace(producer_epoch=present.producer_epoch)
     return target
 
 
-def nobody_learns_what_was_aborted(_right: Any, *_arguments: Any) -> list[Any]:
+def aborted_transactions_are_not_listed(_right: Any, *_arguments: Any) -> list[Any]:
     return []
 
 
-def every_marker_commits(right: Any, _kind: int, **how: Any) -> Any:
-    return right(ControlType.COMMIT, **how)
+def every_marker_commits(right: Any, marker: EndTransactionMarker, **how: Any) -> Any:
+    return right(EndTransactionMarker(ControlType.COMMIT, marker.coordinator_epoch), **how)
 
 
 def decisions_are_forgotten_at_a_restart(_right: Any, _shard: Any) -> None:
     return
 
 
-def who_is_fenced_may_go_on(_right: Any, shard: Any, name: str, *_producer: Any) -> Any:
+def a_fenced_producer_may_continue(_right: Any, shard: Any, name: str, *_producer: Any) -> Any:
     return shard.transactions[name]
 
 
@@ -71,7 +71,7 @@ def a_commit_is_answered_and_not_made(right: Any, shard: Any, target: Any, respo
     return right(shard, target, response)
 
 
-def nothing_takes_too_long(_right: Any, _shard: Any) -> Any:
+def no_transaction_times_out(_right: Any, _shard: Any) -> Any:
     return Result()
 
 
@@ -84,14 +84,14 @@ BUGS = (
             LogOffsets, "last_stable_offset", property(lambda offsets: offsets.high_watermark)
         ),
     ),
-    instead(LogTransactions, "aborted", nobody_learns_what_was_aborted),
-    instead(initialize, "_taken_over", who_takes_over_gets_the_same_epoch),
-    instead(write_txn_markers, "build_end_transaction_marker", every_marker_commits),
+    instead(LogTransactions, "aborted", aborted_transactions_are_not_listed),
+    instead(initialize, "_taken_over", a_new_owner_gets_the_same_epoch),
+    instead(write_txn_markers, "BuiltMarker", every_marker_commits),
     instead(TransactionShard, "loaded", decisions_are_forgotten_at_a_restart),
-    instead(TransactionShard, "abort_timed_out", nothing_takes_too_long),
+    instead(TransactionShard, "abort_timed_out", no_transaction_times_out),
     instead(TransactionShard, "transit", a_commit_is_answered_and_not_made),
-    instead(registration, "_of_producer", who_is_fenced_may_go_on),
+    instead(registration, "_of_producer", a_fenced_producer_may_continue),
     instead(ProducerStateManager, "prepare", sequences_do_not_matter),
     instead(TransactionCoordinator, "register", the_coordinator_is_not_asked),
-    instead(markers._Decided, "__init__", a_partition_is_never_told),
+    instead(markers._Decided, "__init__", a_partition_never_gets_its_marker),
 )

@@ -1,4 +1,4 @@
-"""One story of transactions, drawn from a seed: who writes, who dies, and what is left."""
+"""One story of transactions, drawn from a seed: writers, crashes, and the final state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = 6
 STEP_MS_MAX = 900
 AWAY_MS_MAX = 2 * TIMEOUT_MS
 CALLS_AHEAD = 60
-"""A crash comes at one of so many file calls from now on."""
+"""A crash comes within this number of file calls."""
 PEACE_MS = 4 * TIMEOUT_MS
 SETTINGS: dict[str, Any] = {
     "offsets.topic.num.partitions": 1,
@@ -49,12 +49,12 @@ class TransactionWorld(SimWorld):
         self.run(2 * LATENCY_MS_MAX)
 
     def crash_soon(self, calls: int) -> None:
-        """The process dies at one of its next file calls."""
+        """Let the process die at one of its next file calls."""
         files = self._runtime.files
         files.crash(files.calls + calls)
 
     def restart(self) -> None:
-        """The process ends in order, unless it dies over that; another one comes a little later."""
+        """Close the broker, unless it dies meanwhile; start another one a little later."""
         try:
             self._left = self.stop()
             self._left.heal()
@@ -64,7 +64,7 @@ class TransactionWorld(SimWorld):
         self.start(self._left)
 
     def run(self, delay_ms: int) -> None:
-        """As every world's; a process that dies is followed by another one, a little later."""
+        """Let time pass; a process that dies is restarted a little later."""
         end = self.now + delay_ms
         while self.now < end:
             try:
@@ -82,7 +82,7 @@ class TransactionWorld(SimWorld):
             self._go_down()
 
     def undecided(self) -> list[tuple[str, int]]:
-        """The partitions that have an open transaction."""
+        """Return the partitions that have an open transaction."""
         found = []
         for topic, count in PARTITIONS.items():
             for index in range(count):
@@ -93,7 +93,7 @@ class TransactionWorld(SimWorld):
 
 
 class Story:
-    """What happens, and what was written down of it."""
+    """A story and its history."""
 
     def __init__(self, seed: int) -> None:
         self.world = TransactionWorld(seed)
@@ -105,7 +105,7 @@ class Story:
         self._bumps = seed % 3 != 0
 
     def tell(self) -> None:
-        """One thing after the other, then peace until everything is copied."""
+        """Take random steps, then wait until everything is copied."""
         steps: tuple[Callable[[], None], ...] = (
             self._write,
             self._write,
@@ -125,25 +125,25 @@ class Story:
         self.world.run(PEACE_MS)
         for actor in self._actors:
             actor.kill()
-        # What they left open is aborted when its time is over.
+        # The coordinator aborts open transactions after their time-out.
         self.world.run(PEACE_MS)
         self._copy_the_rest()
         self.history.undecided = self.world.undecided()
         self._read_all()
 
     def broken(self) -> list[str]:
-        """The promises that were not kept."""
+        """Return the broken promises."""
         return broken(self.history, source=SOURCE, target=TARGET)
 
     def counts(self) -> dict[str, int]:
-        """What was done."""
+        """Return counts for the summary."""
         return {
             "transactions": len(self.history.transactions),
             "records read": len(self.history.reads),
         }
 
     def _write(self) -> None:
-        """A writer of one of two ids: perhaps another one has it already."""
+        """Start a writer with one of two ids, perhaps already in use."""
         transactional_id = f"w{self._random.randrange(2)}"
         name = f"writer {next(self._numbers)}"
         self._say(f"{name} begins as {transactional_id}")
@@ -159,7 +159,7 @@ class Story:
         )
 
     def _draw_bumps(self) -> bool:
-        """Mostly clients of one version."""
+        """Draw the transaction version: mostly all clients have the same."""
         return self._bumps if self._random.random() < 0.8 else not self._bumps
 
     def _kill(self) -> None:
@@ -210,10 +210,10 @@ class Story:
 
 
 class _Once(Reader):
-    """Reads everything, once."""
+    """A reader of everything, once."""
 
     def life(self) -> Life:
-        """From the beginning to the end of each partition."""
+        """Read each partition from the beginning to the end."""
         from tests.simulation.transactions.actors import fetched
 
         for topic, count in PARTITIONS.items():

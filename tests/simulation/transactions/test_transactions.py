@@ -1,4 +1,4 @@
-"""Transactions under many seeds; and the stories find what is wrong on purpose."""
+"""Transactions under many seeds; and the stories find planted bugs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_no_promise_is_broken(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [239])
-def test_what_once_broke_a_promise_does_so_no_more(seed: int) -> None:
+def test_seeds_that_once_broke_a_promise_keep_it(seed: int) -> None:
     tell_one(seed)
 
 
@@ -34,7 +34,7 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
 
 
 def found(seed: int) -> bool:
-    """Does the story of that seed show anything? One that does not end does, too."""
+    """Return whether the story of the seed breaks a promise or raises an exception."""
     story = Story(seed)
     try:
         story.tell()
@@ -44,7 +44,7 @@ def found(seed: int) -> bool:
 
 
 def tell_one(seed: int) -> None:
-    """Tell one story; it keeps every promise."""
+    """Check that the story breaks no promise."""
     story = Story(seed)
     story.tell()
     broken = story.broken()

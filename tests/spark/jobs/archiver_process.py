@@ -2,8 +2,8 @@
 
     python -m tests.spark.jobs.archiver_process LOG TABLE COMMIT_RECORDS [STEP NTH]
 
-Prints `ready` when there is a session, and `done`. With STEP it ends at once, without any clean-up,
-when that step is reached for the NTH time.
+Prints `ready` when it has a session, and `done` at the end. With STEP it dies, without any
+clean-up, when it reaches that step for the NTH time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 import sys
 
 from embedlog.spark.jobs.archive import archive
-from embedlog.spark.jobs.topics import Topics
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.jobs.topics import JobTopics
+from embedlog.spark.pipeline.running.spark_session import open_session
 
 STATUS = 70
 
 
 def main(log: str, table: str, commit_records: str, step: str = "", nth: str = "1") -> None:
-    """Archive what there is."""
+    """Archive the records that exist."""
     spark = open_session(
         "archiver",
         master="local[2]",
@@ -41,7 +41,7 @@ def main(log: str, table: str, commit_records: str, step: str = "", nth: str = "
         if reached == step and left == 0:
             os._exit(STATUS)
 
-    archive(spark, Topics(("t",), log), table, commit_records=int(commit_records), reached=die)
+    archive(spark, JobTopics(("t",), log), table, commit_records=int(commit_records), reached=die)
     print("done", flush=True)
     spark.stop()
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import embedlog
 from embedlog.common import TopicPartition
-from embedlog.spark.hand_over import commit
-from embedlog.storage.staging.replacement_manifest import Replacement
+from embedlog.spark.committer import commit
+from embedlog.storage.staging.manifest import Replacement
 from tests.spark.logs import add
 from tests.support.commits import expect_commits
 
@@ -19,9 +19,9 @@ Row = tuple[int, bytes | None, bytes | None]
 
 @contextmanager
 def segmented(path: Path, *, partitions: int = 2, segments: int = 3) -> Iterator[Any]:
-    """A running cluster with a topic "t": of each partition so many segments of 12 records.
+    """A running cluster with a topic "t", whose partitions have `segments` segments of 12 records.
 
-    The last one is active. Records are those of `tests.spark.logs.add`.
+    The last segment is active. `tests.spark.logs.add` makes the records.
     """
     with embedlog.open(path, durability="os") as cluster:
         cluster.create_topic("t", partitions)

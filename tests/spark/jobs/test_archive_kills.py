@@ -1,6 +1,7 @@
-"""Processes that archive are killed: every record is in the table once, retention is told right.
+"""Processes that archive are killed: the table has every record once, and retention the right
+offsets.
 
-`python -m tests.spark.jobs.test_archive_kills COUNT SEED` kills that many at random moments.
+`python -m tests.spark.jobs.test_archive_kills COUNT SEED` kills COUNT processes at random moments.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ pytest.importorskip("pyspark")
 import embedlog
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.jobs.archive import archive, archived_offsets
-from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.jobs.archive import archive, archived_ranges
+from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.pipeline import read_table
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.storage.state_files.archived_offsets import read_archived
 from tests.spark.conftest import need_spark
 from tests.spark.jobs.archiver_process import STATUS
@@ -54,7 +55,7 @@ def test_an_archiver_that_ends_at_any_step_loses_and_doubles_nothing(
     spark: Any, tmp_path: Path, step: str
 ) -> None:
     with _Archive(tmp_path) as one:
-        for nth in (1, 2):  # in the first commit of all, and in a later one
+        for nth in (1, 2):  # in the very first commit, and in a later one
             one.grow(200)
             if IS_FULL:
                 assert one.run(step, nth) == STATUS
@@ -74,7 +75,7 @@ def test_an_archiver_that_is_killed_at_any_moment_loses_and_doubles_nothing(
 
 
 def kill_often(path: Path, *, kills: int, seed: int) -> int:
-    """Returns how many were killed after they had begun and before they were done."""
+    """Return how many processes were killed after their start and before their end."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     killed = 0
@@ -95,7 +96,7 @@ class _Archive:
 
     def __init__(self, path: Path) -> None:
         self._log, self._table = path / "log", path / "table"
-        # Its records are old: retention, which begins after half a minute, would take them.
+        # Its records are old: without the archive, retention would remove them after half a minute.
         self._cluster: Any = embedlog.open(self._log, durability="os", log_retention_ms=-1)
         self._cluster.create_topic("t", PARTITIONS)
         self._counts = [0] * PARTITIONS
@@ -107,7 +108,7 @@ class _Archive:
         self._cluster.close()
 
     def grow(self, count: int) -> None:
-        """Append `count` records to each partition but the last, which has fewer."""
+        """Append `count` records to each partition, and fewer to the last."""
         for number in range(PARTITIONS):
             more = count // (1 + number // 2)
             begin = self._counts[number]
@@ -115,7 +116,7 @@ class _Archive:
             self._counts[number] += more
 
     def run(self, step: str = "", nth: int = 1, kill_after_s: float | None = None) -> int:
-        """Archive, or die of it; returns the exit status."""
+        """Archive, perhaps until killed; return the exit status."""
         command = [sys.executable, "-m", MODULE, str(self._log), str(self._table)]
         command += [str(COMMIT_RECORDS), *([step, str(nth)] if step else [])]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
@@ -145,17 +146,17 @@ class _Archive:
             self._archive(spark, reached=end)
 
     def finish(self, spark: Any) -> None:
-        """Archive what is left, in a session of this process."""
+        """Archive the remaining records in a session of this process."""
         self._archive(spark)
 
     def _archive(self, spark: Any, reached: Callable[[str], None] = lambda step: None) -> None:
-        topics = Topics(("t",), str(self._log))
+        topics = JobTopics(("t",), str(self._log))
         archive(spark, topics, self._table, commit_records=COMMIT_RECORDS, reached=reached)
 
     def check(self, *, is_whole: bool = False) -> None:
-        """What the table says is archived is there once, and retention is told no more."""
+        """The table has the archived records once, and retention got no greater offsets."""
         state = ManifestTable(str(self._table)).state()
-        ends = archived_offsets(state)
+        ends = {key: end for key, (_, end) in archived_ranges(state).items()}
         found: dict[TopicPartition, list[int]] = {}
         if state.version >= 0:
             for row in read_table(self._table).to_arrow().to_pylist():

@@ -16,9 +16,9 @@ from embedlog.cli import main
 from embedlog.errors import ConfigError
 from embedlog.spark.jobs.compact import compact
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.parquet import read_table
-from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, ROWS, CommitKey, DataFile
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.parquet import read_table
+from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, ROWS, CommitKey, DataFile
 
 
 def _file(path: Path, key: CommitKey, day: str, name: str, part: str, **columns: list) -> DataFile:
@@ -69,7 +69,7 @@ def test_one_file_of_each_day_is_left_with_all_rows(spark: Any, table: Path) -> 
         ("day", "2"),
     ]
     assert all("/day=" in file for file in read_table(table).paths)
-    # Who has listed the files before still reads them.
+    # A reader that has listed the files before can still read them.
     assert sorted(snapshot.to_arrow().to_pylist(), key=str) == before
     again = compact(spark, table)
     assert again.counts["packed"] == 0
@@ -100,7 +100,7 @@ def test_a_commit_in_between_is_noticed_and_the_work_done_anew(spark: Any, table
     ids = sorted(row["id"] for row in _rows(table))
     assert ids == [-1, *range(1, 12), *range(100, 112)]
     assert report.counts["files_after"] == 3
-    # What the first attempt had packed is gone; the old files stay for readers that know them.
+    # The first attempt's packed file is gone; the old files stay for readers that have listed them.
     live = {*read_table(table).paths, *read_table(table, dead_letters=True).paths}
     removed = {f"{table}/{path}" for path in stream.state().removed}
     assert _data_files(table) == live | removed

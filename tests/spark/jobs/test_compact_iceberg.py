@@ -18,8 +18,8 @@ from embedlog.errors import ConfigError
 from embedlog.spark.jobs.compact import compact
 from embedlog.spark.jobs.compact_iceberg import copy_pack, packs_of
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
+from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 
 def _file(path: Path, key: CommitKey, name: str, **columns: list[Any]) -> DataFile:
@@ -64,7 +64,7 @@ def test_small_files_become_one_of_each_partition(spark: Any, table: Path) -> No
     found = format.table()
     assert found is not None
     assert [len(list(found.scan(f"day = '{day}'").plan_files())) for day in (1, 2, 3)] == [1, 1, 0]
-    # Who has the snapshot from before still reads it.
+    # A reader of the older snapshot can still read it.
     assert old is not None
     assert sorted(old.scan().to_arrow().to_pylist(), key=str) == before
     assert compact(spark, table, format="iceberg").counts["packed"] == 0

@@ -1,4 +1,4 @@
-"""The verbs of maintenance, from the command line."""
+"""The commands of maintenance."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SIZES = (0, 1, 2, 3, 4, 100)
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Partition 0: 60 records, each 10 s after the one before but for two; 1: 20; 2: none."""
+    """Partition 0: 60 records, all but two 10 s after the one before; 1: 20 records; 2: none."""
     with embedlog.open(tmp_path / "log", durability="os") as cluster:
         cluster.create_topic("t", 3)
         with cluster.producer(linger_ms=50, compression_type="gzip") as producer:
@@ -50,7 +50,7 @@ def test_records_are_counted_by_what_they_are(spark: Any, log: Path) -> None:
     assert first["backwards"] == 2
     assert (first["first_ms"], first["last_ms"]) == (FIRST_MS, FIRST_MS + 590_000)
     assert first["per_minute"] == pytest.approx(60 / (590 / 60), abs=0.001)
-    # Record 20 falls into the minute of 15, 40 into that of 35.
+    # Record 20 falls into the minute of record 15, and record 40 into the minute of 35.
     assert first["busiest_minute"] == 7
     sizes = [SIZES[n % 6] for n in range(60) if n % 10 != 9]
     limits = {1: 0, 2: 0, 4: 0, 8: 0, 128: 0}

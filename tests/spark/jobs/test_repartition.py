@@ -1,4 +1,4 @@
-"""A topic of another number of partitions: where Kafka sends the keys, in their order, once."""
+"""A topic with another number of partitions: Kafka's partition for each key, in order, once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 
 import embedlog
 from embedlog.cli import main
-from embedlog.client.producer.destinations import murmur2
+from embedlog.client.producer.partitioners import murmur2
 from embedlog.errors import ConfigError, InvalidPartitions, UnknownTopicOrPartition
 from embedlog.spark.jobs.repartition import repartition
 from embedlog.spark.jobs.targets import ensure_topic
@@ -122,7 +122,7 @@ _PROGRAM = """
 import sys
 from embedlog.spark.jobs.repartition import repartition
 from embedlog.spark.jobs.targets import ensure_topic
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.spark_session import open_session
 spark = open_session("killed", master="local[2]", **{"spark.driver.bindAddress": "127.0.0.1"})
 spark.range(1).count()
 print("ready", flush=True)
@@ -136,7 +136,7 @@ print("done", flush=True)
 def test_a_job_that_is_killed_is_run_again_and_writes_once(
     spark: Any, log: Path, delay_s: float
 ) -> None:
-    """SIGKILL for it and all of its processes, somewhere between the start and the answer."""
+    """Kill the job and all of its processes between its start and its answer."""
     child = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, str(log)],
         stdout=subprocess.PIPE,
@@ -156,7 +156,7 @@ def test_a_job_that_is_killed_is_run_again_and_writes_once(
 
 
 def test_a_topic_that_was_made_in_part_is_made_whole(log: Path) -> None:
-    """As a process leaves it that is killed between two of its directories."""
+    """Leave a topic as a process does that is killed between the directories of two partitions."""
     with embedlog.open(log) as cluster:
         cluster.create_topic("new", 7)
     for number in range(2, 7):

@@ -13,14 +13,14 @@ import embedlog
 from embedlog.errors import ConfigError, UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.rewrite import rewrite
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from tests.spark.jobs.logs import read, segmented
 
 KEYS = [b"k1", b"k14", b"k32"]
 
 
 def _is_sound(path: Path) -> bool:
-    return not list(Verification(real_runtime().files, str(path), lambda _: None).findings())
+    return not list(DirectoryCheck(real_runtime().files, str(path), lambda _: None).findings())
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A scrub finds what is damaged, and need not read twice what was sound."""
+"""A scrub finds all damage, and need not read sound segments again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_was_sound_is_read_again_when_it_changed_or_its_time_has_come(
     third = scrub(spark, str(log), ["t"], state=state, recheck_ms=0)
     assert third.counts["findings"] == 2
     assert third.counts["skipped"] == 0
-    # What is damaged is not remembered.
+    # Damaged segments are not remembered.
     again = scrub(spark, str(log), ["t"], state=state)
     assert again.counts["findings"] == 2
     assert again.counts["skipped"] == 3

@@ -1,8 +1,8 @@
-"""Commits batches to a table until all are in, and goes on where an earlier process was killed.
+"""Commits batches to a table until all are in; continues after a killed process.
 
     python -m tests.spark.pipeline.committer_process FORMAT PATH COUNT
 
-Prints `ready`, then each batch that is committed. No Spark: what tasks do is done here.
+Prints `ready`, then the number of each committed batch. Does the tasks' work itself, without Spark.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from secrets import token_hex
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embedlog.spark.pipeline.sinks.delta import DeltaFormat
-from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat, sweep
+from embedlog.spark.pipeline.tables.delta import DeltaFormat
+from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat, sweep
 
 APP = "query"
 REPLACED_EVERY = 4
-"""Each batch of this many takes the files of the ones before away, and writes their rows anew."""
+"""One batch in this many removes the earlier files and writes their rows again."""
 
 
 def open_table(kind: str, path: str) -> TableFormat:
@@ -43,7 +43,7 @@ def main(kind: str, path: str, count: int) -> None:
     sweep(path, APP, after=done)
     print("ready", flush=True)
     for version in range(max(0, done), count):
-        # The last one that is in comes again, as after a crash before Spark's own commit.
+        # Repeat the last batch, as after a crash before Spark's own commit.
         key = CommitKey(APP, version)
         numbers, removes = [version], []
         if version % REPLACED_EVERY == REPLACED_EVERY - 1 and version > done:

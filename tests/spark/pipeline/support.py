@@ -1,4 +1,4 @@
-"""What the tests of pipelines share: projects, records, and a stream of them without a log."""
+"""Shared by the tests of pipelines: projects, records, and a stream of them without a log."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from embedlog.spark.pipeline.commands.sample import RECORD_DDL, SampleRecord, as_frame
 from embedlog.spark.pipeline.project import Project, parse
-from embedlog.spark.pipeline.sample import RECORD_DDL, SampleRecord, as_frame
 
 START_MS = int(datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC).timestamp() * 1000)
 ORDER = {
@@ -52,7 +52,7 @@ class Stream:
         self._count = 0
 
     def put(self, *records: SampleRecord) -> None:
-        """The records of the next batch."""
+        """Add the records of the next batch."""
         frame = as_frame(self._spark, records)
         (row,) = [frame.toArrow()]
         self._directory.mkdir(exist_ok=True)
@@ -65,7 +65,7 @@ class Stream:
 
     @property
     def read(self) -> Callable[[Any, Project], Any]:
-        """What a Runner takes for `read`."""
+        """The function for a Runner's `read`."""
         path = str(self._directory)
 
         def read(spark: Any, _: Project) -> Any:

@@ -1,4 +1,4 @@
-"""`embedlog pipeline`: the verbs that need no stream, over a real data directory."""
+"""`embedlog pipeline`: the commands that need no stream, over a real data directory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 import embedlog
 from embedlog.cli import main
 from embedlog.spark.pipeline import load
-from embedlog.spark.pipeline.report import BatchReport
-from embedlog.spark.pipeline.state import StateDirectory
+from embedlog.spark.pipeline.batch.report import BatchReport
+from embedlog.spark.pipeline.running.state import StateDirectory
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_status_alerts_by_its_exit_status(
     assert "lag 11, 10 are allowed" in capsys.readouterr().err
     state.note_progress({"lag_records": 0, "lag_seconds": 0})
     state.count(BatchReport("q", 1, dead=1))
-    state.count(BatchReport("q", 1, dead=1))  # a batch that came again counts once
+    state.count(BatchReport("q", 1, dead=1))  # a repeated batch counts once
     assert main(["pipeline", "status", "--json", str(file)]) == 1
     out, error = capsys.readouterr()
     assert json.loads(out)["totals"]["dead"] == 2

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # the start of a JVM, on machines that have other things to do
+@pytest.mark.timeout(300)  # a busy machine may need long to start a JVM
 def test_the_declarative_example_makes_its_tables(tmp_path: Path) -> None:
     for module in ("pyspark", "yaml", "grpc_status"):
         if importlib.util.find_spec(module) is None:
@@ -39,7 +39,7 @@ def test_the_declarative_example_makes_its_tables(tmp_path: Path) -> None:
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            # Spark looks for sources in directories of modules, as an installation has them.
+            # Spark looks for sources in directories of modules, such as an installation's.
             "PYTHONPATH": f"{ROOT / 'embedlog/spark/discovery'}:{ROOT}",
         },
     )  # fmt: skip

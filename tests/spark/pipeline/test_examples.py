@@ -13,8 +13,8 @@ import pytest
 import embedlog
 from embedlog.cli import main
 from embedlog.spark.pipeline import load
+from embedlog.spark.pipeline.commands.sample import SampleRecord, last_records
 from embedlog.spark.pipeline.kit import PipelineKit
-from embedlog.spark.pipeline.sample import SampleRecord, last_records
 from tests.spark.pipeline.support import plain
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def example(name: str, tmp_path: Path) -> Path:
-    """A copy of an example, its log written."""
+    """A copy of an example with its log."""
     directory = tmp_path / name
     shutil.copytree(ROOT / "examples/pipelines" / name, directory)
     (program,) = [each.name for each in directory.glob("produce_*.py")]
@@ -51,7 +51,7 @@ def test_clicks_become_sessions_and_late_ones_dead_letters(spark: Any, tmp_path:
     for batch in (given[:6], given[6:9], given[9:]):
         kit.run_once(batch)
     names = ("user", "clicks", "entry", "exit")
-    # The last click of eve may still be followed by another; her session at 11:30 is over.
+    # Another click of eve may follow her last one; her session at 11:30 is over.
     assert plain(kit.rows("sessions"), *names) == [
         ("ada", 1, "/", "/"),
         ("ada", 2, "/", "/cart"),

@@ -1,5 +1,8 @@
-"""Avro, Protobuf and JSON Schema by Confluent's header: what is written by one id is read by
-another schema, or is an error of the record that says why."""
+"""Avro, Protobuf and JSON Schema with Confluent's header.
+
+A value written with one id is read with another schema, or is an error of the record that gives the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +166,7 @@ class TestProtobuf:
         message = made.decoder.message_type(id=7, state=1, counts={"a": 2})
         message.lines.add(sku="x")
         message.at.FromSeconds(10)
-        # The index of the first message is one byte; as a list of one it is two.
+        # The index of the first message is one byte; as a list of one index it is two bytes.
         for indexes in (b"\0", b"\x02\0"):
             row = decoded(made, header(1) + indexes + message.SerializeToString())
             assert row.error is None
@@ -246,7 +249,7 @@ class RegistryHandler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps({"schema": json.dumps(AVRO)}).encode())
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture

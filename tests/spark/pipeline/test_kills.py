@@ -1,6 +1,6 @@
-"""Processes that commit batches are killed at random moments: nothing is lost, nothing doubled.
+"""Processes that commit batches are killed at random moments: no batch is lost or doubled.
 
-`python -m tests.spark.pipeline.test_kills FORMAT COUNT` kills that many.
+`python -m tests.spark.pipeline.test_kills FORMAT COUNT` kills COUNT processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_committers_that_are_killed_lose_and_double_nothing(tmp_path: Path, kind
 
 
 def kill_often(kind: str, path: Path, *, kills: int, seed: int) -> int:
-    """Returns how many processes were killed in the middle of their work."""
+    """Return how many processes were killed in the middle of their work."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     killed = 0
@@ -44,7 +44,7 @@ def kill_often(kind: str, path: Path, *, kills: int, seed: int) -> int:
 
 
 def run(kind: str, path: Path, count: int, kill_after_s: float | None) -> bool:
-    """Let a process commit; with `kill_after_s` it has that long. Says if it was killed."""
+    """Let a process commit, for at most `kill_after_s`; return whether it was killed."""
     command = [sys.executable, "-m", MODULE, kind, str(path), str(count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
@@ -56,12 +56,12 @@ def run(kind: str, path: Path, count: int, kill_after_s: float | None) -> bool:
         status = process.wait()
     assert status in ((0,) if kill_after_s is None else (0, -signal.SIGKILL))
     if said:
-        assert open_table(kind, str(path)).version_of(APP) >= said[-1], "said, and not there"
+        assert open_table(kind, str(path)).version_of(APP) >= said[-1], "printed, not there"
     return status != 0
 
 
 def check(kind: str, path: Path) -> int:
-    """Every batch up to the last one is there once; returns how many."""
+    """Check that every batch up to the last one is there once; return their count."""
     numbers = sorted(row["n"] for row in table_rows(kind, str(path)))
     assert numbers == list(range(len(numbers)))
     last = open_table(kind, str(path)).version_of(APP)

@@ -1,4 +1,4 @@
-"""What the kit reads back."""
+"""The kit's readers of tables."""
 
 from __future__ import annotations
 

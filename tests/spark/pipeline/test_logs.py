@@ -17,8 +17,8 @@ import pytest
 import embedlog
 from embedlog.spark.pipeline import load, read_table
 from embedlog.spark.pipeline.project import Project
-from embedlog.spark.pipeline.replay import Range, Replayer
-from embedlog.spark.pipeline.runner import Runner
+from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange
+from embedlog.spark.pipeline.running.runner import Runner
 from tests.spark.pipeline.support import plain, project
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def produce(cluster: Any, first: int, last: int) -> None:
-    """Records first..last-1; every tenth is nonsense."""
+    """Append records first..last-1; every tenth is nonsense."""
     with cluster.producer() as producer:
         for n in range(first, last):
             value = b'{"id": %d, "amount": 1}' % n if n % 10 else b"nonsense"
@@ -94,7 +94,9 @@ def test_a_project_moves_to_the_wire_with_its_state(spark: Any, tmp_path: Path) 
             assert ids(tmp_path / "tables/orders") == good(0, first)
         for made in (here, there):
             report = Replayer(spark, made).replay(
-                Range(from_offsets='{"orders":{"0":5,"1":5}}', to_offsets='{"orders":{"0":10}}')
+                ReplayRange(
+                    from_offsets='{"orders":{"0":5,"1":5}}', to_offsets='{"orders":{"0":10}}'
+                )
             )
             assert report.read == 5 + 25
             assert ids(tmp_path / "tables/orders") == good(0, 60)
@@ -102,7 +104,7 @@ def test_a_project_moves_to_the_wire_with_its_state(spark: Any, tmp_path: Path) 
         assert plain(letters.to_pylist(), "offset") == [(n // 2,) for n in range(0, 60, 10)]
 
 
-@pytest.mark.timeout(300)  # the start of a JVM, on machines that have other things to do
+@pytest.mark.timeout(300)  # a busy machine may need long to start a JVM
 def test_the_command_stops_gracefully_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "log") as cluster:
         cluster.create_topic("orders", 2)
@@ -120,8 +122,8 @@ def test_the_command_stops_gracefully_and_goes_on_where_it_stopped(tmp_path: Pat
                     read += json.loads(line)["read"]
                     if read >= 20:
                         break
-                # A batch is told of before Spark has noted it; one that is stopped in between is
-                # redone by the next run, and is in no progress yet.
+                # The callback of a batch comes before Spark notes the batch. If the query is
+                # stopped in between, the next run repeats the batch, and no progress has it yet.
                 progress_file = Path(made.state, "progress.json")
                 deadline = time.monotonic() + 60
                 while not progress_file.exists() and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The manifest of a Parquet table: a commit happens once, or not at all, wherever it is ended."""
+"""The manifest of a Parquet table: a commit happens once, or not at all, even if interrupted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from embedlog.errors import CorruptRecord
 from embedlog.spark.pipeline.errors import TableConflict
-from embedlog.spark.pipeline.sinks.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
-from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
+from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, CommitKey, DataFile, sweep
 from embedlog.testing import sim_runtime
 from embedlog.testing.sim_files import SimulatedCrash
 
@@ -78,7 +78,7 @@ def test_damage_is_told_and_never_read_around(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 1, CHECKPOINT_EVERY, 2 * CHECKPOINT_EVERY])
 def test_a_crash_at_each_file_operation_leaves_all_of_a_commit_or_nothing(version: int) -> None:
-    """Killed, and with the power lost; the next run makes the commit exactly once."""
+    """After a kill or a loss of power, the next run makes the commit exactly once."""
     call, seen = 0, set()
     while True:
         runtime = sim_runtime(seed=call)

@@ -1,4 +1,4 @@
-"""Lag, progress as Spark tells it, totals that count a batch once, and Prometheus."""
+"""Lag, Spark's progress, totals that count a batch once, and Prometheus."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from embedlog.spark.pipeline.batch.report import BatchReport, Totals
 from embedlog.spark.pipeline.errors import ProjectError
-from embedlog.spark.pipeline.metrics import Progress, PrometheusMetrics, lag, parse_progress
-from embedlog.spark.pipeline.positions import offsets_json, parse_offsets
-from embedlog.spark.pipeline.report import BatchReport, Totals
+from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics, lag, parse_progress
+from embedlog.spark.pipeline.running.positions import offsets_json, parse_offsets
 
 
 @pytest.mark.parametrize(

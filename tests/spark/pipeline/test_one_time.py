@@ -1,4 +1,4 @@
-"""What one-time writers staged goes when they die, and never while they are at work."""
+"""Staged files of one-time writers are removed after their death, and never while they work."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from embedlog.runtime import real_runtime
-from embedlog.spark.pipeline.batch import BatchProcessor
+from embedlog.spark.pipeline.batch.processor import BatchProcessor
+from embedlog.spark.pipeline.commands.sample import as_frame
 from embedlog.spark.pipeline.kit import table_rows
-from embedlog.spark.pipeline.sample import as_frame
-from embedlog.spark.pipeline.sinks.manifest import ONE_TIME
-from embedlog.spark.pipeline.sinks.one_time import at_work, sweep_dead
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.tables.manifest import ONE_TIME
+from embedlog.spark.pipeline.tables.one_time import at_work, sweep_dead
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.committer_process import open_table, stage
 from tests.spark.pipeline.support import plain, project, record
 
@@ -28,8 +28,8 @@ KEY = CommitKey(f"{ONE_TIME}replay:0123456789abcdef", 0)
 
 _WRITER = f"""
 import sys
-from embedlog.spark.pipeline.sinks.one_time import at_work
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.tables.one_time import at_work
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.committer_process import open_table, stage
 kind, path, does_commit = sys.argv[1:]
 table, key = open_table(kind, path), CommitKey({KEY.app!r}, 0)
@@ -44,7 +44,7 @@ with at_work([table], key.app):
 
 @contextmanager
 def writer(kind: str, path: Path, *, does_commit: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in the middle of one-time work; killed at the end, if it was not before."""
+    """A process in the middle of one-time work; it is killed at the end at the latest."""
     command = [sys.executable, "-c", _WRITER, kind, str(path), str(does_commit)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
@@ -100,7 +100,7 @@ def test_a_writer_that_fails_leaves_nothing_and_others_alone(tmp_path: Path) -> 
     stage(table, other, [1])
     with pytest.raises(ZeroDivisionError), at_work([table], KEY.app):
         stage(table, KEY, [7])
-        assert sweep_dead(table) == 0, "it is at work, in this process"
+        assert sweep_dead(table) == 0, "its writer is at work in this process"
         raise ZeroDivisionError
     assert staged_files(tmp_path) == []
     assert {each.name for each in (tmp_path / "data").iterdir()} == {other.directory}
@@ -126,8 +126,8 @@ _REPLAY = """
 import os, signal, sys
 from pathlib import Path
 from embedlog.spark.pipeline.kit import session_for_tests
-from embedlog.spark.pipeline.replay import Range, Replayer
-from embedlog.spark.pipeline.sample import as_frame
+from embedlog.spark.pipeline.running.replay import ReplayRange, Replayer
+from embedlog.spark.pipeline.commands.sample import as_frame
 from tests.spark.pipeline.support import project, record
 
 def reached(step):
@@ -142,7 +142,7 @@ with session_for_tests() as spark:
         read=lambda spark, project, options: as_frame(spark, records),
         positions=lambda checkpoint: {("orders", 0): 3},
         reached=reached,
-    ).replay(Range())
+    ).replay(ReplayRange())
 """
 
 

@@ -1,4 +1,4 @@
-"""The project file: all of it is checked before anything runs, and errors say where."""
+"""The project file is checked as a whole before a run, and errors name the place."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import pytest
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, QualityFailed
 from embedlog.spark.pipeline.kit import KilledError
-from embedlog.spark.pipeline.runner import Runner
-from embedlog.spark.pipeline.state import StateDirectory
+from embedlog.spark.pipeline.running.runner import Runner
+from embedlog.spark.pipeline.running.state import StateDirectory
 from tests.spark.pipeline.support import Stream, plain, project, record
 
 pytestmark = pytest.mark.slow
@@ -117,11 +117,11 @@ def test_killed_at_a_step_a_batch_is_in_the_table_once(
     assert plain(rows(table, dead_letters=True), "offset") == [(2,)]
     assert (totals.read, totals.dead) == (4, 1)
     live = {Path(p) for d in (False, True) for p in read_table(table, dead_letters=d).paths}
-    assert set(table.rglob("*.parquet")) == live, "what was staged and not committed is swept"
+    assert set(table.rglob("*.parquet")) == live, "uncommitted files are swept"
 
 
 def test_sql_that_cannot_be_analysed_names_its_transform(spark: Any, tmp_path: Path) -> None:
-    from embedlog.spark.pipeline.verbs import validate
+    from embedlog.spark.pipeline.commands.verbs import validate
 
     made = project(tmp_path, transform=[{"name": "wrong", "sql": "SELECT nope FROM input"}])
     with pytest.raises(ProjectError, match="transform 'wrong'.*nope"):

@@ -1,4 +1,4 @@
-"""The gate: what fits a frozen schema goes through with its value, what does not is an error."""
+"""The gate: values that fit a frozen schema pass unchanged, others are errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedlog.spark.pipeline import schema
+from embedlog.spark.pipeline.commands.inference import infer, widen
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.inference import infer, widen
 from embedlog.spark.pipeline.schema import Field, Gate, Primitive, Struct
 
 

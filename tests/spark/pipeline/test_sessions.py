@@ -1,4 +1,4 @@
-"""Sessions over event time: closed by the watermark, kept over runs, late rows in dead letters."""
+"""Sessions over event time: closed by the watermark, kept over runs; late rows are dead letters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_session_is_given_out_once_when_the_watermark_has_passed_it(
 ) -> None:
     made = kit(spark, tmp_path)
     assert made.run_once([click("a", 0), click("a", 20), click("b", 5)]) == []
-    # 20 + the gap of 30 + the delay of 10: a time greater than 60 closes it, and 60 does not.
+    # 20 + the gap of 30 + the delay of 10: only a time greater than 60 closes the session.
     assert seen(made.run_once([click("b", 60)])) == [("b", 5, 5, 1)]
     assert seen(made.run_once([click("a", 51), click("c", 61)])) == [
         ("a", 0, 20, 2),

@@ -1,4 +1,4 @@
-"""Of the attempts of a task, the files of those that won stay, and nothing else, however late."""
+"""Only the files of the winning attempts of a task stay, however late the others write."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from embedlog.runtime import real_runtime
-from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, sweep
+from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
+from embedlog.spark.pipeline.tables.table import CommitKey, sweep
 
 KEY = CommitKey("q", 3)
 ROWS = pa.table({"n": [1, 2]})

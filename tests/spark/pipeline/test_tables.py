@@ -1,4 +1,4 @@
-"""Tables of each format: appends, upserts, histories, replays, and runs that are ended midway."""
+"""Tables of each format: appends, upserts, histories, replays, and interrupted runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from embedlog.spark.pipeline import read_table
-from embedlog.spark.pipeline.batch import BatchProcessor
+from embedlog.spark.pipeline.batch.processor import BatchProcessor
+from embedlog.spark.pipeline.commands.sample import SampleRecord, as_frame
 from embedlog.spark.pipeline.errors import ReplayRefused
 from embedlog.spark.pipeline.project import Project
-from embedlog.spark.pipeline.replay import Range, Replayer
-from embedlog.spark.pipeline.sample import SampleRecord, as_frame
-from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange
+from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.support import START_MS, plain, project, record
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ FORMATS = ("parquet", "delta", "iceberg")
 
 
 def rows(kind: str, path: Path) -> list[dict[str, Any]]:
-    """What the format's own reader sees."""
+    """The rows that the format's own reader sees."""
     found: list[dict[str, Any]]
     if kind == "parquet":
         found = read_table(path).to_arrow().to_pylist()
@@ -47,7 +47,7 @@ def made(tmp_path: Path, kind: str, **sink: Any) -> Project:
 
 
 class Batches:
-    """Batches of one query, and the log that they are read from."""
+    """Batches of one query, and the log that holds their records."""
 
     def __init__(self, spark: Any, project: Project) -> None:
         self.spark = spark
@@ -56,7 +56,7 @@ class Batches:
         self.version = 0
 
     def put(self, *changes: tuple[int, Any]) -> list[SampleRecord]:
-        """The records of (id, amount); amount None: a tombstone."""
+        """The records of (id, amount); for amount None, a tombstone."""
         found = [
             record(
                 len(self.log) + n,
@@ -115,7 +115,7 @@ def test_a_batch_that_was_ended_anywhere_is_in_the_table_once(
 
 
 class KilledError(Exception):
-    """The end of a run in the middle of a step."""
+    """Ends a run in the middle of a step."""
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -127,7 +127,7 @@ def test_a_table_of_states_has_the_last_row_of_each_key(
     batches.run((2, None), (3, 3.5), (4, 4.0), (4, None))
     expected = [(1, 1.5), (3, 3.5)]
     assert plain(rows(kind, tmp_path / "table"), "id", "amount") == expected
-    batches.replayer().replay(Range(from_offsets='{"orders":{"0":1}}'))
+    batches.replayer().replay(ReplayRange(from_offsets='{"orders":{"0":1}}'))
     assert plain(rows(kind, tmp_path / "table"), "id", "amount") == expected
     batches.run((2, 2.5))
     assert plain(rows(kind, tmp_path / "table"), "id", "amount") == [(1, 1.5), (2, 2.5), (3, 3.5)]
@@ -154,7 +154,7 @@ def test_a_history_says_from_when_to_when_each_version_was_valid(
     ]
     names = ("id", "amount", "_valid_from", "_valid_to", "_is_current")
     assert plain(rows(kind, tmp_path / "table"), *names) == expected
-    batches.replayer().replay(Range())
+    batches.replayer().replay(ReplayRange())
     assert plain(rows(kind, tmp_path / "table"), *names) == expected
 
 
@@ -175,14 +175,14 @@ def test_a_replay_replaces_the_rows_of_its_records_and_no_others(
     )  # fmt: skip
     for _ in range(2):
         report = batches.replayer(project=changed).replay(
-            Range(from_offsets='{"orders":{"0":1}}', to_offsets='{"orders":{"0":4}}')
+            ReplayRange(from_offsets='{"orders":{"0":1}}', to_offsets='{"orders":{"0":4}}')
         )
         assert report.written == {"orders": 3}
         assert plain(rows(kind, table), "id", "amount") == [
             (1, 1.0), (2, 20.0), (3, 30.0), (4, 40.0), (5, 5.0),
         ]  # fmt: skip
-    batches.replayer(project=changed).replay(Range(keys=("1",)))
-    batches.replayer(project=changed).replay(Range(from_time=str(START_MS + 4000)))
+    batches.replayer(project=changed).replay(ReplayRange(keys=("1",)))
+    batches.replayer(project=changed).replay(ReplayRange(from_time=str(START_MS + 4000)))
     assert [row[1] for row in plain(rows(kind, table), "id", "amount")] == [10, 20, 30, 40, 50]
 
 
@@ -192,14 +192,14 @@ def test_a_replay_never_goes_beyond_the_stream_nor_into_rows_without_coordinates
     batches = Batches(spark, made(tmp_path, "parquet"))
     batches.run((1, 1.0))
     with pytest.raises(ReplayRefused, match="orders-0: the end 2 is behind the stream"):
-        batches.replayer().replay(Range(to_offsets='{"orders":{"0":2}}'))
+        batches.replayer().replay(ReplayRange(to_offsets='{"orders":{"0":2}}'))
     bare = project(
         tmp_path,
         transform=[{"name": "bare", "sql": "SELECT id FROM input"}],
         sink=[{"name": "orders", "type": "parquet", "path": "bare"}],
     )
     with pytest.raises(ReplayRefused, match="no _topic"):
-        batches.replayer(project=bare).replay(Range())
+        batches.replayer(project=bare).replay(ReplayRange())
     with pytest.raises(ReplayRefused, match="has not finished a batch"):
         Replayer(spark, bare)
 
@@ -214,7 +214,7 @@ def test_a_backfill_from_an_archive_into_a_new_version(spark: Any, tmp_path: Pat
     batches = Batches(spark, archive)
     batches.run((1, 1.0), (2, 2.0))
     report = batches.replayer(project=made(tmp_path, "parquet"), into=str(tmp_path / "new")).replay(
-        Range(archive=str(tmp_path / "archive"))
+        ReplayRange(archive=str(tmp_path / "archive"))
     )
     assert report.written == {"orders": 2}
     assert plain(rows("parquet", tmp_path / "new/orders"), "id", "amount") == [(1, 1.0), (2, 2.0)]
@@ -233,7 +233,7 @@ def test_letters_are_redriven_once_and_no_more_often_than_allowed(
         record(2, b"nonsense", b"3"),
     ]
     batches.run_records(bad)
-    # The schema is mended: the amount may be text, too.
+    # The schema is mended: the amount may be text as well.
     mended = project(
         tmp_path,
         decode={"format": "json", "schema": "order.json", "maps": [_mend],
@@ -257,7 +257,7 @@ def test_letters_are_redriven_once_and_no_more_often_than_allowed(
 def test_a_redrive_that_is_ended_midway_loses_no_letter(
     spark: Any, tmp_path: Path, step: str
 ) -> None:
-    """The letters are in the first sink's table; they stay until the other one has the rows."""
+    """The letters stay in the first sink's table until the other sink has the rows."""
     sinks = [
         {"name": "orders", "type": "parquet", "path": "table"},
         {"name": "other", "type": "delta", "path": "other"},

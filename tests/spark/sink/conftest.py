@@ -1,4 +1,4 @@
-"""What the tests of the sink write to."""
+"""A data directory for the tests of the sink."""
 
 from __future__ import annotations
 

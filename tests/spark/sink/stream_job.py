@@ -1,4 +1,5 @@
-"""A streaming query for tests that kill it: files of numbers to a topic, until all are written.
+"""A streaming query for tests that kill it: writes files of numbers to a topic until all are
+written.
 
     python stream_job.py DATA SOURCE CHECKPOINT SEED
 
@@ -14,11 +15,10 @@ from pyspark import TaskContext
 from pyspark.sql.functions import udf
 
 from embedlog.spark import register
-from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.running.spark_session import open_session
 
 
 def main() -> None:
-    """Run the query to its end."""
     data, source, checkpoint, seed = sys.argv[1:]
     spark = open_session(
         "killed",

@@ -11,12 +11,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedlog.client.producer.destinations import murmur2 as one_murmur2
+from embedlog.client.producer.partitioners import murmur2 as one_murmur2
 from embedlog.errors import UnknownTopicOrPartition
 from embedlog.spark.sink.encode import encode_batch
 from embedlog.spark.sink.murmur2 import murmur2, partitions_of
 from embedlog.spark.sink.options import SinkOptions
-from embedlog.spark.sink.rows import Rows, Spreader, _places, by_topic
+from embedlog.spark.sink.rows import Spreader, TopicRows, _places, by_topic
 from wire.records.batch import RecordBatch
 from wire.records.encode.builder import build_batch
 
@@ -25,9 +25,9 @@ TIMES = st.integers(0, 2**42)
 RECORDS = st.lists(st.tuples(FIELDS, FIELDS, TIMES), min_size=1, max_size=200)
 
 
-def _rows(records: list[tuple], headers: list | None = None) -> Rows:
+def _rows(records: list[tuple], headers: list | None = None) -> TopicRows:
     keys = pa.array([key for key, _, _ in records], pa.binary())
-    return Rows(
+    return TopicRows(
         pa.array([value for _, value, _ in records], pa.binary()),
         None if keys.null_count == len(keys) else keys,
         np.array([time for _, _, time in records], dtype=np.int64),
@@ -95,7 +95,7 @@ def _batch(**columns: list) -> pa.RecordBatch:
 def test_rows_without_a_key_fill_one_partition_after_the_other() -> None:
     spreader = Spreader(1_000, lambda _: 3, lambda _: 2)
     batch = _batch(value=[b"x" * 100] * 45)
-    rows = Rows.of(batch, 0)
+    rows = TopicRows.of(batch, 0)
     chosen = spreader.partitions("t", batch, rows).tolist()
     assert chosen == [2] * 10 + [0] * 10 + [1] * 10 + [2] * 10 + [0] * 5
     assert spreader.partitions("t", batch, rows).tolist()[:6] == [0] * 5 + [1]
@@ -106,11 +106,11 @@ def test_a_partition_column_goes_before_the_key() -> None:
     keys = [b"k1", b"k2", None, b"k3"]
     batch = _batch(value=[b"v"] * 4, key=keys, partition=[2, None, 1, 0])
     by_key = (one_murmur2(b"k2") & 0x7FFF_FFFF) % 3
-    assert spreader.partitions("t", batch, Rows.of(batch, 0)).tolist() == [2, by_key, 1, 0]
+    assert spreader.partitions("t", batch, TopicRows.of(batch, 0)).tolist() == [2, by_key, 1, 0]
     for bad in (-1, 3):
         batch = _batch(value=[b"v"], partition=[bad])
         with pytest.raises(UnknownTopicOrPartition, match=f"t has 3 partitions.*{bad}"):
-            spreader.partitions("t", batch, Rows.of(batch, 0))
+            spreader.partitions("t", batch, TopicRows.of(batch, 0))
 
 
 def test_rows_are_told_apart_by_their_topic_in_their_order() -> None:
@@ -127,4 +127,4 @@ def test_rows_are_told_apart_by_their_topic_in_their_order() -> None:
 def test_timestamps_are_milliseconds_also_before_1970_and_where_there_is_none() -> None:
     column = pa.array([1_999_999, -1, None], pa.timestamp("us", tz="UTC"))
     batch = pa.record_batch({"value": pa.array([b"a", b"b", b"c"]), "timestamp": column})
-    assert Rows.of(batch, 77).timestamps.tolist() == [1_999, -1, 77]
+    assert TopicRows.of(batch, 77).timestamps.tolist() == [1_999, -1, 77]

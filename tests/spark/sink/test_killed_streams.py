@@ -1,4 +1,4 @@
-"""A query that is killed again and again, with tasks that fail: each row is there once."""
+"""A query that is killed again and again, with failing tasks: each row is there once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _start(*arguments: object) -> subprocess.Popen[bytes]:
 
 
 def _counts(data: str) -> dict[int, int]:
-    """Rows of each file that readers see."""
+    """Return the rows of each file that readers see."""
     counts: dict[int, int] = {}
     with embedlog.open_reader(data) as reader:
         for part in reader.snapshot(("t", number) for number in range(3)):

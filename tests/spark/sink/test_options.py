@@ -1,4 +1,4 @@
-"""Options and columns of the sink: what the connector says, in its words."""
+"""Options and columns of the sink, with the connector's error texts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
 
 import embedlog
-from embedlog.client.producer.destinations import murmur2
+from embedlog.client.producer.partitioners import murmur2
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -106,7 +106,7 @@ def test_nothing_is_overwritten(spark, data) -> None:
 
 
 def _stream(spark: Any, source: Path, checkpoint: Path, **options: str) -> Any:
-    """A query over files of numbers, run until it has taken all there are."""
+    """Run a query over files of numbers until it has read all of them."""
     frame = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(source))
     query = (
         frame.selectExpr("cast(id as string) key", "cast(id as string) value")

@@ -1,4 +1,4 @@
-"""Tasks and committers without Spark: staged once, committed once, swept."""
+"""Tasks and committers without Spark: rows are staged once, committed once, swept."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from embedlog.spark.sink.options import parse
 from embedlog.spark.sink.task import StagedMessage, StagingTask
 from embedlog.spark.sink.writers import BatchWriter, StreamWriter, _digest, _write
 from embedlog.storage.staging import exchange
+from embedlog.storage.staging.manifest import Manifest, StagedFile
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
 
 FILES = real_runtime().files
 SCHEMA = StructType([StructField("key", BinaryType()), StructField("value", StringType())])
@@ -34,7 +34,7 @@ def _batches(begin: int, end: int, step: int = 10) -> Iterator[pa.RecordBatch]:
 
 
 def _seen(path: str) -> list[str]:
-    """Every value, sorted; each key's own are in order."""
+    """Every value, sorted by key; the values of a key keep their order."""
     found = []
     with embedlog.open_reader(path) as reader:
         for part in reader.snapshot(("t", number) for number in range(3)):
@@ -126,7 +126,7 @@ def test_a_batch_of_a_stream_that_is_replayed_is_committed_once(data: str) -> No
     for version in (0, 1, 1, 0, 2):
         writer = StreamWriter({"path": data, "topic": "t"}, SCHEMA, False)
         message = _stream_message(writer, version, 10 * version)
-        # Spark makes the writer anew for the commit.
+        # Spark makes a new writer for the commit.
         StreamWriter({"path": data, "topic": "t"}, SCHEMA, False).commit([message], version)
     assert _seen(data) == _values(0, 30)
 

@@ -37,7 +37,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         with real_kafka(tmp_path, heap="384m") as listening:
             with embedlog.Admin(listening) as admin:
                 admin.create_topics({"t": 3, "other": 3}).check()
-            _end_transactions(listening)  # from here on it has coordinators
+            _end_transactions(listening)  # makes the broker start its coordinators
             yield listening
         return
     with embedlog.open() as cluster:
@@ -62,7 +62,7 @@ def _rows(begin: int, end: int, **columns: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _end_transactions(address: str) -> None:
-    """Wait until readers see what was committed: brokers answer a commit before they write it."""
+    """Wait until readers see the commit: brokers answer a commit before they write its markers."""
     for transactional_id in ("sink", "job"):
         with embedlog.Producer(address, transactional_id=transactional_id) as producer:
             producer.init_transactions()
@@ -151,7 +151,9 @@ def test_committers_that_are_killed_lose_and_double_nothing(address: str) -> Non
 
 
 def kill_often(address: str, *, kills: int, seed: int) -> int:
-    """Kill committers at random moments, the next goes on with the version that was not said."""
+    """Kill committers at random moments; the next one continues with the version after the last
+    printed.
+    """
     print(f"seed {seed}")
     chance = random.Random(seed)
     version = killed = 0
@@ -167,7 +169,8 @@ def kill_often(address: str, *, kills: int, seed: int) -> int:
             said = [int(line) for line in process.stdout if line.endswith("\n")]
             killed += process.wait() < 0
         version = said[-1] + 1 if said else version
-    # The last version may be there unsaid: it is written again, and must not count twice.
+    # The last version may be committed but not printed: it is written again and must not count
+    # twice.
     with subprocess.Popen(
         [*command, str(version)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as last:

@@ -1,7 +1,7 @@
 """A process that writes versions of an application over the wire until it is killed.
 
-`python -m tests.spark.sink.transactional_job ADDRESS FIRST` says each version that is committed.
-Every version is five rows, cut into tasks as chance has it.
+`python -m tests.spark.sink.transactional_job ADDRESS FIRST` prints each committed version. Every
+version has five rows, divided among tasks by chance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROWS = 5
 
 
 def write(address: str, version: int) -> None:
-    """What Spark does with a frame: tasks write, then one commits."""
+    """Do Spark's part with a frame: tasks write, then one process commits."""
     options = {
         "topic": "t",
         "kafka.bootstrap.servers": address,

@@ -1,10 +1,11 @@
-"""Making compacted logs for tests, cleaning them, and checking what must hold of them."""
+"""Makes and cleans compacted logs for tests, and checks their invariants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
+from embedlog.storage.cleaner.cleaner import LogCleaner
+from embedlog.storage.cleaner.settings import DefaultSettings
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
@@ -26,7 +27,7 @@ Row = tuple[int, bytes | None, bytes | None]
 
 
 class Compacted:
-    """A manager with one compacted log, and the time it lives in."""
+    """A manager with one compacted log, and its clock."""
 
     def __init__(
         self,
@@ -59,20 +60,24 @@ class Compacted:
         return first
 
     def commit(self) -> None:
-        """Let the high watermark follow."""
+        """Raise the high watermark to the log's end."""
         self.log.offsets.update_high_watermark(self.log.log_end_offset)
 
     def clean(self, each: Callable[[], object] = lambda: None) -> None:
-        """Let the cleaner do all there is to do now; `each` is called after every slice."""
+        """Let the cleaner do everything that is due; `each` is called after every slice."""
         self.log.roll()
         self.wait(2 * BACKOFF_MS, each)
         assert uncleanable(self.manager) == {}
 
     def clean_at_once(self) -> None:
-        """Clean all there is to clean while time stands still."""
+        """Clean everything while time stands still."""
         tasks = self.manager.tasks
         cleaner = LogCleaner(
-            self.manager, DefaultSettings(), self.runtime.clock, tasks.unlink_later
+            self.manager.logs,
+            DefaultSettings(),
+            self.runtime.clock,
+            checkpoint=self.manager.checkpoints.write_positions,
+            remove=tasks.unlink_later,
         )
         while cleaner.run_once() is not None:
             pass
@@ -90,7 +95,7 @@ class Compacted:
             clock.advance(min(delay, end - now_ms))
 
     def reopened(self, *, cleanly: bool = True, **settings: object) -> Compacted:
-        """The same directory in the next process."""
+        """Return the same directory in the next process."""
         if cleanly:
             self.manager.close()
         again = Compacted(self.runtime.files.survivor(), **settings)
@@ -100,7 +105,7 @@ class Compacted:
 
 
 def rows(log: Log) -> list[Row]:
-    """Every record that is read from the log's start on."""
+    """Return every record that a read from the log's start gets."""
     return [
         (record.offset, record.key, record.value)
         for one in batches_read(log)
@@ -110,7 +115,9 @@ def rows(log: Log) -> list[Row]:
 
 
 def committed_rows(log: Log) -> list[Row]:
-    """What a read_committed reader shows, told of aborted transactions as in a fetch answer."""
+    """Return the records of a read_committed reader, which gets the aborted transactions of a fetch
+    answer.
+    """
     end = log.offsets.last_stable_offset
     aborted = log.transactions.aborted(log.offsets.log_start_offset, end)
     waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
@@ -131,7 +138,9 @@ def committed_rows(log: Log) -> list[Row]:
 
 
 def batches_read(log: Log) -> list[RecordBatch]:
-    """Every batch, read as a consumer reads: span by span, from where the last one ended."""
+    """Yield every batch, read as a consumer reads: span by span, each from the end of the one
+    before.
+    """
     found: list[RecordBatch] = []
     offset = log.offsets.log_start_offset
     while offset < log.log_end_offset:
@@ -147,7 +156,7 @@ def batches_read(log: Log) -> list[RecordBatch]:
 
 
 def check_compacted(log: Log) -> None:
-    """Raise unless everything holds that must hold of a compacted log."""
+    """Raise unless all invariants of a compacted log hold."""
     expected = log.segments[0].base_offset
     assert (
         expected
@@ -181,7 +190,7 @@ def check_compacted(log: Log) -> None:
 
 
 def stored_batches(log: Log) -> list[RecordBatch]:
-    """Every batch in the files, from the one that holds the log's start on."""
+    """Yield every batch in the files, from the log's start on."""
     return [
         one
         for segment in log.segments
@@ -191,7 +200,7 @@ def stored_batches(log: Log) -> list[RecordBatch]:
 
 
 def latest(pairs: Iterable[Row]) -> dict[bytes | None, bytes]:
-    """Key -> last value, for the keys that have one: what a reader of the whole topic knows."""
+    """Return key -> last value, without deleted keys: the state of a reader of the whole topic."""
     known: dict[bytes | None, bytes] = {}
     for _, key, value in pairs:
         if value is None:

@@ -1,4 +1,4 @@
-"""Of every key the last record stays; what else goes, when, and what is never touched."""
+"""The last record of every key stays; other records go in time; some are never touched."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_a_marker_stays_while_its_data_does_then_for_delete_retention() -> None:
     topic.put(("k", "w"))
     topic.clean()  # the data goes
     topic.put(("k", "x"))
-    topic.clean()  # nothing of the transaction is met: the horizon is set
+    topic.clean()  # no batch of the transaction is left: the horizon is set
     kept = marker_batch()
     assert kept is not None
     assert kept.has_delete_horizon
@@ -548,7 +548,7 @@ def test_a_truncation_below_what_was_cleaned_makes_it_dirty_again() -> None:
 def test_a_log_that_changes_during_a_round_is_left_as_it_is(change: str) -> None:
     topic = Compacted(cleanup_policy="compact,delete", segment_bytes=40_000, retention_ms=-1)
     for number in range(30):
-        # The last five keys are of their own: what a truncation takes has replaced nothing.
+        # The last five keys are unique: a truncation takes no record that has replaced another.
         topic.put((f"k{number % 20 if number < 25 else number}", f"{number:04}" * 2500))
     topic.log.roll()
     log = topic.log
@@ -586,13 +586,13 @@ def test_a_change_between_the_last_look_and_the_swap_is_noticed() -> None:
     log = topic.log
 
     class Meddlesome:
-        """A partition lock that another thread got a moment earlier, to truncate."""
+        """A partition lock that another thread, which truncates, got a moment earlier."""
 
         entered = 0
 
         def __enter__(self) -> None:
             self.entered += 1
-            if self.entered == 2:  # first the producers are asked for, then comes the swap
+            if self.entered == 2:  # first the producers are read, then comes the swap
                 truncate_to(log, 5)
                 log.offsets.update_high_watermark(5)
 
@@ -797,7 +797,7 @@ def test_every_failing_call_of_a_round_leaves_a_log_that_reads_the_same() -> Non
         for call in calls:
             topic = _prepared()
             topic.runtime.files.fail(call, code)
-            with suppress(OSError):  # of work that is not the cleaner's
+            with suppress(OSError):  # from other work than the cleaner's
                 topic.wait(4 * BACKOFF_MS)
             known = {key: value for _, key, value in rows(topic.log)}
             assert known == {b"k%d" % n: b"v%d" % (26 + (n + 2) % 4) for n in range(4)}, (

@@ -1,4 +1,4 @@
-"""Compaction in a broker: driven by whoever waits, and of the broker's own topics, too."""
+"""Compaction in a broker: driven by any waiting thread, and of the broker's own topics as well."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ RECORDS = 26
 
 
 class Story:
-    """Two rounds over records of every kind; what a reader must know at the end."""
+    """Two rounds over records of every kind, and the readers' state at the end."""
 
     def __init__(self, durability: str) -> None:
         self.settings = {"durability": durability, "segment_bytes": 500}
@@ -66,7 +66,9 @@ class Story:
         return topic
 
     def check(self, disk: SimFiles, versions: list[dict]) -> dict:
-        """Open what a crash left: readers know one of `versions`, before and after cleaning."""
+        """Open the directory after a crash: readers know one of `versions`, before and after
+        cleaning.
+        """
         topic = self.open(disk)
         names = topic.log.files.list(topic.log.directory)
         assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
@@ -90,7 +92,9 @@ CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_direct
 
 
 def _versions(story: Story) -> tuple[list[dict], list[int]]:
-    """What readers know before and after the later records; the calls that change something."""
+    """Return the readers' state before and after the later records, and the calls that change
+    something.
+    """
     disk = SimFiles()
     topic = story.begin(disk)
     versions = [latest(committed_rows(topic.log))]
@@ -143,7 +147,9 @@ def test_a_loss_of_power_takes_nothing_that_was_synced(
 def test_a_loss_of_power_at_durability_os_takes_nothing_that_had_been_written_back(
     step: int,
 ) -> None:
-    """Compaction replaces data that may have been durable long since: its output must be, too."""
+    """Compaction replaces data that may have been durable for long: its output must be durable as
+    well.
+    """
     story = Story("os")
     versions, calls = _versions(story)
     random = seeded(31)

@@ -1,4 +1,4 @@
-"""What stays of one batch, rule by rule."""
+"""The rest of one batch, rule by rule."""
 
 from __future__ import annotations
 

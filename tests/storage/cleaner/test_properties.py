@@ -1,4 +1,4 @@
-"""Whatever is written, however it is cleaned: compaction keeps its promises at every moment."""
+"""Compaction keeps its promises at every moment, for any records and any rounds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ operations = st.lists(
 
 @dataclass
 class Model:
-    """What was written, and what compaction may have done to it."""
+    """The written records, and the ones that compaction may have removed."""
 
     topic: Compacted
     records: dict[int, Row] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Model:
     open: dict[int, list[int]] = field(default_factory=dict)
     sequences: dict[int, int] = field(default_factory=dict)
     first_kept_ms: dict[int, int] = field(default_factory=dict)
-    """Offset of a tombstone -> when a round had first passed it."""
+    """Offset of a tombstone -> time of the first round that passed it."""
 
     def write(self, written: list[tuple[str, str | None]], **fields) -> list[int]:
         first = self.topic.put(*written, **fields)
@@ -97,7 +97,7 @@ class Model:
             self.first_kept_ms.setdefault(offset, self.topic.now_ms)
 
     def committed(self) -> list[Row]:
-        """What a read_committed reader of an uncompacted log would see."""
+        """Return the records of a read_committed reader of an uncompacted log."""
         end = self.topic.log.offsets.last_stable_offset
         return [row for n, row in self.records.items() if n < end and n not in self.aborted]
 
@@ -105,7 +105,7 @@ class Model:
         return [n for n, _, _ in self.committed() if n < self.topic.log.offsets.cleaned_offset]
 
     def check_reader(self, known: dict) -> None:
-        """At any moment a reader of everything knows the same."""
+        """A reader of the whole log has the same state at any moment."""
         assert latest(committed_rows(self.topic.log)) == known
 
     def check(self) -> None:
@@ -160,7 +160,8 @@ def test_cleaning_again_what_is_clean_changes_nothing(script: list[tuple]) -> No
         model.topic.clean_at_once()
         found.append((rows(log), [bytes(one.buffer) for one in stored_batches(log)]))
     assert found[0][0] == found[1][0]
-    # The second round marks the markers whose data the first has removed; then nothing moves.
+    # The second round sets the horizon of markers whose data the first has removed; then nothing
+    # moves.
     assert found[1] == found[2]
 
 

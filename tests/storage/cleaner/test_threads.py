@@ -10,7 +10,8 @@ import pytest
 
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
+from embedlog.storage.cleaner.cleaner import LogCleaner
+from embedlog.storage.cleaner.settings import DefaultSettings
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
@@ -23,11 +24,11 @@ KEYS = 200
 
 
 class Scene:
-    """The log, and what a reader may rely on: the last offset of each key."""
+    """The log, and the last offset of each key that a reader may rely on."""
 
     def __init__(self, directory: Path, durability: str) -> None:
         config = LogConfig(**{**SETTINGS, "segment_bytes": 20_000, "durability": durability})
-        # So few open files that readers, writer and cleaner take them from each other.
+        # Few enough open files that readers, writer and cleaner take them from each other.
         self.manager = LogManager(real_runtime(), str(directory), config, open_files_max=4)
         self.log: Log = self.manager.get_or_create(PARTITION, config)
         self.written: dict[bytes, int] = {}
@@ -70,7 +71,13 @@ class Scene:
     def clean(self) -> None:
         manager = self.manager
         remove = lambda useless, _: manager.leftovers.remove_files(useless)
-        cleaner = LogCleaner(manager, DefaultSettings(), real_runtime().clock, remove)
+        cleaner = LogCleaner(
+            manager.logs,
+            DefaultSettings(),
+            real_runtime().clock,
+            checkpoint=manager.checkpoints.write_positions,
+            remove=remove,
+        )
         while not self.is_over:
             cleaner.run_once()
             assert not cleaner.uncleanable

@@ -1,4 +1,4 @@
-"""A directory says what of it is degraded, since when and why; nothing while all is well."""
+"""A directory lists its degradations, their begin and reason; nothing while all is well."""
 
 from __future__ import annotations
 

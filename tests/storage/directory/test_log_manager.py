@@ -13,8 +13,8 @@ from embedlog.errors import ClosedError, CorruptRecord, DirectoryLocked, Embedlo
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
 from embedlog.storage import paths
-from embedlog.storage.directory import checkpoints
 from embedlog.storage.directory.log_manager import LogManager
+from embedlog.storage.directory.meta_properties import read_properties
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.state_files import checkpoint_files
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
@@ -215,11 +215,12 @@ def test_offset_checkpoints_survive_their_file() -> None:
 def test_properties_survive_their_file() -> None:
     disk = SimFiles()
     properties = {"version": "1", "cluster.id": "x=y", "node.id": "1"}
-    checkpoints.write_properties(disk, "p", properties, sync=True)
-    assert checkpoints.read_properties(disk, "p") == properties
+    content = b"#\nversion=1\ncluster.id=x=y\nnode.id=1\n"
+    disk.open("p", create=True).write([content], 0)
+    assert read_properties(disk, "p") == properties
     disk.open("q", create=True).write([b"# comment\n!\n\n a = b \nbroken\n"], 0)
-    assert checkpoints.read_properties(disk, "q") == {"a": "b"}
-    assert checkpoints.read_properties(disk, "missing") == {}
+    assert read_properties(disk, "q") == {"a": "b"}
+    assert read_properties(disk, "missing") == {}
 
 
 def test_a_sealed_file_notices_every_flipped_bit() -> None:
@@ -309,7 +310,7 @@ def test_nothing_is_due_soon_while_nothing_changes() -> None:
     def check_that_it_rests() -> None:
         runtime.scheduler.run_for(200_000)
         assert owner.tasks.is_resting
-        # Retention and the expiry of producers are all that is left.
+        # Only retention and the expiry of producers are left.
         assert (owner.tasks.run_once(now_ms()) or 0) > 5000
 
     log = owner.get_or_create(PARTITION)
@@ -517,7 +518,7 @@ def test_a_forked_child_cannot_touch_its_parents_directory(tmp_path: Path) -> No
 
 
 def test_a_deletion_cut_short_leaves_nothing_to_the_next_log_of_that_name() -> None:
-    """What a kill leaves between the renaming of the directory and the checkpoint after it."""
+    """A kill between the renaming of the directory and the checkpoint after it."""
     disk = SimFiles()
     owner = manager(disk)
     log = owner.get_or_create(PARTITION)

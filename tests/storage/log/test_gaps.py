@@ -1,4 +1,4 @@
-"""Offsets may have gaps where compaction was, and behind that a gap is damage."""
+"""Offsets may have gaps in the compacted part; behind it a gap is damage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ killed_or_closed = pytest.mark.parametrize("cleanly", [False, True])
 
 
 def _compacted(**settings: object) -> Compacted:
-    """30 records of 4 keys, compacted, and 10 behind them, in several segments."""
+    """30 records of 4 keys, compacted, and 10 records behind them, in several segments."""
     topic = Compacted(**settings)
     for number in range(CLEANED):
         topic.put((f"k{number % 4}", f"v{number}"))
@@ -130,9 +130,8 @@ def test_the_same_is_shown_when_the_file_is_lost(damage: str, cleanly: bool) -> 
 
 @killed_or_closed
 def test_a_compaction_by_kafka_is_no_damage(cleanly: bool) -> None:
-    """Kafka keeps no file of gaps: its cleaner's checkpoint tells, or its epochs that it was there.
-
-    The second when Kafka died between the swap and its checkpoint.
+    """Kafka keeps no file of gaps: its cleaner's checkpoint shows a compaction, or else its epochs
+    show that it had the log. The second if Kafka died between the swap and its checkpoint.
     """
     topic = _compacted()
     topic.log.roll()
@@ -159,7 +158,7 @@ def test_a_compaction_by_kafka_is_no_damage(cleanly: bool) -> None:
         assert again.log.failure is None
         expected = [row for row in rows(topic.log) if row[0] != offset]
         assert rows(again.log) == expected
-        if bad.log.failure is None:  # without what Kafka tells it would be one
+        if bad.log.failure is None:  # without Kafka's checkpoint or epochs it would be one
             with pytest.raises(CorruptRecord):
                 rows(bad.log)
 

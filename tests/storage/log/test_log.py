@@ -1,4 +1,4 @@
-"""What a log answers to appends, reads and look-ups."""
+"""A log's answers to appends, reads and look-ups."""
 
 from __future__ import annotations
 
@@ -413,7 +413,7 @@ def test_what_runs_short_refuses_the_append_and_harms_nothing(durability: str, c
         disk.heal()
         assert log.failure is None
         assert values(log) == expected
-        # What the failed write left is not taken for a part of the log, whatever comes next.
+        # The remains of the failed write are never taken for a part of the log.
         append(log, b"c")
         check(log)
         assert values(log) == [*expected, b"c"]

@@ -1,4 +1,4 @@
-"""What a clean stop writes for a log, and what it can do without."""
+"""The files that a clean stop writes for a log, or leaves out."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Partition:
     def append(
         self, sequence: int, count: int = 1, *, origin: int = CLIENT, verification=None, **kw
     ):
-        """The base offset of what was written, or the Duplicate."""
+        """Return the base offset of the written batch, or the Duplicate."""
         facts = batch(sequence, count, **kw)
         update = self.state.prepare(
             facts, first_offset=self.end, origin=origin, verification=verification

@@ -36,12 +36,12 @@ FIRST = f"{DIRECTORY}/{0:020d}.log"
 
 
 def _killed(log: Log) -> SimFiles:
-    """The disk after the process of `log` was killed."""
+    """Return the disk after the process of `log` was killed."""
     return log.files.survivor()
 
 
 def _powered_off(log: Log) -> SimFiles:
-    """The same bytes after a loss of power: others might be missing."""
+    """Return the same bytes after a loss of power: others might be missing."""
     disk = log.files.survivor()
     disk.boot_id += "+"
     return disk
@@ -136,7 +136,7 @@ def test_no_bad_batch_that_is_complete_is_cut_when_only_the_process_died(
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_write_that_a_kill_has_cut_short_is_cut_off_and_told(durability: str) -> None:
-    """What remains of the last batch: any beginning of it, then zeros or the end of the file."""
+    """Yield the remains of the last batch: any beginning of it, then zeros or the file's end."""
     log = new_log(durability=durability)
     append(log, b"first")
     size = log.size
@@ -188,7 +188,7 @@ def test_a_stray_byte_in_reserved_room_is_no_batch() -> None:
 
 
 def test_nothing_is_cut_off_a_log_that_was_closed() -> None:
-    """Not even where no recovery point tells that it was synced."""
+    """Not even if no recovery point proves that it was synced."""
     owner = manager()
     log = owner.get_or_create(PARTITION)
     for value in (b"a", b"b", b"c"):
@@ -206,7 +206,7 @@ def test_nothing_is_cut_off_a_log_that_was_closed() -> None:
 
 
 def test_a_loss_of_power_is_remembered_until_it_was_recovered_from() -> None:
-    """The process that opens after it may be killed before it has looked at every log."""
+    """The next process may be killed before it has opened every log."""
     log = new_log()
     for value in (b"a", b"b", b"c"):
         append(log, value)
@@ -229,7 +229,7 @@ def test_a_loss_of_power_is_remembered_until_it_was_recovered_from() -> None:
 
 
 def test_a_value_made_to_look_like_batches_costs_a_few_checksums() -> None:
-    """Undecided, it is taken for a batch: then nothing is cut."""
+    """If the search gives up, it reports a batch: then nothing is cut."""
     head = bytes(8) + (1 << 19).to_bytes(4, "big") + bytes(4) + b"\2"
     crafted = memoryview(head * (1 << 16))
     assert has_good_batch_after(crafted, 0, 0, beyond=0)
@@ -608,7 +608,7 @@ def test_snapshots_of_lost_records_are_not_believed_once_others_are_there() -> N
 
 
 def test_a_log_whose_producers_are_not_known_takes_no_more() -> None:
-    """A batch that has to be replayed is damaged: which sequences were sent can nobody tell."""
+    """A batch to be replayed is damaged: nobody knows which sequences were sent."""
     owner = manager()
     log = owner.get_or_create(PARTITION)
     for number in range(3):

@@ -1,4 +1,4 @@
-"""Salvage keeps every good batch at its offset, and a copy of what was there."""
+"""Salvage keeps every good batch at its offset, and a copy of the former files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.recovery.salvage import SalvagePlan
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import DATA, PARTITION, append, batches, manager
 
@@ -55,7 +55,7 @@ def _salvaged(disk: SimFiles) -> tuple[LogManager, Log]:
 
 
 def _findings(disk: SimFiles) -> list[CorruptRecord]:
-    return list(Verification(disk, DATA, lambda size: None).findings())
+    return list(DirectoryCheck(disk, DATA, lambda size: None).findings())
 
 
 @pytest.mark.parametrize("lost", [{0}, {3}, {12, 13}, {5, 20}, {COUNT - 1}])
@@ -120,7 +120,8 @@ def test_random_damage_loses_only_what_it_hit() -> None:
             lost.add(number)
         _, log = _salvaged(disk)
         found = set(_offsets(log))
-        # Twice the same bit is none; the offset of a batch beside a lost one cannot be told.
+        # Two flips of the same bit cancel out; the offset of a batch beside a lost one is
+        # uncertain.
         assert found <= set(range(COUNT))
         assert len(found) >= COUNT - 2 * len(lost)
         assert all(

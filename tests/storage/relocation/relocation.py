@@ -1,4 +1,4 @@
-"""Moves for tests: two data directories, a log with everything in one, and what moves it."""
+"""Moves for tests: two data directories, a log with records of every kind, and its mover."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SLICES_MAX = 10_000
 
 
 class Metadata:
-    """Where the log lies as the controller knows it, which outlives every process."""
+    """The log's directory as the controller knows it, which outlives every process."""
 
     def __init__(self) -> None:
         self.directory_id: bytes | None = None
         self._placed: bytes | None = None
 
     def placed(self, _topic_partition: TopicPartition, directory_id: bytes) -> None:
-        """The log lies there; `report` follows."""
+        """Note the log's directory; `report` follows."""
         self._placed = directory_id
 
     def report(self) -> None:
@@ -42,7 +42,7 @@ class Metadata:
 
 
 class Moving:
-    """Opened anew over what another left on `disk`, or with a log of everything in `HERE`."""
+    """Opened again on another one's `disk`, or with a log of everything in `HERE`."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class Moving:
             self.here.checkpoints.write_positions()
 
     def commit(self) -> None:
-        """Let the high watermark follow."""
+        """Raise the high watermark to the log's end."""
         if self.config.durability == "fsync":
             self.log.durability.flush()
         self.log.offsets.commit(self.config.durability == "fsync")
 
     def compact(self) -> None:
-        """Let the log be a compacted one from here on."""
+        """Make the log a compacted one."""
         config = LogConfig(
             segment_bytes=600,
             index_interval_bytes=100,
@@ -105,16 +105,16 @@ class Moving:
             manager.configure(PARTITION.topic, config)
 
     def ask(self, target: LogManager | None = None) -> None:
-        """Ask for the move, to `THERE` unless told."""
+        """Request the move, to `THERE` by default."""
         self.relocations.start(PARTITION, (target or self.there).directory.path)
 
     def resume(self) -> None:
-        """Go on with what another has begun."""
+        """Continue the moves of an earlier process."""
         for topic_partition, target in self.relocations.take_cut_short().items():
             self.relocations.start(topic_partition, target.directory.path)
 
     def go_on(self, between: Callable[[], object] = lambda: None) -> int:
-        """Make slices until nothing is left to be done; return how many those were."""
+        """Make slices until the move is done; return how many."""
         for count in range(SLICES_MAX):
             if self.relocations.run_once(0) is None:
                 return count
@@ -122,20 +122,20 @@ class Moving:
         raise AssertionError("the move does not end")
 
     def move(self, target: LogManager | None = None) -> None:
-        """Ask, and make it."""
+        """Request the move, and make it."""
         self.ask(target)
         self.go_on()
 
     @property
     def place(self) -> str:
-        """The data directory that the log is in."""
+        """Return the data directory of the log."""
         [holder] = [each for each in self.both.managers if each.has(PARTITION)]
         assert holder.get(PARTITION) is self.log
         assert self.log.directory == paths.log_directory(holder.directory.path, PARTITION)
         return holder.directory.path
 
     def names(self, data: str) -> list[str]:
-        """The directories of logs that are in one, whatever they are to be."""
+        """Return the directories of logs in one data directory, copies included."""
         return [name for name in self.disk.list(data) if name.startswith(PARTITION.topic)]
 
     def check(self) -> None:
@@ -154,7 +154,7 @@ class Moving:
             manager.close()
 
     def told(self) -> tuple[Any, ...]:
-        """Everything that a reader or a producer may ask of the log."""
+        """Return everything that a reader or a producer may get from the log."""
         log = self.log
         producers = sorted(
             (one.producer_id, one.producer_epoch, one.last_sequence, one.current_txn_first_offset)

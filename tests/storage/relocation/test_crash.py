@@ -25,20 +25,20 @@ every = pytest.mark.parametrize("step", [121, pytest.param(3, marks=pytest.mark.
 
 
 class Story:
-    """A log moves while it is appended to; what was acknowledged is known at every moment."""
+    """A log moves during appends; the acknowledged records are known at every moment."""
 
     def __init__(self, durability: str) -> None:
         self.durability = durability
         self.metadata = Metadata()
         self.acknowledged: tuple[Any, ...] = ()
-        """What a loss of power must leave."""
+        """The records that a loss of power must leave."""
         self.published: tuple[Any, ...] = ()
-        """What the end of the process must leave."""
+        """The records that the end of the process must leave."""
 
     def begin(self) -> Moving:
         moving = Moving(durability=self.durability, slice_size=SLICE_SIZE)
         self.metadata = moving.metadata
-        # What is moved was on the disk before: its loss would be another story.
+        # The moved log was on the disk before: losing it would be another story.
         moving.log.durability.flush()
         for manager in moving.both.managers:
             manager.checkpoints.write_positions()
@@ -50,7 +50,7 @@ class Story:
     def go_on(self, moving: Moving) -> None:
         moving.move()
         for number in range(3):
-            # A loss of power would take what is not synced, moved or not.
+            # A loss of power would take unsynced data, moved or not.
             append(moving.log, b"behind %d" % number, epoch=1)
             moving.commit()
             self.published = moving.told()
@@ -66,7 +66,7 @@ class Story:
         return [n for n in range(start, moving.disk.calls) if trace[n][0] in CHANGES]
 
     def check(self, disk: SimFiles, before: Callable[[Moving], object]) -> str:
-        """Open what was left; return where the log was. The move goes on, and so does the log."""
+        """Open the directories; return where the log was. The move and the log continue."""
         metadata = copy(self.metadata)
         moving = Moving(disk, durability=self.durability, slice_size=SLICE_SIZE, metadata=metadata)
         assert moving.log.failure is None, moving.log.failure
@@ -90,7 +90,7 @@ class Story:
 
 
 def _rows(told: tuple[Any, ...]) -> list[Row]:
-    """What can be read, but for what was deleted: at durability os it may come back."""
+    """Return the readable rows without deleted ones: at durability os these may come back."""
     return [row for row in told[0] if row[0] >= START]
 
 
@@ -113,7 +113,7 @@ def test_a_killed_owner_leaves_the_log_in_one_of_the_two(durability: str, step: 
             moving.disk.crash(call, after=after)
             with suppress(SimulatedCrash):
                 story.go_on(moving)
-            # Also what was appended without a sync: the file has it.
+            # Even records that were appended without a sync: the file has them.
             places.add(story.check(moving.disk.survivor(), _has(_rows(story.published))))
     assert places == {HERE, THERE}
 
@@ -164,10 +164,10 @@ def test_what_is_deleted_after_a_move_stays_deleted() -> None:
 
 
 class Unheard(Metadata):
-    """The controller is told of nothing."""
+    """The controller learns nothing."""
 
     def report(self) -> None:
-        """It is out of reach."""
+        """The controller is out of reach."""
 
 
 def test_what_cannot_be_removed_is_known_for_the_older_one() -> None:

@@ -1,4 +1,4 @@
-"""An interrupt anywhere in the last slice of a move: the log is in one of the two, and goes on."""
+"""An interrupt anywhere in the last slice of a move: the log is in one of the two, and works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def interrupt() -> None:
 
 
 def copied(durability: str) -> Moving:
-    """All but the last slice is done."""
+    """Make all slices but the last."""
     moving = Moving(durability=durability)
     moving.log.chain.is_swapping = True
     moving.ask()
@@ -58,7 +58,7 @@ def test_an_interrupted_move_is_done_or_not_done(durability: str, step: int) -> 
             assert (moving.place, moving.told()) == (THERE, before)
         opened = Moving(moving.disk.survivor(), durability=durability)
         opened.commit()
-        # But for the epoch that an opening after an unclean end begins.
+        # Except for the epoch that an opening after an unclean end begins.
         assert opened.told()[:6] == before[:6]
         opened.resume()
         opened.go_on()

@@ -1,4 +1,4 @@
-"""The tests of moves find what is wrong on purpose."""
+"""The tests of moves find planted bugs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log moves to another directory, and nobody who has it notices."""
+"""A log moves to another directory, and none of its users notices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_who_reads_a_former_segment_reads_on() -> None:
     moving.here.leftovers.remove()
     assert [bytes(segment.file.view(0, segment.size)) for segment in former] == contents
     assert [bytes(view) for view in views] == contents
-    # Also when the log has moved on, and when what was there is cut.
+    # Even if the log has moved again, or the records there are cut.
     moving.move(moving.here)
     for segment in former:
         segment.file.release()

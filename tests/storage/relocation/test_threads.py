@@ -1,4 +1,4 @@
-"""A log moves to and fro while threads append to it, and read it, also by what it has left."""
+"""A log moves to and fro while threads append to it and read it, former segments included."""
 
 from __future__ import annotations
 

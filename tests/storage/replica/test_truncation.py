@@ -1,4 +1,4 @@
-"""Cutting a log's end keeps what lies before, and every view that was handed out."""
+"""Cutting a log's end keeps the records before, and every view that readers hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files reach beyond their content: enough to be seldom extended, and never by too much."""
+"""Files are larger than their content: enough to be seldom extended, and never by too much."""
 
 from __future__ import annotations
 

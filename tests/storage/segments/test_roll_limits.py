@@ -1,4 +1,4 @@
-"""When a segment is done: what is asked once for many appends is never asked too late."""
+"""When a segment is full: one check for many appends is never too late."""
 
 from __future__ import annotations
 

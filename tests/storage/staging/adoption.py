@@ -1,4 +1,4 @@
-"""Staging for tests: jobs of small files, and what readers see of a commit."""
+"""Staging for tests: jobs of small files, and the readers' view of a commit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from embedlog.common import TopicPartition
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.staging.adopter import Adopter, Target
-from embedlog.storage.staging.staging import StagedWriter
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
+from embedlog.storage.staging.adopter import Adopter, CommitTarget
+from embedlog.storage.staging.manifest import Manifest, StagedFile
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import DATA, batch, values
 
 A, B, C = (TopicPartition("events", number) for number in range(3))
 EVERYTHING = 0
-"""As a smallest size of files that are renamed: all are."""
+"""As the least size of renamed files: all are renamed."""
 NOTHING = 1 << 40
 
 
@@ -61,7 +61,7 @@ class Owner:
         self.adopter = Adopter(
             self.runtime,
             DATA,
-            lambda each: Target(self.logs[each], 0),
+            lambda each: CommitTarget(self.logs[each], 0),
             renamed_size_min=renamed_size_min,
         )
         self.adopter.resume()
@@ -69,11 +69,11 @@ class Owner:
             log.offsets.commit(log.config.durability == "fsync")
 
     def adopt(self, id: str, files: Sequence[StagedFile], **which: object):
-        """Adopt some staged files."""
+        """Commit some staged files."""
         return self.adopter.adopt(Manifest(id, files, **which))
 
     def seen(self) -> dict[TopicPartition, list[bytes]]:
-        """What readers of this process see."""
+        """Return the records that readers of this process see."""
         return {
             each: values(log)[: log.offsets.high_watermark - log.offsets.log_start_offset]
             for each, log in self.logs.items()

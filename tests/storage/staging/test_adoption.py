@@ -1,4 +1,4 @@
-"""Adopting staged files: offsets, once per version, topics' rules, refusals that leave nothing."""
+"""Committing staged files: offsets, once per version, topics' rules, refusals without effects."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
-from embedlog.storage.staging.staging import StagedWriter
+from embedlog.storage.staging.manifest import Manifest, StagedFile, decode
+from embedlog.storage.staging.writer import StagedWriter
 from embedlog.storage.state_files import commit_file, staged_layout
 from embedlog.storage.state_files.commit_file import APPLICATIONS_MAX, DONE, CommitFile
-from embedlog.storage.state_files.staged_manifest import Manifest, StagedFile
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles
 from tests.storage.logs import DATA, NOW, append, batch, batches, check, values
 from tests.storage.staging.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
@@ -66,8 +66,8 @@ def test_the_oldest_applications_are_forgotten(most: int, monkeypatch: pytest.Mo
     disk.make_directory(DATA)
     commits = CommitFile(disk, DATA)
     for number in range(most):
-        manifest = Manifest(f"job-{number}", [], application=f"query-{number}", version=1)
-        commits.decide(commits.prepare(manifest, []), DONE)
+        commit = commits.prepare([], id=f"job-{number}", application=f"query-{number}", version=1)
+        commits.decide(commit, DONE)
     assert commits.is_done("query-0", 1)
     owner = Owner(disk)
     owner.adopt("m", stage(owner.disk, "m", {A: [[b"1"]]}), application="newest", version=1)
@@ -166,7 +166,7 @@ def test_a_manifest_cannot_name_files_outside_of_the_staging_area() -> None:
         staged = StagedFile(A, path, size=1, count=1)
         content = Manifest("id", [staged]).encode()
         with pytest.raises(CorruptRecord, match="staging area"):
-            Manifest.decode(content, "manifest")
+            decode(content, "manifest")
 
 
 @both
@@ -250,10 +250,10 @@ def test_every_flipped_bit_of_the_record_of_commits_is_found(step: int) -> None:
     disk = owner.disk
     path = staged_layout.commit_file(DATA)
     content = disk.read(path)
-    assert not list(Verification(disk, DATA, lambda _: None).findings())
+    assert not list(DirectoryCheck(disk, DATA, lambda _: None).findings())
     for bit in range(0, 8 * len(content), step):
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << bit % 8
         disk.open(path).write([bytes(flipped)], 0)
-        found = Verification(disk, DATA, lambda _: None).findings()
+        found = DirectoryCheck(disk, DATA, lambda _: None).findings()
         assert path in [each.path for each in found], bit

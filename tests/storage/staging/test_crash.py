@@ -1,4 +1,4 @@
-"""A crash at every file operation of a commit: all of it is there or none, and never twice."""
+"""A crash at every file operation of a commit: all of it is there or none, never twice."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ every = pytest.mark.parametrize("step", [19, pytest.param(2, marks=pytest.mark.s
 
 
 class Story:
-    """A commit of three partitions over logs that hold something, in two files of one of them."""
+    """A commit of three partitions over logs with records; one partition gets two files."""
 
     def __init__(self, smallest: int, durability: str) -> None:
         self.settings = {"renamed_size_min": smallest, "durability": durability}
 
     def begin(self, disk: SimFiles) -> Owner:
-        """Write something, have a first commit behind it, and stage the second one."""
+        """Append records, make a first commit, and stage the second one."""
         owner = Owner(disk, **self.settings)
         append(owner.logs[A], b"a0")
         owner.logs[A].offsets.commit(False)
@@ -40,7 +40,7 @@ class Story:
         return owner
 
     def submit(self, owner: Owner, version: int, parts: dict) -> None:
-        """Stage and adopt, as a job and its retries do."""
+        """Stage and commit, as a job and its retries do."""
         job = f"job-{version}-{owner.disk.calls}"
         files = stage(owner.disk, job, parts, size_max=100)
         owner.adopt(job, files, application="query", version=version)
@@ -50,7 +50,7 @@ class Story:
         self.submit(owner, 2, {A: [[b"a1", b"a2"], [b"a3"]], B: [[b"b1", b"b2"]], C: [[b"c1"]]})
 
     def check(self, disk: SimFiles) -> bool:
-        """All or none; a second attempt at the version makes it all; say which it was."""
+        """Check for all or none; a second attempt makes it all. Return which it was."""
         owner = Owner(disk, **self.settings)
         for log in owner.logs.values():
             assert log.failure is None, log.failure

@@ -44,7 +44,7 @@ def _snapshot(disk: SimFiles) -> list[PartitionReader]:
 
 
 def _sync_names(disk: SimFiles) -> int:
-    """Let also the files of an empty log survive; return how many calls that took."""
+    """Make the files of an empty log durable as well; return how many calls that took."""
     before = disk.calls
     for topic, partition in (A, B, C):
         disk.sync_directory(f"{DATA}/{topic}-{partition}")

@@ -11,7 +11,7 @@ import pytest
 import embedlog
 from embedlog.errors import ConfigError, UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from tests.spark.logs import add
 
 OLD = {"segment.bytes": "1048576", "retention.ms": "1"}
@@ -90,7 +90,7 @@ def test_a_damaged_file_holds_everything_and_is_found(
     assert _start(cluster) == 0
     assert "nobody knows what is archived" in caplog.text
     cluster.close()
-    found = Verification(real_runtime().files, str(tmp_path), lambda _: None).findings()
+    found = DirectoryCheck(real_runtime().files, str(tmp_path), lambda _: None).findings()
     assert [each.path for each in found] == [str(file)]
 
 

@@ -33,7 +33,7 @@ def test_a_later_epoch_is_appended():
     ("epoch", "start", "left"),
     [
         (7, 40, [(2, 10), (4, 30), (7, 40)]),  # same epoch, earlier start
-        (8, 50, [(2, 10), (4, 30), (8, 50)]),  # the last one wrote nothing
+        (8, 50, [(2, 10), (4, 30), (8, 50)]),  # the last epoch wrote nothing
         (8, 20, [(2, 10), (8, 20)]),
         (3, 60, [(2, 10), (3, 60)]),
         (0, 0, [(0, 0)]),

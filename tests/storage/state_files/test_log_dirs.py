@@ -1,4 +1,4 @@
-"""`.embedlog_log_dirs`: which other directories there are."""
+"""`.embedlog_log_dirs`: the other directories of a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pins of readers in other processes: retention by size and age waits for them, nothing else."""
+"""Pins of readers in other processes: only retention by size and age waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a log begins is not changed by damage: nothing is hidden, nothing deleted comes back."""
+"""Damage does not change where a log begins: no record is hidden, no deleted one comes back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIRECTORY = f"{DATA}/{PARTITION}"
 
 @pytest.fixture(params=["os", "fsync"])
 def disk(request: pytest.FixtureRequest) -> SimFiles:
-    """100 records, of which 10 were deleted, cleanly closed."""
+    """A cleanly closed log of 100 records; the first 10 were deleted."""
     owner = manager(config=LogConfig(durability=request.param))
     log = owner.get_or_create(PARTITION)
     for number in range(100):
@@ -89,7 +89,7 @@ def test_a_start_offset_that_nothing_vouches_for_takes_no_records_away(disk: Sim
 
 
 def test_a_log_that_is_loaded_later_still_has_its_witnesses(disk: SimFiles) -> None:
-    """What is not known of a log that nobody asks for stays so, and is not taken for 0."""
+    """An unknown start offset of an unused log stays unknown, and is not taken for 0."""
     for damaged in (TEXT, TEXT + SEALED):
         _replace(disk, damaged, b"damaged")
     owner = manager(disk, config=LogConfig(durability="fsync"))
@@ -113,7 +113,7 @@ def test_what_kafka_deleted_stays_deleted(disk: SimFiles) -> None:
 
 
 def test_a_log_that_ends_below_its_start_offset_is_told(disk: SimFiles) -> None:
-    """A loss of power took what was not deleted, and more."""
+    """A loss of power took all remaining records, and more."""
     path = f"{DIRECTORY}/{0:020d}.log"
     disk.open(path).truncate(0)
     disk.boot_id += "+"

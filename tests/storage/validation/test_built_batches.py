@@ -14,6 +14,12 @@ from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validator import validate
+from wire.records.control import (
+    BuiltMarker,
+    ControlType,
+    EndTransactionMarker,
+    build_end_transaction_marker,
+)
 from wire.records.encode.built import BuiltBatch
 
 NOW = 1_700_000_000_000
@@ -33,14 +39,14 @@ configs = st.fixed_dictionaries(
 )
 
 
-def outcome(records: Any, config: LogConfig) -> Any:
+def outcome(records: Any, config: LogConfig, origin: int = AppendOrigin.CLIENT) -> Any:
     try:
         batch: Any = ordinary(records, config, NOW)
         if batch is None:
             batch = validate(
                 records,
                 config=config,
-                origin=AppendOrigin.CLIENT,
+                origin=origin,
                 now_ms=NOW,
                 log_start_offset=42,
                 topic_partition=TopicPartition("topic", 3),
@@ -84,3 +90,39 @@ def test_an_ordinary_topic_takes_it_without_another_look() -> None:
     batch = ordinary(built, LogConfig(), NOW)
     assert batch is not None
     assert batch is built
+
+
+def marker(timestamp: int, *, is_commit: bool = True) -> BuiltMarker:
+    control_type = ControlType.COMMIT if is_commit else ControlType.ABORT
+    return BuiltMarker(
+        EndTransactionMarker(control_type, 7),
+        producer_id=5,
+        producer_epoch=3,
+        timestamp=timestamp,
+    )
+
+
+@given(stamps, configs, st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_the_validator_treats_a_marker_as_its_bytes(
+    timestamp: int, settings: dict[str, Any], is_commit: bool
+) -> None:
+    built, config = marker(timestamp, is_commit=is_commit), LogConfig(**settings)
+    expected = outcome(bytes(built), config, AppendOrigin.COORDINATOR)
+    assert outcome(built, config, AppendOrigin.COORDINATOR) == expected
+
+
+def test_an_ordinary_topic_takes_a_marker_without_another_look() -> None:
+    built = marker(NOW)
+    assert ordinary(built, LogConfig(cleanup_policy="compact"), NOW) is built
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_built_marker_is_what_the_bytes_of_one_are(is_commit: bool) -> None:
+    assert bytes(marker(NOW, is_commit=is_commit)) == build_end_transaction_marker(
+        ControlType.COMMIT if is_commit else ControlType.ABORT,
+        producer_id=5,
+        producer_epoch=3,
+        coordinator_epoch=7,
+        timestamp=NOW,
+    )

@@ -1,4 +1,4 @@
-"""An ordinary batch is taken, and any other refused, as the checks one by one would do it."""
+"""The short way takes the same batches, and refuses the same, as the single checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wire.records.known import KNOWN
 
 NOW = 1_700_000_000_000
 
-# Of each header field its position, its form, and what a stranger may have written there.
+# The position and form of each header field, and values that a stranger may have written.
 HEADER_FIELDS: list[tuple[int, str, Sequence[int]]] = [
     (0, ">q", (1, -1)),
     (8, ">i", (-1, 0, 13, 60)),
@@ -66,7 +66,7 @@ def nothing_known() -> None:
 
 
 def meet(batch: bytes) -> None:
-    """Let the shape of the batch's records be known."""
+    """Make the shape of the batch's records known."""
     for _ in range(2):
         validate(batch, config=LogConfig(), origin=AppendOrigin.CLIENT, now_ms=2**62)
 
@@ -87,7 +87,7 @@ def outcome(records: bytes, config: LogConfig, origin: int) -> Any:
 
 
 def facts(batch: ValidatedBatch) -> tuple[Any, ...]:
-    """All that is known of the batch; of its bytes what they are, and not in which pieces."""
+    """Return the batch's facts and its bytes, however they are split."""
     names = [name for name in ValidatedBatch.__slots__ if name != "checked"]
     written = batch.stamped(base_offset=7, leader_epoch=3)
     return written, [getattr(batch, name) for name in names]

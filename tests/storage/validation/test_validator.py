@@ -1,4 +1,4 @@
-"""The validator: every fault of a produced batch with Kafka's code, and what is changed or kept."""
+"""The validator: Kafka's code for every fault of a produced batch; changed and kept batches."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def record(
 
 
 def raw(*records: bytes, codec: int = 0) -> bytes:
-    """A batch of these encoded records, its header saying what it should."""
+    """Return a batch of these encoded records, with the right header."""
     count = len(records)
     batch = changed(
         good(1, timestamps=NOW),
@@ -122,7 +122,7 @@ def raw(*records: bytes, codec: int = 0) -> bytes:
 
 
 def written(validated: ValidatedBatch) -> bytes:
-    """The batch with the stamp that `build_batch` gives it."""
+    """Return the batch with the stamp of `build_batch`."""
     return validated.stamped(base_offset=0, leader_epoch=-1)
 
 
@@ -135,7 +135,7 @@ def stored(validated: ValidatedBatch) -> RecordBatch:
     return batch
 
 
-# What is good
+# Good batches
 
 
 def test_a_good_batch_is_neither_changed_nor_copied():

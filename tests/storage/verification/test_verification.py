@@ -1,4 +1,4 @@
-"""Verification finds every flipped bit of what counts, and nothing in what is sound."""
+"""Verification finds every flipped bit that counts, and none in sound files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles
 from tests.storage.cleaner.compaction import Compacted
 from tests.storage.logs import DATA, PARTITION, append, append_marker, manager
@@ -33,7 +33,7 @@ def disk() -> SimFiles:
 
 
 def _findings(disk: SimFiles) -> list[CorruptRecord]:
-    return list(Verification(disk, DATA, lambda size: None).findings())
+    return list(DirectoryCheck(disk, DATA, lambda size: None).findings())
 
 
 def test_a_sound_directory_has_no_finding(disk: SimFiles) -> None:
@@ -41,9 +41,23 @@ def test_a_sound_directory_has_no_finding(disk: SimFiles) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".log", ".index", ".snapshot", ".sealed", "published-offset",
-    ".timeindex", ".txnindex", "partition.metadata", ".kafka_cleanshutdown",
-    "leader-epoch-checkpoint", "log-start-offset-checkpoint", "recovery-point-offset-checkpoint"])
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        ".log",
+        ".index",
+        ".snapshot",
+        ".sealed",
+        "published-offset",
+        ".timeindex",
+        ".txnindex",
+        "partition.metadata",
+        ".kafka_cleanshutdown",
+        "leader-epoch-checkpoint",
+        "log-start-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+    ],
+)
 def test_every_flipped_bit_is_found(disk: SimFiles, suffix: str) -> None:
     found = [f"{folder}/{name}" for folder in (DATA, DIRECTORY) for name in disk.list(folder)
              if name.endswith(suffix)]  # fmt: skip

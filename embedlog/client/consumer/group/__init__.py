@@ -1,1 +1,1 @@
-"""A consumer's group: membership by both protocols, and committed offsets."""
+"""A consumer's group: membership in the classic and the consumer protocol, committed offsets."""

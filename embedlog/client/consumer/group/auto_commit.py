@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AutoCommit:
-    """Times the automatic commits of one consumer; at most one is open."""
+    """Begins the automatic commits of one consumer when they are due. At most one is open."""
 
     def __init__(self, parts: ConsumerParts, commits: OffsetCommits) -> None:
         settings = parts.settings
@@ -34,7 +34,10 @@ class AutoCommit:
         self._next_ms = now_ms + self._interval_ms
 
     def advance(self, now_ms: int) -> int | None:
-        """Begin a commit if it is due; milliseconds until the next, None if auto commit is off."""
+        """Begin a commit if it is due; return milliseconds until the next commit is due.
+
+        Returns None if auto commit is off.
+        """
         if not self.is_on:
             return None
         if self._next_ms is None:
@@ -52,7 +55,7 @@ class AutoCommit:
         return max(self._next_ms - now_ms, 0)
 
     def begin(self, *, retries: bool) -> Commit:
-        """Begin a commit of the positions in existing topics; a broker refuses deleted topics."""
+        """Begin a commit of the positions, without deleted topics: a broker would refuse those."""
         offsets = consumed_offsets(self._parts.subscription)
         kept = {key: each for key, each in offsets.items() if not self._is_gone(key.topic)}
         return self._commits.begin(kept, retries=retries)

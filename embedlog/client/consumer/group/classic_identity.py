@@ -12,7 +12,7 @@ NO_GENERATION = -1
 
 
 class ClassicIdentity:
-    """The member id and generation from the coordinator, with the user's group and instance ids."""
+    """Member id and generation, set by the coordinator; group and instance id, set by the user."""
 
     def __init__(self, group_id: str, group_instance_id: str | None) -> None:
         self.group_id = group_id
@@ -24,7 +24,7 @@ class ClassicIdentity:
 
     @property
     def is_member(self) -> bool:
-        """Whether the coordinator accepted this member and has not removed it, as far as known."""
+        """Whether the coordinator accepted this member and has not reported that it removed it."""
         return self.generation_id != NO_GENERATION and bool(self.member_id)
 
     def accept(self, answer: JoinGroupResponse) -> None:

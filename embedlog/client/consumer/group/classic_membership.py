@@ -1,4 +1,4 @@
-"""`ClassicMembership`: rounds, heartbeats, leaving, and refused commits in a classic group.
+"""`ClassicMembership`: rebalances, heartbeats, leaving and refused commits in a classic group.
 
 The user's thread calls `advance` inside poll; the membership duty calls `keep_alive` between the
 user's calls. Requests use the coordinator's own connection.
@@ -56,7 +56,7 @@ class ClassicMembership:
         self.heartbeats = Heartbeats(parts, lookup, self._me, self._heartbeat_refused)
         self._round = ClassicRound(parts, lookup, self._me, rebalance, self.heartbeats)
         self.error: KafkaError | None = None
-        """The error that the next poll raises: the coordinator removed or refused this member."""
+        """The error that the next poll raises, because the coordinator refused this member."""
 
     @property
     def is_joined(self) -> bool:
@@ -74,7 +74,7 @@ class ClassicMembership:
         self._round.want(reason)
 
     def subscription_changed(self) -> None:
-        """Do nothing: each pass compares the subscription with the last JoinGroup's."""
+        """Do nothing: each pass compares the subscription with the one in the last JoinGroup."""
 
     # In the user's thread
 
@@ -82,11 +82,11 @@ class ClassicMembership:
         self.heartbeats.polled(now_ms)
 
     def advance(self, now_ms: int) -> int | None:
-        """Begin or continue a round; milliseconds until the next pass is useful, if known.
+        """Begin or continue a rebalance; return milliseconds to the next useful pass, if known.
 
         Raises:
             KafkaError: the coordinator refused this member, and a retry cannot help.
-            Exception: a rebalance listener raised it; the round is over.
+            Exception: a rebalance listener raised it; the rebalance is over.
         """
         if self.error is not None:
             error, self.error = self.error, None
@@ -107,7 +107,8 @@ class ClassicMembership:
     def keep_alive(self, now_ms: int) -> int | None:
         """Send a heartbeat if it is due; leave if the user has not polled for too long.
 
-        Milliseconds until the next call is due, None if this is no member. Never raises.
+        Returns the milliseconds until the next call is due, or None if the consumer is no member.
+        Never raises.
         """
         if self._round.state == MemberState.UNJOINED:
             return None
@@ -139,7 +140,10 @@ class ClassicMembership:
             self.error = error
 
     def expelled(self, *, keep_id: bool) -> None:
-        """Lose all partitions and join again, after the group removed this member."""
+        """Forget the membership, because the group removed this member.
+
+        The next poll gives up all partitions as lost and joins again.
+        """
         _log.warning("member %s was removed from group %s", self._me.member_id, self._me.group_id)
         self._round.abandon()
         self._me.forget(keep_id=keep_id)
@@ -148,7 +152,11 @@ class ClassicMembership:
     def leave(
         self, reason: str, *, even_static: bool = False
     ) -> Pending[LeaveGroupResponse] | None:
-        """Leave the group and return the answer. Static members send no request by default."""
+        """Leave the group and return the coordinator's pending answer.
+
+        A static member sends no request unless `even_static` is set. Without a request there is no
+        answer, and the result is None.
+        """
         pending: Pending[LeaveGroupResponse] | None = None
         is_told = self._me.group_instance_id is None or even_static
         node_id = self._lookup.node_id
@@ -190,7 +198,7 @@ class ClassicMembership:
         """Return the member's identity for a commit.
 
         Raises:
-            RebalanceInProgress: a round is running; poll until it is over.
+            RebalanceInProgress: a rebalance is running; poll until it is over.
             CommitFailed: the consumer is no member.
         """
         if self._round.state == MemberState.STABLE:

@@ -37,7 +37,7 @@ _KNOWN_TO_BE_COOPERATIVE = "cooperative-sticky"
 
 
 class ClassicRebalance:
-    """Gives up, subscribes, assigns (as leader) and takes over partitions in each round."""
+    """In each round, gives up partitions, offers assignors, assigns as leader, takes partitions."""
 
     def __init__(
         self,
@@ -59,15 +59,17 @@ class ClassicRebalance:
         self._prepare_deadline: int | None = None
         self._joined_topics: frozenset[str] | None = None
         self._watched: dict[str, int] | None = None
-        """Partition counts that the leader based the present assignment on; None if not leader."""
+        """If this member leads the group: the partition counts that the assignment is based on. A
+        change of the counts requires a new rebalance. None if this member does not lead."""
         self._watched_racks: Racks = {}
-        """The racks of replicas that the leader based the assignment on."""
+        """If this member leads the group: the racks of replicas that the assignment is based on."""
         self._election_answers: int | None = None
-        """Number of metadata answers at the time when a topic was found missing."""
+        """While the leader waits for a topic's metadata: the number of metadata answers when the
+        wait began. Otherwise None."""
         self._seen_answers = 0
 
     def rejoin_reason(self) -> str:
-        """Return why the group should rebalance; empty if it need not."""
+        """Return the reason why the group should rebalance; an empty string if there is none."""
         if self._joined_topics is None:
             return ""
         if self._joined_topics != self._subscription.topics:
@@ -84,7 +86,10 @@ class ClassicRebalance:
     # Before joining
 
     def prepare(self, now_ms: int, *, is_member: bool) -> int | None:
-        """Commit, then give up partitions; milliseconds it may still take, None when done."""
+        """Commit the positions, then give up partitions.
+
+        Returns the milliseconds that the commit may still take, or None when all is done.
+        """
         subscription = self._subscription
         if self._prepare_deadline is None:
             self._prepare_deadline = now_ms + self._parts.settings["max.poll.interval.ms"]
@@ -103,7 +108,11 @@ class ClassicRebalance:
         return None
 
     def give_up(self, *, is_member: bool) -> None:
-        """Give up partitions, as revoked or as lost, and keep the rest."""
+        """Give up partitions before a round begins.
+
+        A member gives up all partitions as revoked, or in the cooperative protocol only partitions
+        of topics that it no longer subscribes to. A consumer that is no member loses all.
+        """
         subscription = self._subscription
         owned = list(subscription.partitions)
         going = self._to_give_up() if is_member else owned
@@ -162,7 +171,10 @@ class ClassicRebalance:
         return offers
 
     def elect(self, answer: JoinGroupResponse) -> dict[str, bytes] | None:
-        """Assign the partitions as leader; None while metadata lacks a subscribed topic."""
+        """Assign the partitions as leader, and return the encoded assignment of each member.
+
+        Returns None while the metadata lacks a subscribed topic.
+        """
         members = {
             each.member_id: decode_subscription(each.metadata, each.group_instance_id)
             for each in answer.members
@@ -229,7 +241,11 @@ class ClassicRebalance:
         assignment: bytes,
         request_rejoin: Callable[[str], None],
     ) -> None:
-        """Revoke the partitions that the assignment lacks, add the new ones, tell the listener."""
+        """Take over the assignment of the round, and call the listener.
+
+        In the cooperative protocol, revoke the owned partitions that the assignment lacks, and
+        request the round that assigns them to other members.
+        """
         subscription = self._subscription
         given = decode_assignment(assignment)
         if not all(subscription.is_asked_for(topic) for topic, _ in given.partitions):
@@ -243,7 +259,7 @@ class ClassicRebalance:
             if revoked:
                 self._calls.revoked(revoked)
                 request_rejoin("partitions were revoked and can be handed over")
-        # With older metadata, a member learns here of new topics that match its pattern.
+        # A member with outdated metadata learns here of new topics that match its pattern.
         subscription.topics |= {topic for topic, _ in assigned}
         self._joined_topics = subscription.topics
         remember = getattr(assignor, "on_assignment", None)

@@ -4,7 +4,7 @@
 
 A round begins when the member is new or a member wants a rebalance. The consumer first prepares: it
 commits and gives up partitions. The broker answers JoinGroup when all members have joined, and
-names a leader. The leader assigns the partitions; SyncGroup brings each member its own.
+names a leader. The leader assigns the partitions; SyncGroup brings each member its partitions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 JOIN_EXTRA_MS = 5_000
-"""Added to the rebalance timeout, this is the timeout of JoinGroup and SyncGroup."""
+"""JoinGroup and SyncGroup time out this long after the rebalance timeout."""
 REASON_SIZE_MAX = 255
 
 
@@ -68,11 +68,11 @@ _RETRY_AT_ONCE = frozenset(
     )
 )
 EXPELLED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION))
-"""Errors which say that the group removed this member."""
+"""With these errors the coordinator reports that the group removed this member."""
 
 
 class ClassicRound:
-    """The state of the member `me`. Used by the thread that holds the consumer."""
+    """The rebalance rounds of the member `me`. Used by the thread that holds the consumer."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ClassicRound:
         self._is_prepared = False
         self._pending: Pending[Any] | None = None
         self._election: JoinGroupResponse | None = None
-        """The answer of JoinGroup while this leader waits for metadata of the topics."""
+        """The answer to JoinGroup, while this leader waits for the topics' metadata; else None."""
 
     @property
     def is_under_way(self) -> bool:
@@ -109,18 +109,18 @@ class ClassicRound:
         self._reason = reason
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. Nothing else assigns it."""
+        """Enter `state`. All changes of the state go through this method."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     def abandon(self) -> None:
-        """End the round and ignore open answers: they are for a member that has gone."""
+        """End the round. Ignore answers that are under way, because the membership has ended."""
         self._pending = self._election = None
         self.transition_to(MemberState.UNJOINED)
         self._is_prepared = False
 
     def advance(self, node_id: int, now_ms: int) -> int | None:
-        """Begin or continue the round; milliseconds until the next pass is useful, if known.
+        """Begin or continue the round; return milliseconds to the next useful pass, if known.
 
         Raises:
             KafkaError: the coordinator refused this member, and a retry cannot help.

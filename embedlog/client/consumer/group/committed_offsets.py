@@ -1,4 +1,4 @@
-"""OffsetFetch: the committed offsets of a group, as a state machine."""
+"""`CommittedLookup`: looks up the committed offsets of a group with OffsetFetch."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 _GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _MEMBER_NEWS = frozenset((ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID))
-"""Errors of an outdated member epoch: ask again with the new epoch."""
+"""Errors that an outdated member epoch causes: ask again with the new epoch."""
 
 
 class CommittedLookup:
-    """One look-up. `found` holds None for a partition without a committed offset."""
+    """One look-up. `found` has None for a partition without a committed offset."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class CommittedLookup:
         asker: Callable[[], ConsumerGroupMetadata],
         partitions: Iterable[TopicPartition],
     ) -> None:
-        """`asker` returns the identity of a consumer-protocol member, or only the group id."""
+        """`asker` returns the identity to send: a consumer-protocol member's or only a group id."""
         self._parts = parts
         self._lookup = lookup
         self._asker = asker
@@ -62,7 +62,7 @@ class CommittedLookup:
         self.is_done = not self.partitions
 
     def advance(self, now_ms: int) -> int | None:
-        """Send the request or take the answer; milliseconds until the next retry, if any."""
+        """Send the request or take the answer; return milliseconds until the next retry, if any."""
         if self.is_done:
             return None
         if self._pending is None:
@@ -123,7 +123,7 @@ class CommittedLookup:
         return list(topics.values())
 
     def _take(self, response: OffsetFetchResponse) -> KafkaError | None:
-        """Take the offsets; return the first error instead, if there is one."""
+        """Store the offsets of an answer. If it has errors, only return the first."""
         answer = response.groups[0] if response.groups else response
         if answer.error_code:
             return error_for(answer.error_code, f"offsets of group {self._group_id!r}")

@@ -1,11 +1,11 @@
-"""`ConsumerMembership`: a member of the consumer protocol (KIP-848), which has heartbeats only.
+"""`ConsumerMembership`: a member of the consumer protocol (KIP-848), which sends only heartbeats.
 
     LEFT -> JOINING -> MEMBER <-> RECONCILING        any -> FENCED -> JOINING, any -> LEFT
 
-The broker assigns the partitions. An answer with an assignment sets the target. The user's thread
-reconciles inside poll: it commits, gives up and takes over partitions, and calls the listener. The
-next heartbeat reports the owned partitions. A heartbeat has only the fields that changed since the
-last answered one.
+The broker assigns the partitions: its answer to a heartbeat may carry a new target. The user's
+thread reconciles inside poll: it commits, gives up and takes over partitions until it owns the
+target, and calls the listener. The next heartbeat reports the owned partitions. A heartbeat has
+only the fields that changed since the last answered heartbeat.
 
 The user's thread calls `advance`; the membership duty calls `keep_alive` between the user's calls.
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _JOIN_EPOCH = 0
 _LEAVE_EPOCH = -1
 _STATIC_LEAVE_EPOCH = -2
-"""A static member leaves for a while: its partitions stay reserved."""
+"""With this epoch a static member leaves for a while: its partitions stay reserved."""
 
 
 class ConsumerMemberState:
@@ -49,10 +49,10 @@ class ConsumerMemberState:
 
     LEFT = 0
     JOINING = 1
-    """The first heartbeat was not answered yet."""
+    """The broker has not answered the first heartbeat yet."""
     MEMBER = 2
     RECONCILING = 3
-    """The assigned partitions differ from the target."""
+    """The member's partitions differ from the target that the broker set."""
     FENCED = 4
     """The group removed this member: it loses all partitions and joins again."""
 
@@ -112,14 +112,14 @@ class ConsumerMembership:
         return self._pending is not None
 
     def transition_to(self, state: int) -> None:
-        """Enter `state`. Nothing else assigns it."""
+        """Enter `state`. All changes of the state go through this method."""
         if state == self.state:
             return
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
 
     def subscription_changed(self) -> None:
-        """Report the new subscription in a heartbeat now."""
+        """Report the new subscription in a heartbeat at once, not only after the interval."""
         self._news.is_urgent = True
 
     def request_rejoin(self, reason: str) -> None:
@@ -131,7 +131,7 @@ class ConsumerMembership:
         self._polled_ms = now_ms
 
     def advance(self, now_ms: int) -> int | None:
-        """Join if necessary and reconcile; milliseconds until the next pass is useful, if known.
+        """Join if necessary and reconcile; return milliseconds to the next useful pass, if known.
 
         Raises:
             KafkaError: the coordinator refused this member, and a retry cannot help.
@@ -166,7 +166,8 @@ class ConsumerMembership:
     def keep_alive(self, now_ms: int) -> int | None:
         """Send a heartbeat if it is due; leave if the user has not polled for too long.
 
-        Milliseconds until the next call is due, None if this is no member. Never raises.
+        Returns the milliseconds until the next call is due, or None if the consumer is no member.
+        Never raises.
         """
         if not self.is_joined:
             return None
@@ -179,7 +180,7 @@ class ConsumerMembership:
         return min(self._beat(now_ms), 1 - overdue_ms)
 
     def _beat(self, now_ms: int) -> int:
-        """Take the answer and send a heartbeat if it is due; milliseconds to the next step."""
+        """Take the answer, send a heartbeat if it is due; return milliseconds to the next step."""
         self._take_arrived(now_ms)
         if not self.is_joined:
             return 0
@@ -278,7 +279,7 @@ class ConsumerMembership:
     # For commits
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """Return the member's identity; outside the group the epoch is -1."""
+        """Return the member's identity. Its epoch is -1 if the consumer is no member."""
         is_member = self.state in (ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
         settings = self._parts.settings
         return ConsumerGroupMetadata(
@@ -289,7 +290,7 @@ class ConsumerMembership:
         )
 
     def identity(self) -> ConsumerGroupMetadata:
-        """Return the identity for a commit; raise CommitFailed outside the group."""
+        """Return the identity for a commit; raise CommitFailed if the consumer is no member."""
         found = self.metadata()
         if found.generation_id < 0:
             raise CommitFailed("the consumer is not a member of the group: the next polls join")

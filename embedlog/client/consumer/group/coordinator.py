@@ -1,4 +1,4 @@
-"""`ConsumerCoordinator`: a consumer's group, with coordinator, membership and offsets.
+"""`ConsumerCoordinator`: a consumer's side of its group: coordinator, membership and offsets.
 
 The parts are state machines that never wait. `poll` is a full pass, in which the user's callbacks
 may run. `keep` is a pass without rebalances and callbacks, for calls that wait for something else.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _ANSWER_DELAY_MS = 50
-"""How often the duty looks for answers between the user's calls."""
+"""Between the user's calls, the membership duty looks for answers this often."""
 
 
 class ConsumerCoordinator:
@@ -72,7 +72,7 @@ class ConsumerCoordinator:
     # Passes
 
     def poll(self, now_ms: int) -> int | None:
-        """Make a full pass; milliseconds until the next pass is useful, if known.
+        """Make a full pass; return milliseconds to the next useful pass, if known.
 
         Raises:
             KafkaError: the coordinator refused the group or the member, or a topic's name is
@@ -95,7 +95,7 @@ class ConsumerCoordinator:
         return delay
 
     def keep(self, now_ms: int) -> int | None:
-        """Make a pass without rebalances and callbacks.
+        """Make a pass without rebalances and callbacks. Returns a delay as `poll` does.
 
         Raises:
             KafkaError: the cluster refused to name the coordinator.
@@ -111,11 +111,14 @@ class ConsumerCoordinator:
         for lookup in self._lookups:
             delay = sooner(delay, lookup.advance(now_ms))
         self._lookups = [each for each in self._lookups if not each.is_done]
-        # By now each part that needs the coordinator has requested it.
+        # Once more, because the parts above may have requested a look-up of the coordinator.
         return sooner(delay, self.lookup.advance(now_ms))
 
     def keep_alive(self, now_ms: int) -> int | None:
-        """Make a pass between the user's calls; None if the consumer is no member."""
+        """Make a pass of the membership duty, between the user's calls.
+
+        Returns milliseconds to the next useful pass, or None if the consumer is no member.
+        """
         delay = self.lookup.advance(now_ms)
         self.commits.advance(now_ms)
         later = self.member.keep_alive(now_ms)
@@ -148,7 +151,7 @@ class ConsumerCoordinator:
         self.member.subscription_changed()
 
     def _is_subscription_known(self) -> bool:
-        """Match the pattern with the newest metadata; False if there is none yet."""
+        """Match the pattern with the topics of the newest metadata; False if there is none yet."""
         if self._subscription.type != SubscriptionType.PATTERN:
             return True
         metadata = self._parts.metadata
@@ -168,7 +171,10 @@ class ConsumerCoordinator:
     # Offsets
 
     def _identity(self) -> ConsumerGroupMetadata:
-        """Return the identity for a commit: a group id only if the user assigned partitions."""
+        """Return the identity to send with a commit.
+
+        If the user assigned the partitions, the identity has only the group id.
+        """
         if self._subscription.is_automatic:
             return self.member.identity()
         return ConsumerGroupMetadata(self.group_id)
@@ -188,7 +194,7 @@ class ConsumerCoordinator:
         return ConsumerGroupMetadata(self.group_id)
 
     def commit_consumed(self, *, retries: bool = False) -> None:
-        """Begin an automatic commit if it is on, before the positions are dropped."""
+        """Commit the positions if auto commit is on. Call this before the positions are dropped."""
         if self.auto_commit.is_on:
             self.auto_commit.begin(retries=retries)
             self.commits.advance(self._parts.transport.runtime.clock.monotonic_ms())

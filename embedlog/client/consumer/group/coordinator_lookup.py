@@ -1,4 +1,4 @@
-"""FindCoordinator: the node that coordinates the group, looked up again when it has moved."""
+"""`CoordinatorLookup`: finds the broker that coordinates the group, again after it has moved."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CoordinatorLookup:
         self._is_needed = True
 
     def lost(self) -> None:
-        """Look the coordinator up again: it does not answer, or is another node now."""
+        """Request a new look-up: the coordinator does not answer, or is another broker now."""
         self.node_id = None
         self._is_needed = True
 
@@ -65,7 +65,10 @@ class CoordinatorLookup:
         return error
 
     def newest(self, api_key: int) -> int:
-        """Return the newest version of an API at the coordinator, or else at any known node."""
+        """Return the newest version of an API that the coordinator serves.
+
+        If the coordinator is unknown, the version is from any broker whose versions are known.
+        """
         versions = None
         if self.node_id is not None:
             versions = self._transport.versions(self.node_id)
@@ -73,7 +76,7 @@ class CoordinatorLookup:
         return versions.get(api_key, (0, _NEWEST))[1]
 
     def advance(self, now_ms: int) -> int | None:
-        """Send the request or take the answer; milliseconds until the next retry, if any."""
+        """Send the request or take the answer; return milliseconds until the next retry, if any."""
         if self.node_id is not None or not self._is_needed:
             return None
         if self._pending is None:
@@ -113,7 +116,7 @@ class CoordinatorLookup:
         self.failure_count += 1
         self.last_error = error
         self._retry.failed(now_ms)
-        # After UNSUPPORTED_VERSION the versions of an old broker are known: retry with its own.
+        # After UNSUPPORTED_VERSION the old broker's versions are known: retry with one of these.
         if not error.retriable and error.code != ErrorCode.UNSUPPORTED_VERSION:
             self._error = error
             self._is_needed = False

@@ -2,7 +2,8 @@
 
     int16 version, then the message of that version
 
-Newer versions only append fields: a reader decodes an unknown version as the newest it knows.
+Newer versions only append fields. Therefore a reader decodes an unknown version as the newest
+version that it knows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NEWEST = 3
 
 
 def encode_subscription(subscription: MemberSubscription) -> bytes:
-    """Encode a member's metadata in JoinGroup for one assignor."""
+    """Encode a member's subscription: its metadata for one assignor in JoinGroup."""
     message = schema.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
@@ -57,7 +58,7 @@ def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> M
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """Encode the assignment of a member in SyncGroup."""
+    """Encode the assignment of a member for SyncGroup."""
     message = schema.ConsumerProtocolAssignment(
         assigned_partitions=_grouped(assignment.partitions), user_data=assignment.user_data
     )

@@ -1,4 +1,4 @@
-"""`HeartbeatNews`: the fields of a consumer-protocol heartbeat that changed since the last."""
+"""`HeartbeatNews`: finds the fields that changed since the last consumer-protocol heartbeat."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ class HeartbeatNews:
         self._told: dict[str, object] = {}
         """Field values that the coordinator knows; empty if that is uncertain."""
         self.telling: dict[str, object] = {}
-        """Field values it will know once it answers the last heartbeat; empty before the first."""
+        """Field values that the coordinator will know once it has answered the last heartbeat."""
         self.is_urgent = False
         """True if a heartbeat must be sent before the interval is over."""
 
     def take(self, *, owns: bool) -> dict[str, Any]:
-        """Return the fields of the next heartbeat; a joining member `owns` no partitions."""
+        """Return the changed fields for the next heartbeat.
+
+        `owns` is False for a joining member, which reports that it owns no partitions.
+        """
         self.is_urgent = False
         self.telling = self._facts(self._owned() if owns else [])
         return {key: fact for key, fact in self.telling.items() if self._told.get(key) != fact}

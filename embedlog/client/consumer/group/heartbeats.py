@@ -1,4 +1,4 @@
-"""The heartbeats of a classic member and the three limits of time around them.
+"""`Heartbeats`: the heartbeats of a classic member, and the three settings that time them.
 
 heartbeat.interval.ms   time between two heartbeats
 session.timeout.ms      without an answer for this long, the coordinator is looked up again
@@ -71,7 +71,7 @@ class Heartbeats:
         return max(self._polled_ms + self._poll_interval_ms + 1 - now_ms, 0)
 
     def advance(self, now_ms: int) -> int:
-        """Send a heartbeat if it is due, take the answer; milliseconds until the next step."""
+        """Send a heartbeat if it is due, take the answer; return milliseconds to the next step."""
         self._take_arrived(now_ms)
         node_id = self._lookup.node_id
         if node_id is not None and now_ms - self._heard_ms > self._session_timeout_ms:

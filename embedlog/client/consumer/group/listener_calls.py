@@ -34,7 +34,7 @@ class ListenerCalls:
             self._call("on_partitions_lost", chosen)
 
     def raise_first(self) -> None:
-        """Raise the first exception since the last call of this method."""
+        """Raise the listener's first exception since the last call of this method, if any."""
         error, self._first_error = self._first_error, None
         if error is not None:
             raise error

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
         @property
         def is_waiting(self) -> bool:
-            """Whether the answer to a heartbeat is open."""
+            """Whether a heartbeat still waits for its answer."""
 
         @property
         def heartbeat_sent_ms(self) -> int | None:
@@ -29,10 +29,16 @@ if TYPE_CHECKING:
             """Note that the user polls."""
 
         def advance(self, now_ms: int) -> int | None:
-            """Join and rebalance as needed. Requires: the user's thread."""
+            """Join and rebalance as needed. Requires: the user's thread.
+
+            Returns milliseconds to the next useful pass, if known.
+            """
 
         def keep_alive(self, now_ms: int) -> int | None:
-            """Send heartbeats; None if this is no member."""
+            """Send a heartbeat if it is due.
+
+            Returns milliseconds to the next call, or None if the consumer is no member.
+            """
 
         def metadata(self) -> ConsumerGroupMetadata:
             """Return the member's identity."""
@@ -54,4 +60,7 @@ if TYPE_CHECKING:
             """Make the group rebalance."""
 
         def depart(self, reason: str, operation: int) -> Pending[Any] | None:
-            """Leave as `CloseOptions` says; return the coordinator's answer if there is one."""
+            """Leave the group; return the coordinator's answer, if any.
+
+            `operation` is one of `CloseOptions`.
+            """

@@ -1,9 +1,9 @@
 """`MembershipDuty`: keeps a member alive between the user's calls of the consumer.
 
-    in process   The cluster's scheduler runs the duty, in any thread that waits or in a listener's.
-                 If no thread runs the scheduler, no session can end either: the member's next poll
-                 comes first.
-    TCP          One thread runs it, from joining a group until leaving it.
+    in process   The cluster's scheduler runs the duty, in any waiting thread or in the thread of a
+                 listener. If no thread runs the scheduler, no heartbeat is sent, but the broker
+                 cannot end the member's session either.
+    TCP          A thread of its own runs the duty, from joining a group until leaving it.
 
 The duty sends heartbeats, looks up a lost coordinator and takes answers to commits. It leaves the
 group if the user has not polled for max.poll.interval.ms. It never begins a commit and never calls
@@ -27,12 +27,12 @@ _JOIN_MAX_MS = 5_000
 
 
 class MembershipDuty:
-    """A duty of the transport's scheduler. Using the consumer's state requires `turn`, a lock."""
+    """A duty of the transport's scheduler. It uses the consumer's state under the lock `turn`."""
 
     def __init__(
         self, transport: Transport, keep_alive: Callable[[int], int | None], interval_ms: int
     ) -> None:
-        """`keep_alive` returns the milliseconds until its next call; None if there is no member."""
+        """`keep_alive` returns milliseconds to its next call; None if the consumer is no member."""
         self._transport = transport
         self._scheduler = transport.runtime.scheduler
         self._keep_alive = keep_alive
@@ -43,7 +43,7 @@ class MembershipDuty:
         self.is_running = False
 
     def start(self) -> None:
-        """Begin to run. Requires: the turn."""
+        """Start running. Requires: the caller holds `turn`."""
         self.is_running = True
         self._scheduler.add(self)
         if not self._transport.is_driven:
@@ -55,19 +55,19 @@ class MembershipDuty:
             self._thread = self._scheduler.start_thread(drive, "embedlog-heartbeat")
 
     def stop(self) -> None:
-        """End running. Requires: the turn."""
+        """Stop running. Requires: the caller holds `turn`."""
         self.is_running = False
         self._scheduler.remove(self)
         self._stopped.complete(None)
 
     def beat_every(self, interval_ms: int) -> None:
-        """Set the time between two heartbeats. Requires: the turn."""
+        """Set the time between two heartbeats. Requires: the caller holds `turn`."""
         if interval_ms != self._interval_ms:
             self._interval_ms = interval_ms
-            self._scheduler.notify(self)  # it may be asleep for the longer interval
+            self._scheduler.notify(self)  # the duty may be asleep for the old, longer interval
 
     def join(self) -> None:
-        """Wait for the thread to end. Requires: stopped, and not the turn."""
+        """Wait for the thread to end. Requires: `stop` was called, the caller lacks `turn`."""
         if self._thread is not None:
             self._thread.join(_JOIN_MAX_MS)
             self._thread = None

@@ -1,6 +1,6 @@
 """`OffsetCommits`: the open commits of a consumer, sent in order.
 
-A commit that the user waits for is retried until its time is over. An asynchronous commit is not
+A commit that the user waits for is retried until the wait times out. An asynchronous commit is not
 retried, because a later commit may have been stored meanwhile. `settle` reports outcomes in the
 user's thread: to the interceptors first, then to the callback.
 """
@@ -104,11 +104,11 @@ class OffsetCommits:
         self._to_tell: deque[Commit] = deque()
 
     def open(self) -> list[Commit]:
-        """The commits without an outcome."""
+        """Return the commits that have no outcome yet."""
         return list(self._open)
 
     def begin(self, offsets: Offsets, *, retries: bool, callback: Callback | None = None) -> Commit:
-        """Begin a commit for `advance` to send; without offsets it is done at once."""
+        """Begin a commit, which `advance` will send. If `offsets` is empty, it is done at once."""
         commit = Commit(offsets, retries=retries, callback=callback)
         commit.seen_failures = self._lookup.failure_count
         if commit.offsets:
@@ -118,7 +118,7 @@ class OffsetCommits:
         return commit
 
     def give_up(self, commit: Commit) -> None:
-        """Forget a commit whose time is over, and a late answer to it."""
+        """Forget a commit whose wait has timed out. A late answer is ignored."""
         if commit in self._open:
             self._open.remove(commit)
 
@@ -128,7 +128,7 @@ class OffsetCommits:
             self._finish(commit, error)
 
     def advance(self, now_ms: int) -> int | None:
-        """Send commits and take answers; milliseconds until the next retry, if any."""
+        """Send commits and take answers; return milliseconds until the next retry, if any."""
         delay: int | None = None
         for commit in list(self._open):
             if commit.pending is None:
@@ -219,7 +219,7 @@ class OffsetCommits:
             is_retriable = False
         else:
             meaning = refusal
-            # The next heartbeat replaces a stale epoch.
+            # A stale epoch allows a retry, because the next heartbeat brings the new epoch.
             is_retriable = refusal.retriable or refusal.code == ErrorCode.STALE_MEMBER_EPOCH
         if refusal.code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             self._parts.metadata.request_update()
@@ -232,7 +232,7 @@ class OffsetCommits:
             self._finish(commit, RetriableCommitFailed(str(meaning)))
 
     def _refusal(self, response: OffsetCommitResponse) -> KafkaError | None:
-        """Return the first error of a partition, preferring errors that a retry cannot cure."""
+        """Return the first error that a retry cannot cure, or else the first error, or None."""
         refusal: KafkaError | None = None
         for topic in response.topics:
             name = topic.name or self._parts.metadata.names_by_id.get(topic.topic_id, "")

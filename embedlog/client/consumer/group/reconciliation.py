@@ -1,4 +1,4 @@
-"""`Reconciliation`: from a member's present partitions to the broker's target (KIP-848)."""
+"""`Reconciliation`: moves a member from its present partitions to the broker's target (KIP-848)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Reconciliation:
-    """Reaches the newest target. Used by the user's thread, because it calls the listener."""
+    """Replaces the member's partitions by the newest target.
+
+    `advance` and `give_up_all` need the user's thread, because they call the listener.
+    """
 
     def __init__(
         self,
@@ -29,7 +32,7 @@ class Reconciliation:
         self._commits = commits
         self._auto_commit = auto_commit
         self._target: dict[bytes, list[int]] | None = None
-        """The assignment to reach; None if it is reached."""
+        """The assignment to take over, partitions by topic id; None when that is done."""
         self._commit: Commit | None = None
         self._commit_deadline = 0
 
@@ -47,7 +50,10 @@ class Reconciliation:
         self._abandon_commit()
 
     def give_up_all(self, *, is_member: bool) -> None:
-        """Give up all partitions as revoked; outside the group as lost, with the target."""
+        """Give up all partitions: as revoked, or as lost if the consumer is no member any more.
+
+        If it is no member, its target is forgotten too.
+        """
         owned = list(self._subscription.partitions)
         if not is_member:
             self.abandon()
@@ -57,9 +63,10 @@ class Reconciliation:
         self._subscription.assign_from_group([])
 
     def advance(self, now_ms: int) -> int | None:
-        """Take over the target, as far as its topics are known; the next heartbeat reports it.
+        """Take over the partitions of the target, except in topics that the metadata lacks.
 
-        None if that is done; else the milliseconds that the preceding commit may still take.
+        Revoked positions are committed first: while that lasts, returns the milliseconds that the
+        commit may still take. Returns None once the partitions are taken over.
         """
         assert self._target is not None, self
         metadata = self._parts.metadata
@@ -90,7 +97,11 @@ class Reconciliation:
         return None
 
     def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
-        """Commit revoked partitions if auto commit is on; milliseconds left, None when done."""
+        """Commit before a revocation, if auto commit is on.
+
+        Returns the milliseconds that the commit may still take, or None if there is none to wait
+        for.
+        """
         if not revoked:
             self._abandon_commit()
             return None

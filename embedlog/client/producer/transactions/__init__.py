@@ -1,1 +1,2 @@
-"""What makes a batch count once, and several batches as one: sequences and transactions."""
+"""Sequences, so that a batch counts once, and transactions, so that several batches count
+as one."""

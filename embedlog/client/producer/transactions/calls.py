@@ -1,4 +1,4 @@
-"""The calls about transactions: each changes the state in the sender's turn, then waits."""
+"""The calls about transactions: each changes the state between two passes, then waits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from embedlog.client import arguments
 from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata, offsets_of
 from embedlog.client.errors import IllegalState, because
 from embedlog.client.producer.transactions.prepared import PreparedTransaction
-from embedlog.client.producer.transactions.states import OPEN, TransactionState
-from embedlog.client.producer.transactions.status import again
+from embedlog.client.producer.transactions.status import OPEN, TransactionState, again
 from embedlog.errors import TimedOut
 
 TYPE_CHECKING = False
@@ -15,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from embedlog.client.driver import Driver
+    from embedlog.client.drivers.driver import Driver
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.transactions.manager import TransactionManager
-    from embedlog.client.producer.transactions.results import CallResult
+    from embedlog.client.producer.transactions.requests import CallResult
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TransactionCalls:
-    """Of one transactional producer. As thread-safe as the producer is."""
+    """The calls of one transactional producer, see `Transactional`. Thread-safe."""
 
     def __init__(
         self,
@@ -43,32 +42,28 @@ class TransactionCalls:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
-        """In calls, in all, by Kafka's names of their metrics."""
+        """Total time in calls, by Kafka's names of their metrics."""
 
     @property
     def state(self) -> str:
-        """What the producer is doing, one of `TransactionState`."""
         return self._manager.status.state
 
     def on_open(self, tell: Callable[[bool], None]) -> None:
-        """Call `tell` whenever a transaction is opened (True), or is not open any more."""
+        """Call `tell(True)` when a transaction is opened, `tell(False)` at any other change."""
         self._manager.status.tell_open = tell
 
     def init(self, *, keep_prepared: bool) -> None:
-        """See `Producer.init_transactions`."""
         manager = self._manager
         self._await("init", lambda: manager.initialize(keeps_prepared=keep_prepared))
 
     def begin(self) -> None:
-        """See `Producer.begin_transaction`."""
         began_us = self._clock.monotonic_us()
         if self._accumulator.incomplete:
-            self._driver.run()  # of a thread that sent too late for the transaction before
+            self._driver.run()  # fails records that were sent too late for the last transaction
         self._in_turn(self._manager.begin)
         self._count("begin", began_us)
 
     def send_offsets(self, offsets: Any, group_metadata: Any) -> None:
-        """See `Producer.send_offsets_to_transaction`."""
         call = "send_offsets_to_transaction"
         given = offsets_of(offsets, call)
         group = _group(group_metadata, call)
@@ -78,27 +73,23 @@ class TransactionCalls:
             self._in_turn(lambda: self._manager.check(call))
 
     def commit(self) -> None:
-        """See `Producer.commit_transaction`."""
         self._await("commit", self._manager.commit)
 
     def abort(self) -> None:
-        """See `Producer.abort_transaction`."""
         self._await("abort", self._manager.abort)
 
     def prepare(self) -> PreparedTransaction:
-        """See `Producer.prepare_transaction`."""
         manager, call = self._manager, "prepare_transaction"
-        if not manager.two_phases:
+        if not manager.context.two_phases:
             raise IllegalState(f"{call}: transaction.two.phase.commit.enable is false")
         self._in_turn(lambda: manager.check(call))
         if manager.status.state == TransactionState.IN_TRANSACTION:
             self._accumulator.close_all()
-            if not self._driver.wait(lambda: not manager.has_records(), self._max_block_ms):
+            if not self._driver.wait(lambda: not manager.context.has_records(), self._max_block_ms):
                 raise self._timed_out(call)
         return self._in_turn(manager.prepare)
 
     def complete(self, prepared: Any) -> None:
-        """See `Producer.complete_transaction`."""
         call = "complete_transaction"
         if not isinstance(prepared, PreparedTransaction):
             raise arguments.WrongType(
@@ -117,10 +108,10 @@ class TransactionCalls:
             self.abort()
 
     def check_send(self, call: str) -> None:
-        """May records be sent now?
+        """Raise unless records may be sent now.
 
         Raises:
-            IllegalState: no transaction is open. Or the error that ended it.
+            IllegalState: no transaction is open. Or the error that ended the transaction.
         """
         manager = self._manager
         if manager.status.state != TransactionState.IN_TRANSACTION:
@@ -128,15 +119,15 @@ class TransactionCalls:
             raise manager.status.wrong_state(call)
 
     def saw(self, batch: ProducerBatch) -> None:
-        """A record was handed over: it may have been refused before it was in a batch."""
+        """Fail the transaction if a record just sent was refused before it came into a batch."""
         error = None if batch.outcome is None else batch.outcome.first_error()
         if error is not None:
             self._in_turn(lambda: self._refused(error))
 
     def close(self, timeout_ms: int | None) -> None:
-        """Abort what is open, for at most so long; what is prepared stays.
+        """Abort the open transaction, within `timeout_ms` and max.block.ms; a prepared one stays.
 
-        Also no longer than max.block.ms: the coordinator aborts it some time later by itself.
+        After a time-out the coordinator aborts it by itself later.
         """
         manager = self._manager
         if manager.status.state in OPEN:
@@ -145,12 +136,12 @@ class TransactionCalls:
             self._driver.wait(lambda: result.is_done, min(limit, self._max_block_ms))
 
     def _refused(self, error: Exception) -> None:
-        # Not while it is being committed, by another thread: the record came too late for that.
+        # If another thread is committing, the record came too late for the transaction.
         if self._manager.status.state == TransactionState.IN_TRANSACTION:
             self._manager.status.record_failed(error)
 
     def _in_turn(self, action: Callable[[], T]) -> T:
-        """Do it while the sender makes no pass."""
+        """Call `action` while the sender makes no pass."""
         found: list[T] = []
         self._driver.exclusively(lambda: found.append(action()))
         return found[0]
@@ -179,7 +170,7 @@ class TransactionCalls:
     def _timed_out(self, call: str) -> TimedOut:
         error = TimedOut(
             f"{call} had no outcome after max.block.ms={self._max_block_ms}"
-            f"{because(self._manager.last_refusal)}"
+            f"{because(self._manager.context.last_refusal)}"
         )
         error.remedy = "retry"
         error.add_note("Call it again to wait for the same outcome, or close the producer.")

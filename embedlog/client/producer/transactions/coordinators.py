@@ -1,4 +1,4 @@
-"""The nodes that coordinate a producer's transactions, and the groups whose offsets it stores."""
+"""The coordinators of a producer's transactions, and of the groups whose offsets it stores."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from wire.schemas.find_coordinator import FindCoordinatorResponse
 
 _V2 = 2
-"""The level of the feature transaction.version from which requests add what they touch to the
-transaction, and each transaction has an epoch of its own (KIP-890)."""
+"""From this level of the feature transaction.version on, requests themselves add partitions and
+offsets to the transaction, and each transaction has an epoch of its own (KIP-890)."""
 _EPOCHS_SINCE = 3
 
 _NEWEST_OF_V1: dict[int, int] = {
@@ -26,50 +26,47 @@ _NEWEST_OF_V1: dict[int, int] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: 3,
 }
 _NEWEST_OF_V2: dict[int, int] = {
-    ApiKey.TXN_OFFSET_COMMIT: 5,  # later ones name topics by ids, which a group outlives
-    ApiKey.INIT_PRODUCER_ID: 5,  # later ones are for two-phase commit
-    ApiKey.ADD_PARTITIONS_TO_TXN: 3,  # later ones are for brokers
+    ApiKey.TXN_OFFSET_COMMIT: 5,  # later versions name topics by ids, and a group outlives those
+    ApiKey.INIT_PRODUCER_ID: 5,  # later versions are for two-phase commit
+    ApiKey.ADD_PARTITIONS_TO_TXN: 3,  # later versions are for brokers
 }
 
 
 class Coordinators:
-    """Where requests of transactions go, and in which versions. Never waits."""
+    """The nodes and versions for requests about transactions. Never waits."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._nodes: dict[str | None, int] = {}
         self._served: dict[int, tuple[int, int]] | None = None
         self.offers_v2 = False
-        """Has the cluster transaction.version 2 or later, when it was last asked?"""
+        """True if the cluster had transaction.version 2 or later in its last answer."""
 
     def node(self, group: str | None) -> int | None:
-        """The coordinator of a group, or of the transactions (None); None while it is unknown."""
+        """Return the coordinator of a group, or of the transactions (None), if known."""
         return self._nodes.get(group)
 
     @property
     def knows_versions(self) -> bool:
-        """Has the coordinator of the transactions said what it serves?"""
         return self._served is not None
 
     @property
     def raises_epochs(self) -> bool:
-        """Does a producer that has an id get a new epoch for it (KIP-360)?"""
+        """True if InitProducerId can raise the epoch of an existing producer id (KIP-360)."""
         served = self._served or {}
         return served.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= _EPOCHS_SINCE
 
     def found(self, group: str | None, response: FindCoordinatorResponse) -> None:
-        """Take where it is. Requires: no error."""
+        """Take a coordinator from `response`. Requires: no error."""
         each = response.coordinators[0] if response.coordinators else response
         self._nodes[group] = self._transport.set_coordinator(each.node_id, each.host, each.port)
 
     def lost(self, group: str | None) -> None:
-        """It does not answer, or is no longer the coordinator."""
         self._nodes.pop(group, None)
         if group is None:
             self._served = None
 
     def take_versions(self, response: ApiVersionsResponse) -> None:
-        """Take what the coordinator of the transactions serves."""
         self._served = {
             each.api_key: (each.min_version, each.max_version) for each in response.api_keys
         }
@@ -77,7 +74,7 @@ class Coordinators:
         self.offers_v2 = levels.get("transaction.version", 0) >= _V2
 
     def version(self, kind: type[Any], node_id: int, *, is_v2: bool) -> int:
-        """The newest version of a request that the node and transactions of that kind take."""
+        """Return the newest version of a request that the node and the kind of transaction take."""
         known = declaration(kind)
         api_key = known.api
         assert api_key is not None, kind

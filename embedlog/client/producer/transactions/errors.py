@@ -1,9 +1,9 @@
 """What an error means to a transaction: try again, abort it, or close the producer.
 
 error of a request                              then
-the coordinator moved, or does not answer       it is looked for, and asked again
-a retriable one                                 the request is sent again after a back-off
-of the table `_REFUSALS`                        as it says
+the coordinator moved, or does not answer       find the coordinator, and send again
+a retriable one                                 send the request again after a back-off
+of the table `_REFUSALS`                        as the table says
 another, of AddPartitionsToTxn                  the transaction has to be aborted
 another                                         the producer can only be closed
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class Verdict:
-    """What becomes of a request that was refused."""
+    """What to do after a refused request."""
 
     LOOK_UP = "look up"
-    """Find the coordinator, and send it again."""
+    """Find the coordinator, and send the request again."""
     RETRY = "retry"
     ABORT = "abort"
     CLOSE = "close"
 
 
 UNANSWERED = frozenset((ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT))
-"""Nobody knows whether the request has arrived, or still will."""
+"""Errors after which nobody knows whether the request has arrived, or still will."""
 
 _LOST_COORDINATOR = UNANSWERED | {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 
@@ -65,14 +65,14 @@ _FATAL_TO_PRODUCE = frozenset(
 )
 
 FENCED = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH))
-"""Of a request: there is a newer epoch of this producer."""
+"""A request's error when there is a newer epoch of this producer."""
 
 FORGOTTEN = frozenset((ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
-"""The coordinator does not know this producer any more: it needs a new id."""
+"""Errors which mean that the coordinator has forgotten this producer, which needs a new id."""
 
 
 def verdict(api_key: int, error: KafkaError) -> str:
-    """What an error of a request means."""
+    """Return what to do after an error of a request."""
     if error.code in _LOST_COORDINATOR:
         return Verdict.LOOK_UP
     known = _REFUSALS.get(error.code)
@@ -84,5 +84,5 @@ def verdict(api_key: int, error: KafkaError) -> str:
 
 
 def is_fatal_to_produce(error: Exception) -> bool:
-    """Is a batch's error the end of the producer, not only of its transaction?"""
+    """Return whether a batch's error ends the producer, not only its transaction."""
     return getattr(error, "code", None) in _FATAL_TO_PRODUCE

@@ -1,20 +1,20 @@
 """Sequences of an idempotent producer without transactions.
 
-What may happen to the numbers of a batch:
+The events of a batch change the numbers of its partition:
 
     answered                       the partition's last acknowledged number moves on
     out of order, an earlier
-      batch is still to come       sent again
-    out of order otherwise         the broker lost what came before: a new epoch
-    refused for good               the numbers behind it leave a gap: a new epoch
-    given up without an answer     unresolved: nothing new is sent until all that was sent is
-                                   settled; if later numbers were acknowledged, so were these,
+      batch has no outcome         sent again
+    out of order otherwise         the broker lost earlier records: a new epoch
+    refused for good               the later numbers leave a gap: a new epoch
+    given up without an answer     unresolved: no new batch is sent until every sent batch has an
+                                   outcome; if later numbers were acknowledged, so were these,
                                    else a new epoch
     a new epoch                    the partition counts from 0, its batches are numbered anew
 
-Stricter than in Kafka's client: a partition gets its new epoch when none of its batches is on the
-wire. A batch that is being written under the old epoch, with the answer lost, would be written
-again.
+Stricter than in Kafka's client: a partition gets its new epoch only when none of its batches is on
+the wire. Otherwise a batch that was written under the old epoch, with its answer lost, would be
+written again.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _EPOCH_MAX = 32_767
 
 
 class IdempotentSequences(Sequences):
-    """The numbers of a producer that gets its id from any broker, and raises its epoch itself."""
+    """Sequences of a producer that gets its id from any broker, and raises its own epoch."""
 
     has_duties = is_due = False
     doom = None
+    pending: Pending[InitProducerIdResponse] | None = None
 
     def __init__(self, transport: Transport, settings: Settings) -> None:
         super().__init__()
@@ -48,22 +49,19 @@ class IdempotentSequences(Sequences):
         self._retry = Retry(Backoff.of_retries(settings, transport.runtime.random))
         self._to_restart: set[tuple[str, int]] = set()
         self._unresolved: set[tuple[str, int]] = set()
-        self.pending: Pending[InitProducerIdResponse] | None = None
-
-    @property
-    def may_send(self) -> bool:
-        """May batches be numbered?"""
-        return self.producer_id >= 0
 
     def advance(self, now_ms: int) -> int | None:
-        """Get a producer id, raise the epoch if numbers were lost; ms to the next step, if known.
+        """Get a producer id, or raise the epoch if numbers were lost.
+
+        Return the milliseconds to the next step, if known.
 
         Raises:
             KafkaError: the broker refuses to give an id.
         """
         if self.producer_id >= 0:
             self._resolve()
-            if self._to_restart and not self._waits_for_answers():
+            waiting = self._to_restart
+            if waiting and not any(self._partitions[key].is_on_wire for key in waiting):
                 self._raise_epoch()
             if self.producer_id >= 0:
                 return None
@@ -84,17 +82,13 @@ class IdempotentSequences(Sequences):
             self._take_id(now_ms)
         return None if self.producer_id >= 0 else self._retry.left_ms(now_ms) or None
 
-    def produce_version(self, _node_id: int) -> None:
-        """The newest."""
-
     def may_drain(self, batch: ProducerBatch) -> bool:
-        """May this first batch of its queue be sent now, without breaking the order of numbers?"""
         if self.producer_id < 0 or (batch.topic, batch.partition) in self._to_restart:
             return False
         return self._has_turn(batch)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        """Does sending again help, for an error about sequences? It may take a new epoch."""
+        """Return whether sending again helps; it may need a new epoch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch.base_sequence < 0:
             return False
@@ -102,10 +96,10 @@ class IdempotentSequences(Sequences):
             if sequences.unresolved_end < 0:
                 is_gap = batch.base_sequence == sequences.expected
             else:
-                # Others behind an unresolved batch wait until it is known what became of it.
+                # The batches behind an unresolved batch wait until its outcome is known.
                 is_gap = batch.base_sequence == sequences.unresolved_end
         elif error.code == ErrorCode.UNKNOWN_PRODUCER_ID:
-            # Brokers before 2.5: they forget a producer whose records retention removed.
+            # Brokers before 2.5 forget a producer when retention has removed its records.
             is_gap = error.log_start_offset >= 0
         else:
             return False
@@ -114,7 +108,6 @@ class IdempotentSequences(Sequences):
         return True
 
     def gave_up(self, batch: ProducerBatch, _error: Exception) -> None:
-        """The batch failed, and is not sent again."""
         if batch.base_sequence < 0:
             return
         key = (batch.topic, batch.partition)
@@ -129,7 +122,10 @@ class IdempotentSequences(Sequences):
             self._to_restart.add(key)
 
     def _resolve(self) -> None:
-        """See what became of batches that were given up without an answer, once all is settled."""
+        """Decide about unresolved partitions, once all their batches have outcomes.
+
+        A gap between the sent and the acknowledged numbers requires a new epoch.
+        """
         for key in list(self._unresolved):
             sequences = self._partitions[key]
             if sequences.unresolved_end < 0:
@@ -139,9 +135,6 @@ class IdempotentSequences(Sequences):
                 sequences.unresolved_end = -1
                 if sequences.next_sequence != sequences.expected:
                     self._to_restart.add(key)
-
-    def _waits_for_answers(self) -> bool:
-        return any(self._partitions[key].is_on_wire for key in self._to_restart)
 
     def _raise_epoch(self) -> None:
         self.epoch_bump_count += 1

@@ -1,49 +1,45 @@
-"""The transactions of a producer: what each call begins, and what the answers make of it.
+"""`TransactionManager`: the state changes and requests of each call about transactions.
 
-A call changes the state and queues a request; the sender's passes make it. The end of a transaction
-waits until no batch is left without an outcome, and brings the epoch of the next one; before
-transaction.version 2 only an error takes a new epoch, which is asked for when the transaction has
-been aborted. Stricter than in Kafka's client: it is also taken after a request whose answer was
-lost, as that request may arrive late, and would end the next transaction.
+A call changes the state and queues a request; the sender's passes send it. The end of a transaction
+waits until every batch has an outcome, and brings the epoch of the next transaction. Before
+transaction.version 2 only an error requires a new epoch, which the producer requests after the
+abort. Stricter than in Kafka's client: it also requests one after a request whose answer was lost,
+as that request may arrive late and end the next transaction.
 """
 
 from __future__ import annotations
 
-from embedlog.client.backoff import Backoff
 from embedlog.client.errors import IllegalState
 from embedlog.client.producer.transactions.coordinators import Coordinators
-from embedlog.client.producer.transactions.open_transaction import OpenTransaction
 from embedlog.client.producer.transactions.prepared import PreparedTransaction
 from embedlog.client.producer.transactions.queue import RequestQueue
 from embedlog.client.producer.transactions.requests import (
     AddOffsets,
+    CallResult,
     CommitOffsets,
     EndTxn,
     InitProducerId,
+    TransactionContext,
 )
-from embedlog.client.producer.transactions.results import CallResult
-from embedlog.client.producer.transactions.states import (
+from embedlog.client.producer.transactions.status import (
     VALID_PREVIOUS,
+    OpenTransaction,
     TransactionState,
+    TransactionStatus,
 )
-from embedlog.client.producer.transactions.status import TransactionStatus
 from embedlog.client.producer.transactions.transactional_sequences import TransactionalSequences
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from embedlog.client.consumer.group.group_offsets import (
         ConsumerGroupMetadata,
         OffsetAndMetadata,
     )
-    from embedlog.client.producer.transactions.requests import TransactionRequest
     from embedlog.client.settings import Settings
     from embedlog.common import TopicPartition
-    from embedlog.errors import KafkaError
     from embedlog.transport import Transport
-    from wire.schemas.init_producer_id import InitProducerIdResponse
 
 _S = TransactionState
 
@@ -51,44 +47,40 @@ _S = TransactionState
 class TransactionManager:
     """The transactions of one producer. No method waits, none is thread-safe.
 
-    The calls, which other threads make, come in the sender's turn.
+    Other threads make these calls only while the sender makes no pass.
     """
 
     def __init__(
         self, transport: Transport, settings: Settings, has_records: Callable[[], bool]
     ) -> None:
-        """`has_records` says whether any record has no outcome."""
-        self.transport = transport
-        self.two_phases: bool = settings["transaction.two.phase.commit.enable"]
-        self.timeout_ms: int = settings["transaction.timeout.ms"]
-        self.backoff = Backoff.of_retries(settings, transport.runtime.random)
-        self.has_records = has_records
-        self.coordinators = Coordinators(transport)
+        """`has_records` returns whether any record has no outcome."""
         self.status = TransactionStatus(settings)
-        self.sequences = TransactionalSequences(self.status, self.coordinators)
-        self._queue = self.sequences.queue = RequestQueue(self)
-        self.last_refusal: KafkaError | None = None
-        """Why the request that is tried again failed last."""
+        self._coordinators = Coordinators(transport)
+        self.sequences = TransactionalSequences(self.status, self._coordinators)
+        self.context = TransactionContext(
+            transport, settings, self.status, self._coordinators, self.sequences, has_records
+        )
+        self.sequences.queue = RequestQueue(self.context)
         self._result: CallResult | None = None
 
-    # What the user calls
+    # The user's calls
 
     def check(self, call: str) -> None:
-        """Refuse a call while another one is to be made again, or after an error.
+        """Refuse a call after an error, or while an earlier call has to be repeated.
 
         Raises:
-            IllegalState: the call before timed out. Or the error.
+            IllegalState: an earlier call timed out. After an error: that error.
         """
         result = self._result
         if result is not None and not result.is_told:
             raise IllegalState(
-                f"{call}: {result.call} has timed out, or is under way: only calling it again says "
-                f"what became of it"
+                f"{call}: {result.call} has timed out, or is under way: call it again to get its "
+                f"outcome"
             )
         self.status.raise_error()
 
     def initialize(self, *, keeps_prepared: bool) -> CallResult:
-        """Begin to get an id and an epoch, ending what an earlier producer left open."""
+        """Begin to get an id and an epoch; this ends an earlier producer's transaction."""
         call = "init_transactions"
         again = self._again(call)
         if again is not None:
@@ -98,36 +90,34 @@ class TransactionManager:
             raise IllegalState(f"{call}: it was called before; the producer is {self.status.state}")
         self.status.transition_to(_S.INITIALIZING)
         result = self._result = CallResult(call)
-        self.add(InitProducerId(result, keeps_prepared=keeps_prepared))
+        self.context.add(InitProducerId(result, keeps_prepared=keeps_prepared))
         return result
 
     def begin(self) -> None:
-        """Open a transaction."""
         call = "begin_transaction"
         self.check(call)
         if self.status.state != _S.READY:
             raise self.status.wrong_state(call)
         self.status.transition_to(_S.IN_TRANSACTION)
-        self.status.open = OpenTransaction(is_v2=self.coordinators.offers_v2)
+        self.status.open = OpenTransaction(is_v2=self._coordinators.offers_v2)
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
     ) -> CallResult:
-        """Begin to make offsets of a group part of the transaction."""
         call = "send_offsets_to_transaction"
         self.check(call)
         if self.status.state != _S.IN_TRANSACTION:
             raise self.status.wrong_state(call)
         result = CallResult(call)
         if self.status.open.is_v2:
-            self.add(CommitOffsets(result, offsets, group))
+            self.context.add(CommitOffsets(result, offsets, group))
             self.status.open.is_started = True
         else:
-            self.add(AddOffsets(result, offsets, group))
+            self.context.add(AddOffsets(result, offsets, group))
         return result
 
     def prepare(self) -> PreparedTransaction:
-        """Take no more records: only the end is to come, from this or another producer."""
+        """Admit no more records: only a commit or abort may follow, here or in another producer."""
         self.check("prepare_transaction")
         if self.status.state != _S.IN_TRANSACTION:
             raise self.status.wrong_state("prepare_transaction")
@@ -138,7 +128,6 @@ class TransactionManager:
         return prepared
 
     def commit(self) -> CallResult:
-        """Begin to commit."""
         call = "commit_transaction"
         again = self._again(call)
         if again is not None:
@@ -150,7 +139,6 @@ class TransactionManager:
         return self._end(call, commits=True)
 
     def abort(self) -> CallResult:
-        """Begin to abort."""
         call = "abort_transaction"
         again = self._again(call)
         if again is not None:
@@ -162,46 +150,10 @@ class TransactionManager:
         self.status.begin_abort()
         return self._end(call, commits=False)
 
-    # For the requests
-
-    def add(self, request: TransactionRequest) -> None:
-        """Queue a request."""
-        self._queue.add(request)
-
-    def version(self, kind: type[Any], node_id: int) -> int:
-        """The newest version of a request for this transaction that the node takes."""
-        return self.coordinators.version(kind, node_id, is_v2=self.status.open.is_v2)
-
-    def initialized(self, response: InitProducerIdResponse) -> None:
-        """There is an id and an epoch."""
-        self.sequences.set_id(response.producer_id, response.producer_epoch)
-        status = self.status
-        status.open = OpenTransaction(is_v2=self.coordinators.offers_v2)
-        if response.ongoing_txn_producer_id >= 0:
-            status.open.is_started = True
-            status.open.prepared = PreparedTransaction(
-                response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch
-            )
-            status.transition_to(_S.PREPARED)
-        else:
-            status.transition_to(_S.READY)
-
-    def ended(self, result: CallResult) -> None:
-        """The transaction is committed or aborted; `result` is that of the call."""
-        opened = self.status.open
-        # The first transaction after an upgrade to version 2 needs an epoch that was not in use.
-        is_upgraded = self.coordinators.offers_v2 and not opened.is_v2
-        if opened.needs_epoch or is_upgraded or self.sequences.producer_id < 0:
-            self.status.ended(_S.INITIALIZING)
-            self.add(InitProducerId(result, is_new_epoch=True))
-        else:
-            self.status.ended(_S.READY)
-            result.succeed()
-
     # Inside
 
     def _again(self, call: str) -> CallResult | None:
-        """The result of the same call before, if nobody has seen it."""
+        """Return the result of an earlier, equal call, if its caller has not seen the result."""
         result = self._result
         if result is None or result.is_told or result.call != call:
             return None
@@ -209,5 +161,5 @@ class TransactionManager:
 
     def _end(self, call: str, *, commits: bool) -> CallResult:
         result = self._result = CallResult(call)
-        self.add(EndTxn(result, commits=commits))
+        self.context.add(EndTxn(result, commits=commits))
         return result

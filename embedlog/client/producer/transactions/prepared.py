@@ -1,4 +1,4 @@
-"""The name of a prepared transaction, to be kept until it is known how it ends."""
+"""The identity of a prepared transaction, to be stored until the other side has decided."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ else:
 
 
 class PreparedTransaction(_Base):
-    """What `Producer.prepare_transaction` returns: (producer id, epoch).
+    """The result of `Producer.prepare_transaction`: (producer id, epoch).
 
-    Its text, `str(prepared)`, can be stored beside what the other side of a two-phase commit has
-    decided, and `PreparedTransaction.parse` reads it again.
+    Store its text, `str(prepared)`, beside the decision of the other side of a two-phase commit;
+    `PreparedTransaction.parse` reads it again.
 
     >>> str(embedlog.PreparedTransaction(1000, 7))
     '1000:7'
@@ -28,13 +28,13 @@ class PreparedTransaction(_Base):
 
     @classmethod
     def parse(cls, text: str) -> PreparedTransaction:
-        """From its text; an empty text names none, which no transaction equals.
+        """Parse the text of a prepared transaction; the result of an empty text equals none.
 
         >>> embedlog.PreparedTransaction.parse("1000:7").producer_epoch
         7
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the text has another form.
         """
         if not text:
             return cls(-1, -1)

@@ -1,4 +1,4 @@
-"""The requests that a transactional producer is to make: one at a time, by priority."""
+"""`RequestQueue`: sends the requests of a transactional producer, one at a time, by priority."""
 
 from __future__ import annotations
 
@@ -11,40 +11,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.client.producer.transactions.requests import Owner, TransactionRequest
+    from embedlog.client.producer.transactions.requests import (
+        TransactionContext,
+        TransactionRequest,
+    )
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
 
 
 class RequestQueue:
-    """Of one producer, in its sender's turn. No method waits."""
+    """The queue of one producer, in its sender's turn. No method waits."""
 
-    def __init__(self, manager: Owner) -> None:
-        self._manager = manager
-        self._waiting: list[TransactionRequest] = []
+    def __init__(self, context: TransactionContext) -> None:
+        self._context = context
         self._sent: TransactionRequest | None = None
         self.pending: Pending[Any] | None = None
-        """The answer to the request that was sent."""
         self._is_taking = False
-        """Did the taking of an answer begin, and not end?"""
+        """True from before an answer is taken until it was taken completely."""
 
     def __bool__(self) -> bool:
-        return self._sent is not None or bool(self._waiting)
+        return self._sent is not None or bool(self._context.waiting)
 
     @property
     def is_idle(self) -> bool:
-        """Is no request on its way?"""
         return self._sent is None
 
     def add(self, request: TransactionRequest) -> None:
-        """Queue a request, behind those of its priority."""
-        self._waiting.append(request)
-        self._waiting.sort(key=_priority)
+        self._context.add(request)
 
     def advance(self, now_ms: int) -> int | None:
-        """Send what may be sent, take what arrived; ms until time makes more possible."""
+        """Take an answer that arrived, send the next request; return ms until time allows more."""
         while True:
-            ended_by = self._manager.status.error
+            ended_by = self._context.status.error
             if ended_by is not None:
                 self._fail(ended_by)
             if self._sent is None:
@@ -57,10 +55,10 @@ class RequestQueue:
                 if isinstance(request, EndTxn):
                     if self._may_be_left_out(request):
                         continue
-                    self._manager.status.open.is_ending = True
-                self.pending = request.send(self._manager)
+                    self._context.status.open.is_ending = True
+                self.pending = request.send(self._context)
                 self._sent = request
-                self._waiting.remove(request)
+                self._context.waiting.remove(request)
             pending, sent = self.pending, self._sent
             assert pending is not None, sent
             if not pending.done():
@@ -71,7 +69,7 @@ class RequestQueue:
             self._is_taking = True
             error = pending.error()
             if error is None:
-                refusal = sent.take(self._manager, pending.result())
+                refusal = sent.take(self._context, pending.result())
             else:
                 refusal = as_kafka_error(error)
             if refusal is None:
@@ -82,22 +80,21 @@ class RequestQueue:
             self._is_taking = False
 
     def _fail(self, error: Exception) -> None:
-        """Give up what was not sent."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._context.waiting = self._context.waiting, []
         for request in waiting:
             if request.result is not None:
                 request.result.fail(error)
 
     def _next(self) -> TransactionRequest | None:
-        """The request whose turn it is, or one that has to be made before it."""
-        request = self._waiting[0] if self._waiting else None
+        """Return the first request, or another request that must be sent before it."""
+        request = self._context.waiting[0] if self._context.waiting else None
         if request is None:
             return None
-        if isinstance(request, EndTxn) and self._manager.has_records():
+        if isinstance(request, EndTxn) and self._context.has_records():
             return None
         if not request.needs_coordinator:
             return request
-        coordinators = self._manager.coordinators
+        coordinators = self._context.coordinators
         before: TransactionRequest | None = None
         if coordinators.node(request.group) is None:
             before = FindCoordinator(request.group)
@@ -105,50 +102,46 @@ class RequestQueue:
             before = None if isinstance(request, AskVersions) else AskVersions()
         if before is None:
             return request
-        self._waiting.insert(0, before)
+        self._context.waiting.insert(0, before)
         return before if not before.needs_coordinator else self._next()
 
     def _interrupted(self, request: TransactionRequest) -> None:
-        """Ctrl-C, or a defect, ended the taking of an answer: nobody knows how much was taken."""
+        """Fail the producer, because Ctrl-C or a defect left an answer half taken."""
         self._sent = self.pending = None
         self._is_taking = False
         error = errors.UnknownServerError(
             f"interrupted while the answer to {type(request).__name__} was taken"
         )
-        told = self._manager.status.refused(error, is_fatal=True)
+        told = self._context.status.refused(error, is_fatal=True)
         if request.result is not None:
             request.result.fail(told)
 
     def _may_be_left_out(self, request: EndTxn) -> bool:
-        if self._manager.status.open.is_started:
+        if self._context.status.open.is_started:
             return False
-        self._waiting.remove(request)
-        request.skip(self._manager)
+        self._context.waiting.remove(request)
+        request.skip(self._context)
         return True
 
     def _refused(self, request: TransactionRequest, error: KafkaError, now_ms: int) -> None:
-        manager = self._manager
+        context = self._context
         verdict = request.verdict(error)
         if verdict == Verdict.CLOSE or verdict == Verdict.ABORT:
-            told = manager.status.refused(error, is_fatal=verdict == Verdict.CLOSE)
+            told = context.status.refused(error, is_fatal=verdict == Verdict.CLOSE)
             if request.result is not None:
                 request.result.fail(told)
             return
-        if manager.status.error is not None:
+        if context.status.error is not None:
             if request.result is not None:
-                request.result.fail(manager.status.error)
+                request.result.fail(context.status.error)
             return
         if verdict == Verdict.LOOK_UP and request.needs_coordinator:
-            if error.code in UNANSWERED and manager.coordinators.raises_epochs:
-                # It may still arrive, in the next transaction, and end that: only since version 2
-                # has each an epoch of its own.
-                manager.status.open.needs_epoch = True
-            manager.coordinators.lost(request.group)
-        request.not_before_ms = now_ms + request.pause_ms(error, manager)
+            if error.code in UNANSWERED and context.coordinators.raises_epochs:
+                # The unanswered request may arrive late and end the next transaction: only since
+                # version 2 each transaction has an epoch of its own.
+                context.status.open.needs_epoch = True
+            context.coordinators.lost(request.group)
+        request.not_before_ms = now_ms + request.pause_ms(error, context)
         request.failure_count += 1
-        manager.last_refusal = error
+        context.last_refusal = error
         self.add(request)
-
-
-def _priority(request: TransactionRequest) -> int:
-    return request.priority

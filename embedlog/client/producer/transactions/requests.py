@@ -1,4 +1,4 @@
-"""The requests of a transactional producer: what each asks, and what its answer changes.
+"""The requests of a transactional producer: their messages, and the effects of their answers.
 
 priority  request                            to
 0         FindCoordinator, ApiVersions       any node; the coordinator that was found
@@ -13,7 +13,10 @@ priority  request                            to
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.client.backoff import Backoff
 from embedlog.client.producer.transactions.errors import FORGOTTEN, Verdict, verdict
+from embedlog.client.producer.transactions.prepared import PreparedTransaction
+from embedlog.client.producer.transactions.status import OpenTransaction, TransactionState
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from embedlog.version import __version__
@@ -34,61 +37,91 @@ from wire.schemas.txn_offset_commit import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Protocol
+    from typing import Any
 
-    from embedlog.client.backoff import Backoff
     from embedlog.client.consumer.group.group_offsets import (
         ConsumerGroupMetadata,
         OffsetAndMetadata,
     )
     from embedlog.client.producer.transactions.coordinators import Coordinators
-    from embedlog.client.producer.transactions.results import CallResult
+    from embedlog.client.producer.transactions.sequences import Sequences
     from embedlog.client.producer.transactions.status import TransactionStatus
+    from embedlog.client.settings import Settings
     from embedlog.common import TopicPartition
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
-    from wire.schemas.init_producer_id import InitProducerIdResponse
-
-    class ProducerId(Protocol):
-        """The manager's sequences, as far as requests go."""
-
-        producer_id: int
-        producer_epoch: int
-
-        def set_id(self, producer_id: int, producer_epoch: int) -> None: ...
-
-        def forgotten(self) -> None: ...
-
-    class Owner(Protocol):
-        """The manager, as far as requests and their queue go."""
-
-        transport: Transport
-        coordinators: Coordinators
-        backoff: Backoff
-        status: TransactionStatus
-        timeout_ms: int
-        two_phases: bool
-        last_refusal: KafkaError | None
-        has_records: Callable[[], bool]
-
-        @property
-        def sequences(self) -> ProducerId: ...
-
-        def version(self, kind: type[Any], node_id: int) -> int: ...
-
-        def add(self, request: TransactionRequest) -> None: ...
-
-        def initialized(self, response: InitProducerIdResponse) -> None: ...
-
-        def ended(self, result: CallResult) -> None: ...
 
 
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _SEVERAL_KEYS_SINCE = 4
 _NEWEST = 32_767
 _FIRST_PAUSE_MS = 20
-"""Before the first partitions are added again: the markers of the last transaction, which are under
-way, take about so long."""
+"""The pause before a transaction's first partitions are added again: the markers of the last
+transaction take this long."""
+
+
+class CallResult:
+    """The outcome of a call about transactions. The caller waits for it, and may call again after a
+    time-out; the sender sets it."""
+
+    __slots__ = ("call", "error", "is_done", "is_told")
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+        self.is_done = False
+        self.error: Exception | None = None
+        self.is_told = False
+        """True if the caller has seen the outcome. Until then, a repeated call waits for this
+        result."""
+
+    def succeed(self) -> None:
+        self.is_done = True
+
+    def fail(self, error: Exception) -> None:
+        if not self.is_done:
+            self.error = error
+            self.is_done = True
+
+
+class TransactionContext:
+    """The parts of a transactional producer that its requests use, and the requests that wait."""
+
+    def __init__(  # noqa: PLR0917  the parts, each of its own kind
+        self,
+        transport: Transport,
+        settings: Settings,
+        status: TransactionStatus,
+        coordinators: Coordinators,
+        sequences: Sequences,
+        has_records: Callable[[], bool],
+    ) -> None:
+        """`has_records` returns whether any record has no outcome."""
+        self.transport = transport
+        self.status = status
+        self.coordinators = coordinators
+        self.sequences = sequences
+        self.has_records = has_records
+        self.two_phases: bool = settings["transaction.two.phase.commit.enable"]
+        self.timeout_ms: int = settings["transaction.timeout.ms"]
+        self.backoff = Backoff.of_retries(settings, transport.runtime.random)
+        self.waiting: list[TransactionRequest] = []
+        self.last_refusal: KafkaError | None = None
+
+    def add(self, request: TransactionRequest) -> None:
+        self.waiting.append(request)
+        self.waiting.sort(key=_priority)
+
+    def version(self, kind: type[Any], node_id: int) -> int:
+        """Return the newest version of a request for this transaction that the node takes."""
+        return self.coordinators.version(kind, node_id, is_v2=self.status.open.is_v2)
+
+    def set_id(self, producer_id: int, producer_epoch: int) -> None:
+        """Go on with a new id or epoch, under which the partitions count from 0."""
+        sequences = self.sequences
+        if sequences.producer_id >= 0:
+            sequences.epoch_bump_count += 1
+        sequences.producer_id, sequences.producer_epoch = producer_id, producer_epoch
+        self.status.open.needs_epoch = False
 
 
 class TransactionRequest:
@@ -98,46 +131,42 @@ class TransactionRequest:
     priority = 2
     needs_coordinator = True
     group: str | None = None
-    """The group whose coordinator it goes to; None for that of the transactions."""
+    """The group whose coordinator gets the request; None for the coordinator of the
+    transactions."""
 
     def __init__(self, result: CallResult | None = None) -> None:
         self.result = result
-        """Of the call that waits for it."""
         self.failure_count = 0
         self.not_before_ms = 0
 
-    def message(self, manager: Owner) -> Any:
-        """The request's message."""
+    def message(self, context: TransactionContext) -> Any:
         raise AssertionError(self)
 
-    def send(self, manager: Owner) -> Pending[Any]:
-        """Send it. Requires: its coordinator is known, if it needs one."""
-        node_id = manager.coordinators.node(self.group)
+    def send(self, context: TransactionContext) -> Pending[Any]:
+        """Send the request. Requires: its coordinator is known, if it needs one."""
+        node_id = context.coordinators.node(self.group)
         assert node_id is not None, self
-        message = self.message(manager)
-        version = manager.version(type(message), node_id)
-        return manager.transport.send(node_id, message, version=version)
+        message = self.message(context)
+        version = context.version(type(message), node_id)
+        return context.transport.send(node_id, message, version=version)
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
-        """Take the answer; the error that refuses it, None when it has succeeded."""
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
+        """Take the answer; return its error, or None if the request has succeeded."""
         raise AssertionError(self)
 
     def verdict(self, error: KafkaError) -> str:
-        """What its error means."""
         return verdict(self.api_key, error)
 
-    def pause_ms(self, error: KafkaError, manager: Owner) -> int:
-        """Until it is sent again."""
-        return manager.backoff.delay_ms(self.failure_count)
+    def pause_ms(self, error: KafkaError, context: TransactionContext) -> int:
+        return context.backoff.delay_ms(self.failure_count)
 
     def succeeded(self) -> None:
-        """Nothing is left to do."""
         if self.result is not None:
             self.result.succeed()
 
 
 class FindCoordinator(TransactionRequest):
-    """Who coordinates a group, or the transactions of this producer."""
+    """Asks for the coordinator of a group, or of the transactions of this producer."""
 
     api_key = ApiKey.FIND_COORDINATOR
     priority = 0
@@ -148,54 +177,54 @@ class FindCoordinator(TransactionRequest):
         self._wanted = group
         self._is_old = False
 
-    def send(self, manager: Owner) -> Pending[Any]:
-        key = manager.status.transactional_id if self._wanted is None else self._wanted
+    def send(self, context: TransactionContext) -> Pending[Any]:
+        key = context.status.transactional_id if self._wanted is None else self._wanted
         kind = _TRANSACTION_KEY if self._wanted is None else _GROUP_KEY
-        served = manager.transport.versions(ANY_NODE) or {}
+        served = context.transport.versions(ANY_NODE) or {}
         newest = served.get(self.api_key, (0, _NEWEST))[1]
         if self._is_old or newest < _SEVERAL_KEYS_SINCE:
             request = FindCoordinatorRequest(key=key, key_type=kind)
         else:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-        return manager.transport.send(ANY_NODE, request)
+        return context.transport.send(ANY_NODE, request)
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         found = response.coordinators[0] if response.coordinators else response
         if found.error_code:
             return error_for(found.error_code, found.error_message)
-        manager.coordinators.found(self._wanted, response)
+        context.coordinators.found(self._wanted, response)
         return None
 
     def verdict(self, error: KafkaError) -> str:
         if error.code == ErrorCode.UNSUPPORTED_VERSION and not self._is_old:
-            self._is_old = True  # a broker that said what it serves only now
+            self._is_old = True  # this answer is the first sign that the broker is old
             return Verdict.RETRY
         return super().verdict(error)
 
 
 class AskVersions(TransactionRequest):
-    """What the coordinator of the transactions serves, and which transactions the cluster has."""
+    """Asks the coordinator of the transactions for its versions and for the cluster's features."""
 
     api_key = ApiKey.API_VERSIONS
     priority = 0
 
-    def send(self, manager: Owner) -> Pending[Any]:
-        node_id = manager.coordinators.node(None)
+    def send(self, context: TransactionContext) -> Pending[Any]:
+        node_id = context.coordinators.node(None)
         assert node_id is not None, self
         request = ApiVersionsRequest(
             client_software_name="embedlog", client_software_version=__version__
         )
-        return manager.transport.send(node_id, request)
+        return context.transport.send(node_id, request)
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         if response.error_code:
             return error_for(response.error_code)
-        manager.coordinators.take_versions(response)
+        context.coordinators.take_versions(response)
         return None
 
 
 class InitProducerId(TransactionRequest):
-    """The producer's id and an epoch that fences all before; it ends what they left open."""
+    """Asks for an id and an epoch; this fences earlier producers and ends their transactions."""
 
     api_key = ApiKey.INIT_PRODUCER_ID
     priority = 1
@@ -208,32 +237,42 @@ class InitProducerId(TransactionRequest):
         if is_new_epoch:
             self.priority = 4
 
-    def send(self, manager: Owner) -> Pending[Any]:
-        if not (self._keeps_prepared or manager.two_phases):
-            return super().send(manager)
-        node_id = manager.coordinators.node(None)
+    def send(self, context: TransactionContext) -> Pending[Any]:
+        if not (self._keeps_prepared or context.two_phases):
+            return super().send(context)
+        node_id = context.coordinators.node(None)
         assert node_id is not None, self
-        return manager.transport.send(node_id, self.message(manager))
+        return context.transport.send(node_id, self.message(context))
 
-    def message(self, manager: Owner) -> InitProducerIdRequest:
+    def message(self, context: TransactionContext) -> InitProducerIdRequest:
         return InitProducerIdRequest(
-            transactional_id=manager.status.transactional_id,
-            transaction_timeout_ms=manager.timeout_ms,
-            producer_id=manager.sequences.producer_id,
-            producer_epoch=manager.sequences.producer_epoch,
-            enable2_pc=manager.two_phases,
+            transactional_id=context.status.transactional_id,
+            transaction_timeout_ms=context.timeout_ms,
+            producer_id=context.sequences.producer_id,
+            producer_epoch=context.sequences.producer_epoch,
+            enable2_pc=context.two_phases,
             keep_prepared_txn=self._keeps_prepared,
         )
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         if response.error_code:
             return error_for(response.error_code)
-        manager.initialized(response)
+        context.set_id(response.producer_id, response.producer_epoch)
+        status = context.status
+        status.open = OpenTransaction(is_v2=context.coordinators.offers_v2)
+        if response.ongoing_txn_producer_id >= 0:
+            status.open.is_started = True
+            status.open.prepared = PreparedTransaction(
+                response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch
+            )
+            status.transition_to(TransactionState.PREPARED)
+        else:
+            status.transition_to(TransactionState.READY)
         return None
 
 
 class AddPartitions(TransactionRequest):
-    """Make partitions part of the transaction before the first batch goes there."""
+    """Adds partitions to the transaction before the first batch is sent to them."""
 
     api_key = ApiKey.ADD_PARTITIONS_TO_TXN
 
@@ -241,21 +280,21 @@ class AddPartitions(TransactionRequest):
         super().__init__()
         self.partitions = partitions
 
-    def message(self, manager: Owner) -> AddPartitionsToTxnRequest:
+    def message(self, context: TransactionContext) -> AddPartitionsToTxnRequest:
         topics: dict[str, list[int]] = {}
         for topic, index in sorted(self.partitions):
             topics.setdefault(topic, []).append(index)
         return AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=manager.status.transactional_id,
-            v3_and_below_producer_id=manager.sequences.producer_id,
-            v3_and_below_producer_epoch=manager.sequences.producer_epoch,
+            v3_and_below_transactional_id=context.status.transactional_id,
+            v3_and_below_producer_id=context.sequences.producer_id,
+            v3_and_below_producer_epoch=context.sequences.producer_epoch,
             v3_and_below_topics=[
                 AddPartitionsToTxnTopic(name=topic, partitions=indexes)
                 for topic, indexes in topics.items()
             ],
         )
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         refused = {
             (topic.name, each.partition_index): each.partition_error_code
             for topic in response.results_by_topic_v3_and_below
@@ -263,10 +302,10 @@ class AddPartitions(TransactionRequest):
             if each.partition_error_code
         }
         if not refused:
-            manager.status.open.partitions |= self.partitions
-            manager.status.open.is_started = True
+            context.status.open.partitions |= self.partitions
+            context.status.open.is_started = True
             return None
-        # Those that were not tried, as another was refused, say nothing of why.
+        # A partition that was not tried, as another was refused, does not tell the reason.
         telling = [
             (key, code)
             for key, code in refused.items()
@@ -275,15 +314,15 @@ class AddPartitions(TransactionRequest):
         (topic, index), code = (telling or list(refused.items()))[0]
         return error_for(code, f"{topic}-{index} is not part of the transaction")
 
-    def pause_ms(self, error: KafkaError, manager: Owner) -> int:
-        is_first = not manager.status.open.partitions
+    def pause_ms(self, error: KafkaError, context: TransactionContext) -> int:
+        is_first = not context.status.open.partitions
         if error.code == ErrorCode.CONCURRENT_TRANSACTIONS and is_first:
             return _FIRST_PAUSE_MS
-        return super().pause_ms(error, manager)
+        return super().pause_ms(error, context)
 
 
 class AddOffsets(TransactionRequest):
-    """Make the offsets of a group part of the transaction; then they are committed."""
+    """Adds the offsets of a group to the transaction; `CommitOffsets` then stores them."""
 
     api_key = ApiKey.ADD_OFFSETS_TO_TXN
 
@@ -297,26 +336,26 @@ class AddOffsets(TransactionRequest):
         self._offsets = offsets
         self._group = group
 
-    def message(self, manager: Owner) -> AddOffsetsToTxnRequest:
+    def message(self, context: TransactionContext) -> AddOffsetsToTxnRequest:
         return AddOffsetsToTxnRequest(
-            transactional_id=manager.status.transactional_id,
-            producer_id=manager.sequences.producer_id,
-            producer_epoch=manager.sequences.producer_epoch,
+            transactional_id=context.status.transactional_id,
+            producer_id=context.sequences.producer_id,
+            producer_epoch=context.sequences.producer_epoch,
             group_id=self._group.group_id,
         )
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         if response.error_code:
             return error_for(response.error_code)
-        manager.status.open.is_started = True
+        context.status.open.is_started = True
         result, self.result = self.result, None
         assert result is not None, self
-        manager.add(CommitOffsets(result, self._offsets, self._group))
+        context.add(CommitOffsets(result, self._offsets, self._group))
         return None
 
 
 class CommitOffsets(TransactionRequest):
-    """Store offsets of a group, which count when the transaction is committed."""
+    """Stores offsets of a group, which count when the transaction is committed."""
 
     api_key = ApiKey.TXN_OFFSET_COMMIT
 
@@ -331,7 +370,7 @@ class CommitOffsets(TransactionRequest):
         self._left = dict(offsets)
         self._metadata = group
 
-    def message(self, manager: Owner) -> TxnOffsetCommitRequest:
+    def message(self, context: TransactionContext) -> TxnOffsetCommitRequest:
         topics: dict[str, TxnOffsetCommitRequestTopic] = {}
         for (name, index), (offset, text, leader_epoch) in self._left.items():
             topic = topics.setdefault(name, TxnOffsetCommitRequestTopic(name=name))
@@ -345,17 +384,17 @@ class CommitOffsets(TransactionRequest):
             )
         group_id, generation_id, member_id, instance_id = self._metadata
         return TxnOffsetCommitRequest(
-            transactional_id=manager.status.transactional_id,
+            transactional_id=context.status.transactional_id,
             group_id=group_id,
-            producer_id=manager.sequences.producer_id,
-            producer_epoch=manager.sequences.producer_epoch,
+            producer_id=context.sequences.producer_id,
+            producer_epoch=context.sequences.producer_epoch,
             generation_id_or_member_epoch=generation_id,
             member_id=member_id,
             group_instance_id=instance_id,
             topics=[*topics.values()],
         )
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         refused: KafkaError | None = None
         for topic in response.topics:
             for each in topic.partitions:
@@ -378,7 +417,7 @@ class CommitOffsets(TransactionRequest):
 
 
 class EndTxn(TransactionRequest):
-    """Commit or abort, once no batch is left without an outcome."""
+    """Commits or aborts, once every batch has an outcome."""
 
     api_key = ApiKey.END_TXN
     priority = 3
@@ -389,40 +428,51 @@ class EndTxn(TransactionRequest):
 
     def verdict(self, error: KafkaError) -> str:
         found = super().verdict(error)
-        # What cannot be aborted leaves nothing but to close.
+        # If the abort itself is refused, the producer can only be closed.
         return Verdict.CLOSE if found == Verdict.ABORT and not self.commits else found
 
-    def message(self, manager: Owner) -> EndTxnRequest:
+    def message(self, context: TransactionContext) -> EndTxnRequest:
         return EndTxnRequest(
-            transactional_id=manager.status.transactional_id,
-            producer_id=manager.sequences.producer_id,
-            producer_epoch=manager.sequences.producer_epoch,
+            transactional_id=context.status.transactional_id,
+            producer_id=context.sequences.producer_id,
+            producer_epoch=context.sequences.producer_epoch,
             committed=self.commits,
         )
 
-    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+    def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         code = response.error_code
         if code in FORGOTTEN and not self.commits:
-            # Nothing of it is left that could be aborted.
-            manager.sequences.forgotten()
+            # The transaction is gone, so there is nothing to abort.
+            context.sequences.producer_id = context.sequences.producer_epoch = -1
         elif code == ErrorCode.INVALID_TXN_STATE and self.commits:
             return errors.InvalidTxnState(
                 f"the coordinator has no such transaction to commit: did it take longer than "
-                f"transaction.timeout.ms={manager.timeout_ms}?"
+                f"transaction.timeout.ms={context.timeout_ms}?"
             )
         elif code:
             return error_for(code)
         elif response.producer_id >= 0:
-            manager.sequences.set_id(response.producer_id, response.producer_epoch)
-        self._ended(manager)
+            context.set_id(response.producer_id, response.producer_epoch)
+        self._ended(context)
         return None
 
-    def skip(self, manager: Owner) -> None:
-        """Nothing is part of the transaction: its end is told to nobody."""
-        self._ended(manager)
+    def skip(self, context: TransactionContext) -> None:
+        self._ended(context)
         self.succeeded()
 
-    def _ended(self, manager: Owner) -> None:
+    def _ended(self, context: TransactionContext) -> None:
         result, self.result = self.result, None
         assert result is not None, self
-        manager.ended(result)
+        opened, status = context.status.open, context.status
+        # The first transaction after an upgrade to version 2 needs an epoch that was not in use.
+        is_upgraded = context.coordinators.offers_v2 and not opened.is_v2
+        if opened.needs_epoch or is_upgraded or context.sequences.producer_id < 0:
+            status.ended(TransactionState.INITIALIZING)
+            context.add(InitProducerId(result, is_new_epoch=True))
+        else:
+            status.ended(TransactionState.READY)
+            result.succeed()
+
+
+def _priority(request: TransactionRequest) -> int:
+    return request.priority

@@ -1,76 +1,25 @@
-"""Sequences of a producer: what lets a broker drop what was sent twice.
+"""Sequences of a producer, with which a broker recognizes a batch that was sent twice.
 
-Every batch gets, when it is drained, the producer's id and epoch and the number of its first
-record in its partition. A retry carries the same numbers. `idempotence` says what becomes of them
-without transactions, `manager` with them.
+Every batch gets, when it is drained, the producer's id and epoch and the number of its first record
+in its partition. A retry carries the same numbers. See `idempotence` for their use without
+transactions, `manager` with transactions.
 
-Two things are stricter than in Kafka's client. Until the first batch of a partition is acknowledged
-no second one is sent: a broker that knows nothing of the producer takes any number for its first,
-so the second could be written though the first was refused. And no more than four batches follow
-one that has no outcome, answered or not: a broker knows the last five again, and one before those
-would be refused for ever though it is written.
+Two rules are stricter than in Kafka's client. Until the first batch of a partition is acknowledged
+no second one is sent: a broker that does not know the producer takes any number for its first, so
+the second batch could be written although the first was refused. And at most four batches follow
+one without an outcome, answered or not: a broker recognizes only the last five, and would refuse an
+older one for ever although it is written.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any
 
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
-
-    class Numbering(Protocol):
-        """What a sender asks of an idempotent or a transactional producer's numbers, in its turn.
-
-        No method waits, and none is thread-safe.
-        """
-
-        @property
-        def pending(self) -> Pending[Any] | None:
-            """What the next step waits for."""
-
-        @property
-        def has_duties(self) -> bool:
-            """Is there anything to do beside sending records?"""
-
-        @property
-        def is_due(self) -> bool:
-            """Do batches wait for a request that can be made now?"""
-
-        @property
-        def doom(self) -> Exception | None:
-            """What records fail with that are not sent, nor sent again; None while they may be."""
-
-        def produce_version(self, node_id: int, /) -> int | None:
-            """The version of produce requests; None for the newest that the node knows."""
-
-        @property
-        def may_send(self) -> bool:
-            """May batches be numbered?"""
-
-        def advance(self, now_ms: int) -> int | None:
-            """Do the next step towards that; ms until time makes another useful, None if never."""
-
-        def may_drain(self, batch: ProducerBatch) -> bool:
-            """May this first batch of its queue be sent now?"""
-
-        def number(self, batch: ProducerBatch) -> None:
-            """Give a drained batch its numbers, unless a former attempt has."""
-
-        def acknowledged(self, batch: ProducerBatch) -> None:
-            """The broker has the batch."""
-
-        def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
-            """Does sending again help, for an error about sequences?"""
-
-        def gave_up(self, batch: ProducerBatch, error: Exception, /) -> None:
-            """The batch failed, and is not sent again."""
-
-        def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-            """The batch is sent in parts: they share out its numbers."""
-
 
 _SEQUENCE_MASK = 0x7FFF_FFFF
 _HALF = 0x4000_0000
@@ -78,20 +27,11 @@ _KNOWN_AGAIN_COUNT = 5
 
 
 class PartitionSequences:
-    """The numbers of one partition, and its batches without an outcome, in their order."""
-
-    __slots__ = (
-        "in_flight",
-        "last_acked",
-        "next_sequence",
-        "producer_epoch",
-        "producer_id",
-        "unresolved_end",
-    )
+    """The numbers of one partition, and its batches without an outcome, in order."""
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.in_flight: list[ProducerBatch] = []
-        """Sent at least once; on the wire, or queued to be sent again."""
+        """Batches sent at least once: on the wire, or queued to be sent again."""
         self.restart(producer_id, producer_epoch)
 
     def restart(self, producer_id: int, producer_epoch: int) -> None:
@@ -101,32 +41,35 @@ class PartitionSequences:
         self.next_sequence = 0
         self.last_acked = -1
         self.unresolved_end = -1
-        """The number after those of a batch that was given up without an answer; -1 without."""
+        """The number after a batch that was given up without an answer; -1 without such a batch."""
         for batch in self.in_flight:
             batch.set_producer(producer_id, producer_epoch, self.next_sequence)
             self.next_sequence = after(batch)
 
+    def is_of(self, owner: Sequences) -> bool:
+        """Return whether these are numbers under the producer's present id and epoch."""
+        return self.producer_epoch == owner.producer_epoch and self.producer_id == owner.producer_id
+
     @property
     def expected(self) -> int:
-        """The number that the broker must see next, as far as its answers tell."""
+        """The number that the broker must see next, according to its answers."""
         return (self.last_acked + 1) & _SEQUENCE_MASK
 
     @property
     def has_room(self) -> bool:
-        """Would the broker still know the oldest batch without an outcome, after one more?"""
+        """True if the broker still recognizes the oldest open batch after one more batch."""
         oldest = self.in_flight[0]
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
     @property
     def is_on_wire(self) -> bool:
-        """Is any batch's last attempt unanswered?"""
         return any(batch.is_on_wire for batch in self.in_flight)
 
 
 class Sequences:
-    """A producer's id and epoch, and the numbers of each of its partitions.
+    """A producer's id and epoch, and the sequence numbers of each of its partitions.
 
-    The sender owns it: no method waits, and none is thread-safe.
+    Used in the sender's turn: no method waits, and none is thread-safe.
     """
 
     def __init__(self) -> None:
@@ -136,8 +79,56 @@ class Sequences:
         """New epochs, and new ids after the first."""
         self._partitions: dict[tuple[str, int], PartitionSequences] = {}
 
+    @property
+    def pending(self) -> Pending[Any] | None:
+        """The answer that the next step waits for."""
+        return None
+
+    @property
+    def has_duties(self) -> bool:
+        """True if there are requests to make besides produce requests."""
+        return False
+
+    @property
+    def is_due(self) -> bool:
+        """True if batches wait for a request that can be made now."""
+        return False
+
+    @property
+    def doom(self) -> Exception | None:
+        """The error for unsent records once they must not be sent any more; None before that."""
+        return None
+
+    @property
+    def may_send(self) -> bool:
+        """True if batches can be numbered."""
+        return self.producer_id >= 0
+
+    def produce_version(self, _node_id: int) -> int | None:
+        """Return the version of produce requests; None for the newest that the node knows."""
+        return None
+
+    def advance(self, now_ms: int) -> int | None:
+        """Make the next step towards `may_send`.
+
+        Return the milliseconds until time makes another step useful; None if it never does.
+        """
+        raise AssertionError(self)
+
+    def may_drain(self, batch: ProducerBatch) -> bool:
+        """Return whether this first batch of its queue may be sent now."""
+        raise AssertionError(self)
+
+    def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        """Return whether sending again helps, for an error about sequences."""
+        raise AssertionError(self)
+
+    def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
+        """Note that the batch failed, and is not sent again."""
+        raise AssertionError(self)
+
     def number(self, batch: ProducerBatch) -> None:
-        """Give a drained batch its numbers, unless a former attempt has."""
+        """Number a drained batch, unless an earlier attempt has done so."""
         batch.is_on_wire = True
         if batch.base_sequence >= 0:
             return
@@ -146,14 +137,13 @@ class Sequences:
         if sequences is None:
             sequences = PartitionSequences(self.producer_id, self.producer_epoch)
             self._partitions[key] = sequences
-        elif not self._is_current(sequences):
+        elif not sequences.is_of(self):
             sequences.restart(self.producer_id, self.producer_epoch)
         batch.set_producer(self.producer_id, self.producer_epoch, sequences.next_sequence)
         sequences.next_sequence = after(batch)
         sequences.in_flight.append(batch)
 
     def acknowledged(self, batch: ProducerBatch) -> None:
-        """The broker has the batch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return
@@ -162,12 +152,12 @@ class Sequences:
         for earlier in sequences.in_flight[:slot]:
             earlier.overtaken_count += 1
         last = (after(batch) - 1) & _SEQUENCE_MASK
-        # Not `>`: after 2^31 numbers they begin again at 0.
+        # Not `>`: numbers begin at 0 again after 2^31.
         if sequences.last_acked < 0 or (last - sequences.last_acked) & _SEQUENCE_MASK < _HALF:
             sequences.last_acked = last
 
     def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """The batch is sent in parts: they share out its numbers."""
+        """Divide the numbers of a split batch among its parts."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch not in sequences.in_flight:
             return
@@ -179,33 +169,27 @@ class Sequences:
         sequences.in_flight[slot : slot + 1] = parts
 
     def _has_turn(self, batch: ProducerBatch) -> bool:
-        """May this first batch of its queue be sent now, without breaking the order of numbers?"""
+        """Return whether this first batch of its queue may be sent now, in the order of numbers."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None:
             return True
         if batch.base_sequence >= 0:
-            # A retry: only the oldest batch without an outcome may go.
+            # A retry: only the oldest batch without an outcome may be sent.
             return sequences.in_flight[0] is batch
         if sequences.unresolved_end >= 0:
             return False
         return not sequences.in_flight or (
             (sequences.last_acked >= 0 or self._is_first_checked)
             and sequences.has_room
-            and self._is_current(sequences)
+            and sequences.is_of(self)
         )
 
     @property
     def _is_first_checked(self) -> bool:
-        """Would a broker refuse a number other than 0 of a producer or epoch that is new to it?"""
+        """True if a broker refuses a new producer or epoch whose first number is not 0."""
         return False
-
-    def _is_current(self, sequences: PartitionSequences) -> bool:
-        return (
-            sequences.producer_epoch == self.producer_epoch
-            and sequences.producer_id == self.producer_id
-        )
 
 
 def after(batch: ProducerBatch) -> int:
-    """The number after the batch's last."""
+    """Return the number after the batch's last record."""
     return (batch.base_sequence + batch.record_count) & _SEQUENCE_MASK

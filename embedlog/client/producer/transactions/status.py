@@ -1,6 +1,6 @@
-"""The state of a transactional producer, the transaction that is open, and the error that ended it.
+"""The state of a transactional producer, its open transaction, and the error that ended it.
 
-Whatever changes the state does so here, by the table in `states`.
+All changes of the state happen here, by the table `VALID_PREVIOUS`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,63 @@ from embedlog.client.producer.transactions.errors import (
     FORGOTTEN,
     is_fatal_to_produce,
 )
-from embedlog.client.producer.transactions.open_transaction import OpenTransaction
-from embedlog.client.producer.transactions.states import (
-    SENDS,
-    VALID_PREVIOUS,
-    TransactionState,
-)
 from embedlog.errors import EmbedlogError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.client.producer.transactions.prepared import PreparedTransaction
     from embedlog.client.settings import Settings
 
+
+class TransactionState:
+    """The states of a transactional producer, in Kafka's words."""
+
+    UNINITIALIZED = "uninitialized"
+    INITIALIZING = "initializing"
+    READY = "ready"
+    IN_TRANSACTION = "in a transaction"
+    PREPARED = "in a prepared transaction"
+    COMMITTING = "committing"
+    ABORTING = "aborting"
+    ABORTABLE_ERROR = "in a transaction that can only be aborted"
+    FATAL_ERROR = "unusable"
+
+
 _S = TransactionState
+
+VALID_PREVIOUS = {
+    _S.INITIALIZING: {_S.UNINITIALIZED, _S.COMMITTING, _S.ABORTING},
+    _S.READY: {_S.INITIALIZING, _S.COMMITTING, _S.ABORTING},
+    _S.IN_TRANSACTION: {_S.READY},
+    _S.PREPARED: {_S.IN_TRANSACTION, _S.INITIALIZING},
+    _S.COMMITTING: {_S.IN_TRANSACTION, _S.PREPARED},
+    _S.ABORTING: {_S.IN_TRANSACTION, _S.PREPARED, _S.ABORTABLE_ERROR},
+    _S.ABORTABLE_ERROR: {_S.IN_TRANSACTION, _S.COMMITTING, _S.ABORTABLE_ERROR, _S.INITIALIZING},
+    _S.FATAL_ERROR: {
+        _S.UNINITIALIZED,
+        _S.INITIALIZING,
+        _S.READY,
+        _S.IN_TRANSACTION,
+        _S.PREPARED,
+        _S.COMMITTING,
+        _S.ABORTING,
+        _S.ABORTABLE_ERROR,
+        _S.FATAL_ERROR,
+    },
+}
+"""By state, the states that it may follow. Nothing leaves `FATAL_ERROR`."""
+
+SENDS = frozenset((_S.IN_TRANSACTION, _S.COMMITTING))
+"""The states in which batches may be sent or resent."""
+
+CLOSED = frozenset((_S.UNINITIALIZED, _S.INITIALIZING, _S.READY))
+"""The states without a transaction that a record could belong to."""
+
+OPEN = frozenset((_S.IN_TRANSACTION, _S.ABORTABLE_ERROR))
+"""The states with a transaction that closing the producer aborts."""
+
 _HINTS = {
     _S.UNINITIALIZED: "; call init_transactions first",
     _S.READY: "; no transaction is open: call begin_transaction first",
@@ -41,31 +83,51 @@ _NOTES = {
 }
 
 
+class OpenTransaction:
+    """The state of one transaction, from its begin to its end."""
+
+    def __init__(self, *, is_v2: bool) -> None:
+        self.is_v2 = is_v2
+        """True if brokers themselves add the written partitions to the transaction."""
+        self.is_started = False
+        """True if the coordinator may know of the transaction."""
+        self.is_ending = False
+        """True if its end was sent, so that nothing can be added any more."""
+        self.needs_epoch = False
+        """True if sequences were lost, so that the next transaction needs a new epoch."""
+        self.partitions: set[tuple[str, int]] = set()
+        self.new_partitions: set[tuple[str, int]] = set()
+        """The partitions to add to it."""
+        self.pending_partitions: set[tuple[str, int]] = set()
+        """Partitions whose request to add them was made."""
+        self.prepared: PreparedTransaction | None = None
+
+
 class TransactionStatus:
-    """Of one producer; changed in its sender's turn, by the calls that others make there too."""
+    """The status of one producer. Only the thread that has the sender's turn may change it."""
 
     def __init__(self, settings: Settings) -> None:
         self.transactional_id: str = settings["transactional.id"]
         self._timeout_ms: int = settings["transaction.timeout.ms"]
         self.state = _S.UNINITIALIZED
         self.open = OpenTransaction(is_v2=False)
-        """The transaction; between two of them an empty one."""
+        """The transaction; between two transactions an empty one."""
         self.error: Exception | None = None
-        """Why it can only be aborted, or the producer be closed."""
+        """The error after which the transaction can only be aborted, or the producer only
+        closed."""
         self.doom: Exception | None = None
-        """What records fail with that wait to be sent; None while they may be."""
+        """The error for unsent records once the transaction cannot commit; None before that."""
         self.tell_open: Callable[[bool], None] | None = None
-        """Called with each change of the state: may records be sent?"""
+        """Called at each change of the state, with True if records may be sent."""
 
     def transition_to(self, state: str) -> None:
-        """Enter `state`. The only place that assigns it."""
+        """Enter `state`. No other code assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
         if self.tell_open is not None:
             self.tell_open(state == _S.IN_TRANSACTION)
 
     def begin_abort(self) -> None:
-        """From here on records are dropped that were not sent."""
         self.transition_to(_S.ABORTING)
         self.error = None
         if self.doom is None:
@@ -74,19 +136,18 @@ class TransactionStatus:
         self.open.new_partitions.clear()
 
     def ended(self, state: str) -> None:
-        """The transaction is over: go on in `state`."""
         self.transition_to(state)
         self.doom = None
         self.open = OpenTransaction(is_v2=self.open.is_v2)
 
     def record_failed(self, error: Exception) -> None:
-        """A record is not part of the transaction that should be."""
+        """Note that a record failed; this ends the transaction or the producer."""
         is_fatal = is_fatal_to_produce(error)
         if is_fatal or self.state in SENDS:
             self.refused(error, is_fatal=is_fatal)
 
     def refused(self, error: Exception, *, is_fatal: bool) -> Exception:
-        """An error ends the transaction or the producer; what the caller is told."""
+        """End the transaction, or the producer, with `error`; return the error for the caller."""
         if self.state == _S.FATAL_ERROR:
             assert self.error is not None, self
             return self.error
@@ -98,18 +159,17 @@ class TransactionStatus:
         elif self.state in VALID_PREVIOUS[_S.ABORTABLE_ERROR]:
             self.transition_to(_S.ABORTABLE_ERROR)
         else:
-            return told  # it is being aborted, or has been
+            return told  # the transaction is being aborted, or was
         self.error = self.doom = told
         self.open.new_partitions.clear()
         return told
 
     def raise_error(self) -> None:
-        """Raise the error that there is, if any."""
         if self.error is not None:
             raise again(self.error)
 
     def wrong_state(self, call: str) -> IllegalState:
-        """What `call` raises that does not fit the state."""
+        """Return the error of a `call` that does not fit the state."""
         return IllegalState(f"{call}: the producer is {self.state}{_HINTS.get(self.state, '')}")
 
     def _told(self, error: Exception, *, is_fatal: bool) -> Exception:
@@ -126,5 +186,5 @@ class TransactionStatus:
 
 
 def again(error: Exception) -> Exception:
-    """The error for one more caller, who adds to its traceback."""
+    """Return a copy of the error, for a caller whose traceback the copy gets."""
     return copy(error)

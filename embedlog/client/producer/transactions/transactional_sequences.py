@@ -1,9 +1,9 @@
-"""What a sender asks of a transactional producer: which batches may go, and what their end means.
+"""Sequences of a transactional producer: which batches may be sent, and the effects of their
+outcomes.
 
-Batches wait until their partition is part of the transaction: since transaction.version 2 the
-broker makes it so itself, before that AddPartitionsToTxn does. A batch that fails takes its
-transaction with it, so that no gap in the sequences needs to be mended: the next transaction has
-another epoch, and counts from 0.
+A batch waits until its partition is part of the transaction: since transaction.version 2 the broker
+adds the partition itself; before, AddPartitionsToTxn does. A batch that fails ends its transaction,
+so no gap in the sequences needs mending: the next transaction has another epoch, and counts from 0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from embedlog.client.errors import TransactionAborted
 from embedlog.client.producer.transactions.requests import AddPartitions
 from embedlog.client.producer.transactions.sequences import Sequences
-from embedlog.client.producer.transactions.states import CLOSED, SENDS
+from embedlog.client.producer.transactions.status import CLOSED, SENDS
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import ProduceRequest
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class TransactionalSequences(Sequences):
-    """Of one producer, in its sender's turn. No method waits."""
+    """The sequences of one producer, in its sender's turn. No method waits."""
 
     queue: RequestQueue
-    """Set by the manager, whose requests they are."""
+    """The manager's request queue; the manager sets it."""
 
     def __init__(self, status: TransactionStatus, coordinators: Coordinators) -> None:
         super().__init__()
@@ -40,31 +40,27 @@ class TransactionalSequences(Sequences):
 
     @property
     def pending(self) -> Pending[Any] | None:
-        """The answer that the next step waits for."""
         return self.queue.pending
 
     @property
     def may_send(self) -> bool:
-        """May batches be numbered?"""
         return self._status.state in SENDS and self.producer_id >= 0
 
     @property
     def has_duties(self) -> bool:
-        """Is there anything to do beside sending records?"""
         return bool(self.queue) or bool(self._status.open.new_partitions)
 
     @property
     def is_due(self) -> bool:
-        """Do batches wait for a request that can be made now?"""
         return bool(self._status.open.new_partitions) and self.queue.is_idle
 
     @property
     def doom(self) -> Exception | None:
-        """What records fail with that are not sent, nor sent again; None while they may be.
+        """The error for unsent records once the transaction cannot commit; None before that.
 
-        After an error, or in an abort, nobody will read them, wherever they are, and the next
-        transaction has another epoch. When the end of a transaction has been sent there can only
-        be those of a thread that sent at that moment: they are not part of it, and must not become
+        After an error or an abort, no reader would see more records, and the next transaction has
+        another epoch. If records are still unsent when the end of the transaction has been sent, a
+        thread sent them at that moment. They are not part of the transaction, and must not become
         part of the next.
         """
         status = self._status
@@ -73,13 +69,13 @@ class TransactionalSequences(Sequences):
         return status.doom
 
     def produce_version(self, node_id: int) -> int | None:
-        """The version of produce requests; None for the newest, as version 2 wants it."""
+        """Return the version of produce requests; None, the newest, with transaction.version 2."""
         if self._status.open.is_v2:
             return None
         return self._coordinators.version(ProduceRequest, node_id, is_v2=False)
 
     def advance(self, now_ms: int) -> int | None:
-        """Make the requests that are due; ms until time makes another possible."""
+        """Make the due requests; return ms until time allows another."""
         opened = self._status.open
         if opened.new_partitions and self.queue.is_idle:
             partitions, opened.new_partitions = opened.new_partitions, set()
@@ -88,7 +84,7 @@ class TransactionalSequences(Sequences):
         return self.queue.advance(now_ms)
 
     def may_drain(self, batch: ProducerBatch) -> bool:
-        """May this first batch of its queue be sent now? Its partition becomes part of it all."""
+        """Return whether the batch may be sent; add its partition to the transaction."""
         if batch.base_sequence < 0:
             opened, key = self._status.open, (batch.topic, batch.partition)
             if self._status.state not in SENDS or opened.is_ending:
@@ -103,7 +99,7 @@ class TransactionalSequences(Sequences):
         return self._has_turn(batch)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        """Is it only out of order because an earlier one is still to come?"""
+        """Return whether the batch is out of order only because an earlier batch is still to come."""
         if error.code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER or batch.base_sequence < 0:
             return False
         sequences = self._partitions.get((batch.topic, batch.partition))
@@ -114,22 +110,10 @@ class TransactionalSequences(Sequences):
         return self._status.open.is_v2
 
     def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
-        """The batch failed, and with it the transaction."""
+        """Note that the batch failed, and fail its transaction."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is not None and batch in sequences.in_flight:
             sequences.in_flight.remove(batch)
             self._status.open.needs_epoch = True
         if error is not self._status.doom and not isinstance(error, TransactionAborted):
             self._status.record_failed(error)
-
-    def set_id(self, producer_id: int, producer_epoch: int) -> None:
-        """Go on as this producer: partitions count from 0."""
-        if self.producer_id >= 0:
-            self.epoch_bump_count += 1
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self._status.open.needs_epoch = False
-
-    def forgotten(self) -> None:
-        """The coordinator does not know this producer: another id is needed."""
-        self.producer_id = self.producer_epoch = -1

@@ -2,10 +2,10 @@
 
     assign(members, partition_counts) -> {member id: {topic id: partitions}}
 
-`members` maps member ids to `MemberSpec`, `partition_counts` topic ids to numbers of partitions;
-partitions are dealt in the order of both. The answer has an entry for every member, and exactly one
-owner for every partition of a subscribed topic. A topic that is missing in `partition_counts` does
-not exist and is left out.
+`members` maps member ids to `MemberSpec`, `partition_counts` topic ids to numbers of partitions.
+Assignors deal the partitions in the order of these two mappings. The result has an entry for every
+member, and exactly one owner for every partition of a subscribed topic. A topic that is missing in
+`partition_counts` does not exist and is left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def configured(names: Sequence[str]) -> tuple[str, ...]:
     """Return the assignors of `group.consumer.assignors`, given by name or Kafka's class, in order.
 
     Raises:
-        ConfigError: an assignor is unknown, or there is none.
+        ConfigError: an assignor is unknown, or `names` is empty.
     """
     found = tuple(_CLASSES.get(name, name) for name in names)
     for name in found:

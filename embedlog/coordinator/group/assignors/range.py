@@ -1,8 +1,9 @@
 """The range assignor: every subscriber gets one contiguous range of each topic, in member order.
 
-Members are ordered by instance id, then members without one by member id. With equal subscriptions
-and partition counts, a member gets the same numbers of each topic (co-partitioning). As in Kafka
-only that order makes it sticky: it ignores the members' last assignment.
+Members with an instance id come first, ordered by it; the others follow, ordered by member id. With
+equal subscriptions and partition counts, a member gets the same numbers of each topic
+(co-partitioning). As in Kafka the assignor ignores the members' last assignment: only the order of
+members keeps partitions with their members.
 
     t0, t1 with 3 partitions, members a, b:    a: t0-0 t0-1 t1-0 t1-1    b: t0-2 t1-2
 """

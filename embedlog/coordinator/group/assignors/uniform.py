@@ -40,7 +40,7 @@ def assign(
 
 
 def _kept(members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> Holdings:
-    """Return the partitions that members keep; of two claimants the first keeps a partition."""
+    """Return the partitions that members keep. If two members claim one, the first keeps it."""
     order = {topic_id: index for index, topic_id in enumerate(partition_counts)}
     taken: set[TopicIdPartition] = set()
     holdings: Holdings = {}
@@ -71,7 +71,8 @@ def _deal_equal_shares(
         for partition in range(count)
     ]
     share, larger_count = divmod(len(everything), len(members))
-    # Members above the smaller share get the larger one first: they lose one partition less.
+    # Give the larger shares first to members that hold more than the smaller share: each of them
+    # loses one partition less.
     by_size = sorted(holdings.values(), key=lambda held: len(held) <= share)
     shares = [share + (index < larger_count) for index in range(len(by_size))]
     for held, quota in zip(by_size, shares, strict=True):
@@ -92,7 +93,8 @@ def _deal_to_subscribers(
         for topic_id in member.topics:
             if topic_id in partition_counts:
                 readers.setdefault(topic_id, []).append(member_id)
-    # Topics with few subscribers first: the others leave more members to choose from.
+    # Deal topics with few subscribers first: topics with many subscribers leave more members to
+    # choose from.
     topics = [topic_id for topic_id in partition_counts if topic_id in readers]
     topics.sort(key=lambda topic_id: len(readers[topic_id]))
     taken = _taken(holdings)

@@ -81,18 +81,20 @@ class ClassicGroup(Group):
         self.state = state
         self.previous_state = state
         self.state_timestamp_ms = state_timestamp_ms
-        """Wall time of the last transition; -1 if unknown: value versions 0 and 1 have none."""
+        """Wall time of the last transition; -1 if the group was loaded from a record of version 0
+        or 1, which has no time."""
         self.generation_id = generation_id
         self._protocol_type = protocol_type
         self.protocol_name = protocol_name
         """The protocol of the present generation."""
         self.members = Members(leader_id)
         self.member_was_added = False
-        """Did a member join during the present step of the initial delay?"""
+        """True if a member joined during the present step of the initial delay (see
+        `Rebalances`)."""
         self.delayed_join: GroupOperation | None = None
-        """The wait for joins, or None."""
+        """The wait until all members have joined; None outside the join phase."""
         self.delayed_sync: GroupOperation | None = None
-        """The wait for SyncGroups, or None."""
+        """The wait until all members have sent SyncGroup; None outside the sync phase."""
         self._subscriptions = Subscriptions(None)
 
     # States
@@ -127,7 +129,11 @@ class ClassicGroup(Group):
         self.members.add(member)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """May a member with these protocols join? One must be known to all; O(protocols)."""
+        """Return whether a member with these protocols may join. O(protocols).
+
+        An empty group admits any member. Otherwise the type must be the group's, and all members
+        must know one of the protocols.
+        """
         if self.state == GroupState.EMPTY:
             return bool(protocol_type and protocols)
         return protocol_type == self._protocol_type and self.members.support_one_of(protocols)
@@ -190,7 +196,10 @@ class ClassicGroup(Group):
         return self.state
 
     def is_empty(self) -> bool:
-        """Is the group empty? Not yet while its last member is being removed, as in Kafka."""
+        """Return whether the group is in the state Empty.
+
+        As in Kafka, a group whose last member is being removed is not in this state yet.
+        """
         return self.state == GroupState.EMPTY
 
     def validate_offset_commit(
@@ -203,8 +212,8 @@ class ClassicGroup(Group):
         api_version: int,
         partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """See `Group`. Without members, any client may commit that names no generation."""
-        del api_version, partitions  # the rules are the same for all
+        """See `Group`. If the group has no members, any client may commit without a generation."""
+        del api_version, partitions  # the rules are the same for all versions and partitions
         if self.state == GroupState.DEAD:
             raise errors.CoordinatorNotAvailable()
         if generation_or_epoch < 0 and self.state == GroupState.EMPTY:
@@ -230,7 +239,10 @@ class ClassicGroup(Group):
             raise errors.GroupIdNotFound()
 
     def validate_offset_delete(self) -> None:
-        """See `Group`. Consumers' subscriptions are known; other members' use of offsets is not."""
+        """See `Group`. The coordinator can read the subscriptions of consumers only.
+
+        It does not know which offsets other kinds of members use.
+        """
         if self.state == GroupState.DEAD:
             raise errors.GroupIdNotFound()
         if self.state != GroupState.EMPTY and self._protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -250,7 +262,7 @@ class ClassicGroup(Group):
         return topic in topics
 
     def offset_expiry_base(self) -> ExpiryBase | None:
-        """See `Group`. Offsets age from their commit, or from when the group became empty."""
+        """See `Group`. Offsets age from their commit, or since the group became empty."""
         if not self._protocol_type:
             return _same
         if self.state == GroupState.EMPTY:

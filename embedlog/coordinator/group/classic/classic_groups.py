@@ -39,7 +39,7 @@ class ClassicGroups:
         self.leaves = Leaves(groups, self.rebalances)
 
     def get_or_make(self, group_id: str) -> ClassicGroup:
-        """Return the group, or create a simple one, which only stores offsets.
+        """Return the group. Create it if it does not exist, for offsets alone.
 
         Raises:
             GroupIdNotFound: the group is of another type.
@@ -77,7 +77,8 @@ class ClassicGroups:
     def loaded(self) -> None:
         """Start the sessions; rebalance groups that are too large or have lost their leader.
 
-        A group without its leader ended between a member's leave and the rebalance that follows.
+        The record of a group names a leader that is no member if the broker stopped between a
+        member's leave and the rebalance after it (see `records.group_record`).
         """
         size_max: int = self._context.config.group_max_size
         for group in self._groups.values():
@@ -91,7 +92,7 @@ class ClassicGroups:
                 assert not result.records, (group.group_id, result)
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove members that were threads of the process that had the log open before."""
+        """Remove the members that ran in the former process of this broker: they ended with it."""
         for group in list(self._groups.values()):
             if not isinstance(group, ClassicGroup):
                 continue

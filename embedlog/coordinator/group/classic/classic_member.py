@@ -29,7 +29,7 @@ class ParkedJoin(Pending[JoinGroupResponse]):
     def __init__(self, version: int) -> None:
         super().__init__()
         self.version = version
-        """The request's version; refusals differ before version 7."""
+        """The request's version: before version 7 a refusal has another form."""
 
 
 class ClassicMember:
@@ -73,14 +73,18 @@ class ClassicMember:
         """(name, metadata) in the member's order of preference."""
         self.assignment = assignment
         self.is_new = False
-        """A new member was in no generation yet: its session may end while its join is parked."""
+        """True until the member is in a generation. The session of a new member may end while its
+        join is parked."""
         self.parked_join: ParkedJoin | None = None
         self.parked_sync: ParkedSync | None = None
         self.session: DelayedHeartbeat | None = None
 
     @property
     def is_parked(self) -> bool:
-        """Has the member a parked request? Then it cannot send heartbeats, and need not."""
+        """Return whether a request of the member is parked.
+
+        Meanwhile the member cannot send heartbeats, and need not.
+        """
         return self.parked_join is not None or self.parked_sync is not None
 
     def metadata(self, protocol_name: str) -> bytes:
@@ -95,7 +99,7 @@ class ClassicMember:
         return next(name for name, _ in self.protocols if name in candidates)
 
     def keep_alive(self) -> None:
-        """Restart the session time-out: the member was heard."""
+        """Restart the session time-out, after a sign of life from the member."""
         if self.session is not None:
             self.session.keep_alive(self.session_timeout_ms)
 
@@ -115,7 +119,10 @@ class ClassicMember:
 
 
 def join_refused(version: int, code: int, member_id: str = "") -> JoinGroupResponse:
-    """Return a JoinGroup error; `member_id` repeats the request's, or is "" as Kafka answers."""
+    """Return a JoinGroup error.
+
+    `member_id` is the request's, or "" for the errors with which Kafka returns no member id.
+    """
     return JoinGroupResponse(
         error_code=code,
         protocol_name=None if version >= _FIRST_WITH_NULL_PROTOCOL else "",

@@ -1,10 +1,12 @@
 """`GroupOperation`: a classic group's wait for an event, with a time limit.
 
-    join         all members have joined           or the rebalance time-out is over
-    sync         all members have sent SyncGroup   or the rebalance time-out is over
-    heartbeat    the member was heard              `DelayedHeartbeat`: or its session is over
+    wait for     ends when                         or after
+    join         all members have joined           the rebalance time-out
+    sync         all members have sent SyncGroup   the rebalance time-out
+    heartbeat    the member is removed             the session time-out (`DelayedHeartbeat`)
 
-`Rebalances` begins these waits and acts when their time is up.
+`Rebalances` begins these waits and acts when their time is up: it removes a member whose session
+expires.
 """
 
 from __future__ import annotations
@@ -84,9 +86,9 @@ class GroupOperation(DelayedOperation):
 
 
 class DelayedHeartbeat(GroupOperation):
-    """One session of a member, or of an id that has not joined yet (KIP-394).
+    """One session of a member, or of a given-out member id that has not joined yet (KIP-394).
 
-    A heartbeat only moves `deadline_ms`: one store, where a new operation for each heartbeat would
+    A heartbeat only stores a new `deadline_ms`. A new operation for each heartbeat would have to
     enter and leave two lists and a timer. If the deadline has moved when the timer runs, the
     session enters the timer again for the rest: once per session time-out, not per heartbeat.
     """

@@ -1,4 +1,6 @@
-"""Heartbeat: keeps a member's session alive, and tells it about a rebalance.
+"""Heartbeat: keeps a member's session alive, and tells the member about a rebalance.
+
+`rebalances` opens the sessions, and removes a member whose session expires.
 
 Errors are checked in this order, after the group id:
     unknown or empty group                  UNKNOWN_MEMBER_ID

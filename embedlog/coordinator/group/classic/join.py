@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 _log = Logger("group")
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""Time limit of a first join, in which a member cannot send heartbeats: a client that gave up and
-tried again would leave a member behind each time."""
+"""Session time-out of a new member while its first join is parked. Without it, a client that gives
+up and tries again would leave a member behind each time, because parked members send no
+heartbeats."""
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_MEMBER_ID_REQUIRED = 4
@@ -122,7 +123,10 @@ class Joins:
         return self._join_again(group, group.members.by_id[member_id], joining)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
-        """Is there room? Members keep their places; in a rebalance the first to join have them."""
+        """Return whether the group has room for the member.
+
+        Members keep their places. In a rebalance the members that join first get the places.
+        """
         size_max: int = self._context.config.group_max_size
         member = group.members.by_id.get(member_id)
         if group.state == GroupState.PREPARING_REBALANCE:
@@ -135,7 +139,8 @@ class Joins:
     def _turn_away(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
         """Refuse for lack of room. A member that joins again too late loses its place.
 
-        As in Kafka, the others go on when another member joins or the time is up.
+        As in Kafka, the rebalance of the others continues only when another member joins or the
+        time is up.
         """
         member_id = joining.request.member_id
         if member_id in group.members.by_id:
@@ -157,7 +162,7 @@ class Joins:
                     group, group.members.by_id[known_id], member_id, joining
                 )
         elif joining.version >= _FIRST_WITH_MEMBER_ID_REQUIRED:
-            # The id is kept for a session time-out, even if its client never uses it.
+            # Limit the ids: each is kept for a session time-out, even if its client never uses it.
             pending_max: int = self._context.config.embedlog_group_max_pending_members
             if len(group.members.pending) >= pending_max:
                 return joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -169,7 +174,8 @@ class Joins:
 
     def _join_pending(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
         if joining.request.group_instance_id is not None:
-            # Static members get no id in advance: the client mixes up two ids.
+            # The id was given out to a dynamic member, but this member is static: the client mixes
+            # up two ids.
             return joining.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._add(group, joining.request.member_id, joining)
 
@@ -230,7 +236,8 @@ class Joins:
         parked = ParkedJoin(joining.version)
         former = group.members.park_join(member, parked)
         if former is not None:
-            # Its client has gone, or two clients share the id. Kafka never answers it.
+            # The client of the former request has gone, or two clients share the id. Kafka never
+            # answers that request.
             self._rebalances.parked.refuse_join(
                 former, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id
             )
@@ -253,7 +260,7 @@ class Joins:
 
         def stored(error: KafkaError | None) -> None:
             if member.parked_join is not parked:
-                return  # the member has restarted again, or the group has gone on
+                return  # the member has restarted again, or the group has another generation
             group.members.park_join(member, None)
             if error is None:
                 place = self._place(group, member, former_leader_id, joining.version)
@@ -282,7 +289,7 @@ class Joins:
         member.session = self._rebalances.open_session(group, member_id, member.session_timeout_ms)
 
     def _undo_of(self, group: ClassicGroup, member: ClassicMember) -> Callable[[], None]:
-        """Return a function that restores `member`."""
+        """Return a function that restores the present state of `member`."""
         former_id = member.member_id
         protocols = member.protocols
         rebalance_timeout_ms = member.rebalance_timeout_ms

@@ -4,7 +4,7 @@
     member id and instance id        that static member, if both match
     instance id, member id ""        that static member, removed by an administrator
 
-Up to version 2 a request names one member, whose error is the response's.
+Up to version 2 a request names one member, and the response has that member's error code.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Leaves:
         result: LeaveResult = Result()
         has_changed = any(answer.error_code == 0 for answer in answers)
         if has_changed and isinstance(group, ClassicGroup) and group.state != GroupState.EMPTY:
-            # Also if only an id left that had not joined: Kafka does not tell the cases apart here.
+            # As in Kafka the group also rebalances if only an id left that had not joined.
             left = ", ".join(each.member_id or str(each.group_instance_id) for each in answers)
             _log.info("members left group %s: %s", group.group_id, left)
             result = self._rebalances.prepare_or_complete(group, f"members left: {left}")

@@ -1,7 +1,9 @@
 """`Members`: the members of a classic group, its leader, and the members it waits for.
 
-Counts answer the questions of every request (has everyone joined or synced, which protocols do all
-know), so that a member costs the same in a group of any size.
+Counters tell whether all members have joined or sent SyncGroup, and which protocols all members
+know. So a request costs the same in a group of any size.
+
+This file keeps no time: `rebalances` opens sessions and removes members whose session expired.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Members:
     def __init__(self, leader_id: str | None) -> None:
         """`leader_id` is the stored leader of a loaded group, which may no longer be a member."""
         self.by_id: dict[str, ClassicMember] = {}
-        """In the order of joining. Only methods of this class change it."""
+        """Member id -> member, in the order of joining. Only methods of this class change it."""
         self.leader_id = leader_id
         self.static_ids: dict[str, str] = {}
         """Instance id -> member id."""
@@ -42,7 +44,7 @@ class Members:
 
     @property
     def have_all_joined(self) -> bool:
-        """Have all members a parked join, and all given-out ids come back?"""
+        """Return whether every member has a parked join, and every given-out id has joined."""
         return self.awaiting_join_count == len(self.by_id) and not self.pending
 
     @property
@@ -63,7 +65,7 @@ class Members:
     # Changes
 
     def add(self, member: ClassicMember) -> None:
-        """Add a member; it leads if no other does."""
+        """Add a member. It becomes the leader if the group has none."""
         assert member.member_id not in self.by_id, member
         if self.leader_id is None:
             self.leader_id = member.member_id
@@ -100,7 +102,7 @@ class Members:
         member.session_timeout_ms = session_timeout_ms
 
     def park_join(self, member: ClassicMember, parked: ParkedJoin | None) -> ParkedJoin | None:
-        """Park `parked` for the member, or nothing for None; return the former parked join."""
+        """Set the member's parked join (None: it has none); return the former one."""
         former = member.parked_join
         member.parked_join = parked
         self.awaiting_join_count += (parked is not None) - (former is not None)
@@ -135,13 +137,14 @@ class Members:
     # Protocols
 
     def support_one_of(self, protocols: Protocols) -> bool:
-        """Do all members know one of these protocols? O(protocols)."""
+        """Return whether all members know one of these protocols. O(protocols)."""
         return self._protocols.has_common(_names(protocols))
 
     def select_protocol(self) -> str:
-        """Return the protocol with most votes: each member votes for its first that all know.
+        """Return the protocol with most votes. Each member votes for its first that all members
+        know.
 
-        Among equals the protocol that got the first vote wins.
+        Of protocols with equal votes, the protocol that got the first vote wins.
         """
         candidates = self._protocols.common()
         assert candidates, list(self.by_id)

@@ -1,10 +1,11 @@
-"""Rebalances: from one generation of a group to the next, and the time limits on the way.
+"""Rebalances: the steps from one generation of a group to the next, and all time limits of members.
 
     prepare          begin: members that wait for an assignment join again
     (join)           when all have joined, or the time is over: the next generation
     (sync)           the leader's assignment makes the group stable
 
-A member that is removed on the way gets an error for its parked request.
+A member that does not join or send SyncGroup within the time limit is removed, and so is a member
+whose session expires (`_session_timed_out`). The parked requests of a removed member get an error.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Rebalances:
     # The join phase
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> Result[Any]:
-        """Begin a rebalance after a change of members, or go on with the present one."""
+        """Begin a rebalance after a change of members, or continue the running rebalance."""
         if group.can_rebalance:
             return self.prepare(group, reason)
         return self.maybe_complete_join(group)
@@ -202,7 +203,7 @@ class Rebalances:
     def open_session(
         self, group: ClassicGroup, member_id: str, timeout_ms: int
     ) -> DelayedHeartbeat:
-        """Open a session that ends in `timeout_ms`, unless it is kept alive."""
+        """Open the session of a member; it expires in `timeout_ms`, unless it is kept alive."""
         session = DelayedHeartbeat(
             self._context,
             (group.group_id, member_id),
@@ -213,7 +214,11 @@ class Rebalances:
         return session
 
     def _session_timed_out(self, group: ClassicGroup, member_id: str) -> Result[Any]:
-        """Remove the member, unless it was heard at the last moment or waits for an answer."""
+        """Expire a session: remove its member, and rebalance the group.
+
+        The session continues if a heartbeat came at the last moment, or if a request of the member
+        is parked.
+        """
         if member_id in group.members.pending:
             _log.info("group %s forgets pending member %s", group.group_id, member_id)
             self.remove_pending(group, member_id)

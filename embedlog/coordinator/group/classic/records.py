@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VALUE_VERSION = 3
-"""The written version: with instance ids, not yet flexible. All versions from 0 are read."""
+"""Value version of the records that are written: it has instance ids and is not yet flexible. All
+versions from 0 can be read."""
 
 
 def group_record(
@@ -56,7 +57,7 @@ def group_record(
 
 
 def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
-    """A new group, which has no generation yet; members may be joining it."""
+    """Return the record of a new group, which has no generation yet; members may be joining it."""
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -68,7 +69,7 @@ def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
 
 
 def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The stored group: stable with its members, or empty. Nothing of it runs by the clock yet."""
+    """Return the stored group: stable with its members, or empty. None of its timers runs yet."""
     group = ClassicGroup(
         group_id,
         state=GroupState.STABLE if value.members else GroupState.EMPTY,
@@ -91,7 +92,7 @@ def _member_from(stored: MemberMetadata, protocol_name: str) -> ClassicMember:
         instance_id=stored.group_instance_id,
         client_id=stored.client_id,
         client_host=stored.client_host,
-        # Records of version 0 have none: those members had JoinGroup version 0.
+        # Records of version 0 have no rebalance time-out: their members used JoinGroup version 0.
         rebalance_timeout_ms=(
             stored.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms
         ),

@@ -31,7 +31,7 @@ class Subscriptions:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics in all `subscriptions`; None if one is not in the consumers' format."""
+    """Return the topics of all subscriptions; None if a subscription has another format."""
     import wire
     from wire.schemas.consumer_protocol import ConsumerProtocolSubscription
 
@@ -45,9 +45,10 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def read(message: type[M], data: bytes) -> M:
-    """Decode a consumer's message behind its int16 version. Raises MalformedMessage.
+    """Decode a consumer's message, which follows its version, an int16. Raises MalformedMessage.
 
-    A version above the last known one is read as that one, whose fields it begins with.
+    A version above the last known version begins with the fields of the last known version, and is
+    decoded as that version.
     """
     import wire
 

@@ -61,7 +61,8 @@ class Syncs:
     def _park(self, member: ClassicMember) -> ParkedSync:
         former = member.parked_sync
         if former is not None:
-            # Its client has gone, or two clients share the id. Kafka never answers it.
+            # The client of the former request has gone, or two clients share the id. Kafka never
+            # answers that request.
             refused = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
             self._rebalances.parked.answer(former, refused)
         parked: ParkedSync = Pending()
@@ -71,7 +72,9 @@ class Syncs:
     def _assign(
         self, group: ClassicGroup, request: SyncGroupRequest, parked: ParkedSync
     ) -> SyncResult:
-        """Store the leader's assignment, which counts from then on."""
+        """Store the leader's assignment. Once it is stored, the members get it and the group is
+        stable.
+        """
         # Members that the leader forgot, or does not know yet, are assigned nothing.
         assignments = dict.fromkeys(group.members.by_id, b"")
         for assigned in request.assignments:
@@ -83,7 +86,7 @@ class Syncs:
                 group.state != GroupState.COMPLETING_REBALANCE
                 or group.generation_id != request.generation_id
             ):
-                return  # a member has come or gone since
+                return  # the group has begun another rebalance since
             if error is None:
                 self._rebalances.parked.assign(group, assignments)
                 group.transition_to(GroupState.STABLE, self._context.wall_ms())
@@ -105,7 +108,7 @@ def _refusal(group: ClassicGroup, request: SyncGroupRequest) -> int:
         return code
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
-    # Requests before version 5 name neither.
+    # Requests before version 5 name neither protocol type nor protocol.
     if request.protocol_type not in (None, group.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if request.protocol_name not in (None, group.protocol_name):

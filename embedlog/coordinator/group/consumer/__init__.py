@@ -7,19 +7,21 @@
     reconciliation       one step of a member from its assignment towards its target
     target_assignment    the next target assignment, made by an assignor
     membership           members: looking them up, static ones, removing them
-    member_timers        time limits of members
+    member_timers        time limits of members: expiry of sessions, of rebalances, of joins
     consumer_group       one group: three epochs, members, target assignment
     holders              the member that holds each partition
     member               one member, and its states
     subscriptions        the members' topics and preferred assignors; the hash of the metadata
-    regexes              patterns, and regex_matching: when they are matched, and the effect
-    member_records       members and assignments as records, and back; replay applies them
+    regexes              patterns of topic names: checking and matching them
+    regex_matching       when a group's patterns are matched, and the effect
+    member_records       members and assignments as records, and back
+    replay               applies the records to the groups
     classic_members      members of the classic protocol in a consumer group
-    protocol_bytes       their subscriptions and assignments
+    protocol_bytes       subscriptions and assignments of classic members, in bytes
     migration            from a classic group to a consumer group, and back
     description          ConsumerGroupDescribe
 
-Only replay changes the state: an operation computes records from the present state, and they change
-it once they are appended. So a failed append leaves nothing behind but timers, and those check the
-group again before they act.
+Only replay changes the state of a group. An operation computes records from the present state, and
+replay applies the records once they are appended. So a failed append leaves nothing behind but
+timers, which check the group again before they act.
 """

@@ -43,7 +43,7 @@ _NO_TARGET: Partitions = {}
 
 
 class ConsumerGroup(Group):
-    """One group. Changed by replay, except for the notes at the end of `__init__`."""
+    """One group. Only replay changes it, except for the last attributes of `__init__`."""
 
     GROUP_TYPE = "consumer"
 
@@ -64,7 +64,8 @@ class ConsumerGroup(Group):
         self.classic_protocols = SupportedProtocols()
         """The protocols of members of the classic protocol."""
         self.holders = Holders()
-        # Not stored: the last metadata and time of checks since the shard was loaded.
+        # These are not stored: the metadata and the time of the last checks since the shard was
+        # loaded.
         self.metadata_seen: MetadataImage | None = None
         self.regexes_matched_ms: int | None = None
         self.regexes_matched_for: MetadataImage | None = None
@@ -76,7 +77,9 @@ class ConsumerGroup(Group):
         return PROTOCOL_TYPE
 
     def state_name(self) -> str:
-        """Return the state; see the module. O(members), so that changes need no counting."""
+        """Return the state; see the module. O(members): no change of a member has to update
+        counters.
+        """
         if not self.members:
             return EMPTY
         if self.group_epoch > self.target_epoch:
@@ -109,7 +112,11 @@ class ConsumerGroup(Group):
         return _NO_TARGET if found is None else found
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """May a classic member with these protocols join? All classic members must know one."""
+        """Return whether a classic member with these protocols may join.
+
+        The protocol type must be "consumer", and all classic members must know one of the
+        protocols.
+        """
         if protocol_type != PROTOCOL_TYPE:
             return False
         if not self.members:
@@ -128,7 +135,9 @@ class ConsumerGroup(Group):
         api_version: int,
         partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """A member behind its epoch may commit partitions that it already had (KIP-1251)."""
+        """See `Group`. A member that names an earlier epoch may commit partitions that it already
+        had in that epoch (KIP-1251).
+        """
         if generation_or_epoch < 0 and not self.members:
             return
         member = self.member(member_id)
@@ -144,7 +153,7 @@ class ConsumerGroup(Group):
         _check_epoch(member, epoch)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Clients without membership may fetch; a member must be at its epoch."""
+        """See `Group`. A member must name its present epoch; other clients may always fetch."""
         if member_id is None and member_epoch < 0:
             return
         _check_epoch(self.member(member_id or ""), member_epoch)
@@ -209,7 +218,7 @@ class ConsumerGroup(Group):
 
 
 def _is_same_subscriber(one: ConsumerMember, other: ConsumerMember) -> bool:
-    """Do only epochs and partitions differ? Then the other counts stay."""
+    """Return whether only epochs and partitions differ. Then no subscription changes."""
     return (
         one.topics == other.topics
         and one.regex == other.regex

@@ -58,5 +58,5 @@ class ConsumerGroups:
         self._membership.timers.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove members that were threads of the process that had the log open before."""
+        """Remove the members that ran in the former process of this broker: they ended with it."""
         return self._membership.opened()

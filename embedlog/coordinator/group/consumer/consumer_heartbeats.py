@@ -159,7 +159,8 @@ class ConsumerHeartbeats:
         _log.info("member %s leaves consumer group %s", member.member_id, group.group_id)
         if request.member_epoch == states.LEAVE_EPOCH:
             return membership.fence(group, member, response)
-        # Its partitions stay until its session ends, for a successor with its instance id.
+        # The static member's partitions stay assigned until its session ends, for a successor with
+        # its instance id.
         away = member.replace(epoch=states.LEAVE_STATIC_EPOCH, revoking=states.NO_PARTITIONS)
         return Result([member_records.current_assignment(group.group_id, away)], response)
 
@@ -235,7 +236,7 @@ def _within(owned: Partitions, assigned: Owned) -> bool:
 
 
 def _is_same(one: Owned, other: Owned) -> bool:
-    """Are these the same partitions, whatever their assignment epochs?"""
+    """Return whether these are the same partitions, whatever their assignment epochs."""
     if one is other:
         return True
     return one.keys() == other.keys() and all(

@@ -11,9 +11,9 @@ _NOTHING: dict[int, int] = {}
 
 
 class Holders:
-    """A member holds its assigned partitions and the ones that it has yet to give up.
+    """A member holds its assigned partitions and the partitions that it has yet to give up.
 
-    Changed by replay. Requires for every method: the lock of the shard that holds the group.
+    Only replay changes it. Requires for every method: the lock of the shard that holds the group.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Holders:
         return None if holders is None else holders.get(partition)
 
     def hold_any(self, target: Partitions, *, but_for: Owned) -> bool:
-        """Does any member hold a partition of `target` that is not in `but_for`?"""
+        """Return whether a member holds a partition of `target` that is not in `but_for`."""
         return any(
             self.holder(topic_id, number) is not None
             for topic_id, numbers in target.items()

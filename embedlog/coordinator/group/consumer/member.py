@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embedlog.value import Value
+from embedlog.common import Value
 
 Epochs = Mapping[int, int]
 Owned = Mapping[bytes, Epochs]
-"""Topic id -> partition -> the member epoch of its assignment; no topic is empty."""
+"""Topic id -> partition -> the member's epoch when it got the partition. Topics without partitions
+have no entry."""
 
 STABLE = 0
 UNREVOKED_PARTITIONS = 1
@@ -36,7 +37,7 @@ class ClassicFacts(Value):
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """(assignor name, subscription), in the order of its JoinGroup; at least one."""
+    """(assignor name, subscription), in the order of the member's JoinGroup; at least one."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -58,15 +59,16 @@ class ConsumerMember(Value):
     regex: str = ""
     """The pattern of its subscription; "" for none."""
     classic: ClassicFacts | None = None
-    """None for members of the consumer protocol."""
+    """The properties of a member of the classic protocol; None for the consumer protocol."""
     epoch: int = 0
     previous_epoch: int = 0
-    """The last epoch: a member that missed the last answer still names it."""
+    """The epoch before `epoch`. A member that missed the last answer still names it."""
     state: int = STABLE
     assigned: Owned = NO_PARTITIONS
     revoking: Owned = NO_PARTITIONS
-    """Partitions that the member must give up, and holds until it reports that it has."""
+    """Partitions that the member must give up. It holds them until it reports that it gave them
+    up."""
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Has the member all its partitions of the target of that epoch?"""
+        """Return whether the member has all its partitions of the target with that epoch."""
         return self.state == STABLE and self.epoch == target_epoch

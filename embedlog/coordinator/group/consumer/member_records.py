@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """Type 3."""
+    """Return the record of type 3: group epoch and metadata hash."""
     return CoordinatorRecord(
         schema.ConsumerGroupMetadataKey(group_id=group_id),
         schema.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
@@ -31,7 +31,7 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """Type 6; with timestamp 0 the next assignment may come at once."""
+    """Return the record of type 6. Timestamp 0 allows the next assignment at once."""
     return CoordinatorRecord(
         schema.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         schema.ConsumerGroupTargetAssignmentMetadataValue(
@@ -41,7 +41,7 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRec
 
 
 def target_assignment(group_id: str, member_id: str, target: Partitions) -> CoordinatorRecord:
-    """Type 7."""
+    """Return the record of type 7: the target of one member."""
     return CoordinatorRecord(
         schema.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         schema.ConsumerGroupTargetAssignmentMemberValue(
@@ -54,7 +54,7 @@ def target_assignment(group_id: str, member_id: str, target: Partitions) -> Coor
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """Type 5."""
+    """Return the record of type 5: one member's client and subscription."""
     classic = None
     if member.classic is not None:
         classic = schema.ClassicMemberMetadata(
@@ -81,7 +81,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """Type 8."""
+    """Return the record of type 8: one member's epochs and partitions."""
     return CoordinatorRecord(
         schema.ConsumerGroupCurrentMemberAssignmentKey(
             group_id=group_id, member_id=member.member_id
@@ -97,7 +97,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> CoordinatorReco
 
 
 def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:
-    """Type 16."""
+    """Return the record of type 16: the topics of one pattern."""
     return CoordinatorRecord(
         schema.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex),
         schema.ConsumerGroupRegularExpressionValue(
@@ -109,14 +109,14 @@ def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> Coordi
 
 
 def without_regex(group_id: str, regex: str) -> CoordinatorRecord:
-    """The tombstone of type 16."""
+    """Return the tombstone of type 16."""
     return CoordinatorRecord(
         schema.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
     )
 
 
 def without_member(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """The tombstones of one member: types 8, 7 and 5, in the order that replay needs."""
+    """Return the tombstones of one member: types 8, 7 and 5, in the order that replay needs."""
     keys = (
         schema.ConsumerGroupCurrentMemberAssignmentKey,
         schema.ConsumerGroupTargetAssignmentMemberKey,
@@ -128,7 +128,7 @@ def without_member(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 def without_group(
     group_id: str, member_ids: list[str], regexes: list[str]
 ) -> list[CoordinatorRecord]:
-    """The tombstones of a whole group."""
+    """Return the tombstones of a whole group."""
     members = [without_member(group_id, member_id) for member_id in member_ids]
     return [
         *(current for current, _, _ in members),
@@ -212,7 +212,7 @@ def _read_epochs(topics: list[schema.TopicPartitions], member_epoch: int) -> Own
     for topic in topics:
         epochs = topic.assignment_epochs
         if epochs is None:
-            # Written before Kafka 4.3: the present epoch is the safe assumption.
+            # Kafka before 4.3 wrote no assignment epochs: the present epoch is the safe assumption.
             epochs = [member_epoch] * len(topic.partitions)
         found[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=False))
     return found

@@ -2,9 +2,9 @@
 
 timer          starts with                        when it ends
 session        every heartbeat                    the member is removed
-rebalance      partitions to give up              it is removed if its epoch is still the same
-join           a classic member must join again   it is removed: it has not joined
-sync           its JoinGroup's answer             it is removed: it has not sent SyncGroup
+rebalance      partitions to give up              the member is removed if it has the same epoch
+join           a classic member must join again   the member is removed: it has not joined
+sync           its JoinGroup's answer             the member is removed: it has not synced
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class MemberTimers:
         return timeout_ms
 
     def loaded(self) -> None:
-        """Start whole sessions, and rebalance time limits, for all loaded members."""
+        """Start a full session of each loaded member, and its rebalance timer if it must give up
+        partitions.
+        """
         for group in self._groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue
@@ -98,7 +100,7 @@ class MemberTimers:
     def _start(
         self, timer: str, group_id: str, member_id: str, timeout_ms: int, epoch: int | None = None
     ) -> None:
-        """Start a timer. With `epoch` it fences the member only if that is still its epoch."""
+        """Start a timer. With `epoch` the timer removes only a member that still has that epoch."""
         self._context.timer.schedule(
             (timer, group_id, member_id),
             timeout_ms,

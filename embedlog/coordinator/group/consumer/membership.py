@@ -29,7 +29,7 @@ class Membership:
         self.downgrade: Callable[[ConsumerGroup, Sequence[str]], Result[Any] | None] = (
             lambda _group, _leaving: None
         )
-        """Turns a group into a classic one as members leave, if that is due; see `migration`."""
+        """Turns a group into a classic one if only classic members remain; see `migration`."""
         self.timers = MemberTimers(context, groups, self._fence_late)
 
     # Looking up
@@ -62,7 +62,7 @@ class Membership:
 
         Raises:
             UnknownMemberId: the instance id is unknown.
-            FencedInstanceId: it has another member id.
+            FencedInstanceId: the instance id belongs to another member id.
         """
         found = group.static_member(instance_id)
         if found is None:
@@ -86,7 +86,8 @@ class Membership:
         """Return the member that joins under an instance id: a new one, or a successor.
 
         Raises:
-            UnreleasedInstanceId: the id is in use, and neither member is a classic one.
+            UnreleasedInstanceId: the id is in use, and neither its member nor the joining member is
+                a classic one.
         """
         former = group.static_member(instance_id)
         if former is None:
@@ -149,7 +150,7 @@ class Membership:
         return records
 
     def opened(self) -> Iterator[Result[Any]]:
-        """Remove members that were threads of the process that had the log open before."""
+        """Remove the members that ran in the former process of this broker: they ended with it."""
         for group in list(self.groups.values()):
             if not isinstance(group, ConsumerGroup):
                 continue

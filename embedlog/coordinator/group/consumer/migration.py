@@ -50,9 +50,9 @@ class Migration:
     # Classic to consumer
 
     def upgrade(self, found: Group, records: list[CoordinatorRecord]) -> ConsumerGroup:
-        """Return the consumer group for a classic one that a consumer member joins.
+        """Return the consumer group for a classic group that a consumer member joins.
 
-        This adds to `records`; the group counts once they are appended.
+        This adds the records of the change to `records`. The group exists once they are appended.
 
         Raises:
             GroupIdNotFound: the group cannot become a consumer group.
@@ -124,9 +124,9 @@ class Migration:
         if classic.state == GroupState.STABLE:
             topics = group.subscriptions.topics_after()
             group.metadata_hash = metadata_hash(topics, metadata)
-        # Otherwise the partitions of members that have gone have no owner: as the metadata is
-        # unseen, the next heartbeat assigns anew, even if a static member sends it without a
-        # change.
+        # In any other state the partitions of members that left have no owner. Without a metadata
+        # hash the next heartbeat makes a new assignment, even if it comes from a static member and
+        # changes nothing.
         return group
 
     # Consumer to classic
@@ -137,7 +137,10 @@ class Migration:
             raise errors.InconsistentGroupProtocol()
 
     def downgrade_leaving(self, group: ConsumerGroup, leaving: Sequence[str]) -> Result[Any] | None:
-        """Make the group without `leaving` a classic one in a rebalance, or return None."""
+        """Turn the group, without the members `leaving`, into a classic group that rebalances.
+
+        Return None if the group stays as it is.
+        """
         rest = [member for name, member in group.members.items() if name not in leaving]
         if not rest or len(rest) == len(group.members) or not self._may_be_classic(rest):
             return None
@@ -152,7 +155,8 @@ class Migration:
     ) -> Result[Any] | None:
         """Replace a group's last consumer member by a classic one and make the group classic.
 
-        Nothing else changes, so its generation goes on. Return None if the group stays as it is.
+        Nothing else changes, so the classic group keeps the generation. Return None if the group
+        stays as it is.
         """
         if former.classic is not None:
             return None
@@ -177,7 +181,10 @@ class Migration:
         *,
         departed_id: str | None = None,
     ) -> Result[Any]:
-        """Make a classic group. A rebalance has yet to reassign the partitions of `departed_id`."""
+        """Make a classic group.
+
+        `departed_id` is a member that left; a rebalance has yet to reassign its partitions.
+        """
         classic = ClassicGroup(
             group.group_id,
             state=GroupState.STABLE,

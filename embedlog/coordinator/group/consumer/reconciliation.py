@@ -14,9 +14,9 @@ target is made.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember, Epochs, Owned
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,13 +36,14 @@ class MemberReconciliation(Value):
     target_epoch: int
     target: Partitions
     owned: Partitions | None
-    """The partitions that the member reports; None if it reported nothing: it may own any."""
+    """The partitions that the member reports; None if it reported nothing, and so may own any."""
     holder: Holder
-    """Returns the member that holds a partition, also while it revokes it; None for no member."""
+    """A function that returns the member that holds a partition, or None. A member holds a
+    partition until it has given it up."""
     subscribed_topics: Set[bytes]
     """Ids of the topics that the member reads."""
     subscription_changed: bool
-    """Did this request change the member's subscription?"""
+    """True if this request changes the member's subscription."""
 
     def step(self, member: ConsumerMember) -> ConsumerMember:
         """Return the member's next state; the same object if nothing changes.
@@ -57,7 +58,8 @@ class MemberReconciliation(Value):
         if member.state == states.UNREVOKED_PARTITIONS:
             if self._owns(member.revoking):
                 return self._unsubscribe(member) if self.subscription_changed else member
-            # A change of the subscription may have led here before the next target is made.
+            # A change of its subscription may have brought the member to this state, before the
+            # next target was made.
             return self._next(member, min(member.epoch + 1, self.target_epoch))
         if member.state == states.UNRELEASED_PARTITIONS:
             return self._next(member, member.epoch)
@@ -81,7 +83,8 @@ class MemberReconciliation(Value):
             revoked = {number: epoch for number, epoch in epochs.items() if number not in wanted}
             given_up = member.revoking.get(topic_id, _NOTHING)
             for number in sorted(wanted - kept.keys()):
-                # The member may keep a partition that it was to give up.
+                # A partition that the member was about to give up is in its target again: the
+                # member keeps it.
                 if number in given_up or self.holder(topic_id, number) is None:
                     kept[number] = self.target_epoch
                 else:
@@ -107,7 +110,7 @@ class MemberReconciliation(Value):
         )
 
     def _unsubscribe(self, member: ConsumerMember) -> ConsumerMember:
-        """Take away topics that the member no longer reads, at its present epoch."""
+        """Take from the member the topics that it no longer reads; its epoch stays."""
         gone = {
             topic_id: epochs
             for topic_id, epochs in member.assigned.items()
@@ -128,7 +131,7 @@ class MemberReconciliation(Value):
         )
 
     def _owns(self, partitions: Owned) -> bool:
-        """May the member still own any of these partitions?"""
+        """Return whether the member may still own any of these partitions."""
         if self.owned is None:
             return True
         return any(

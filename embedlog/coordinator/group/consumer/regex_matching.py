@@ -40,7 +40,7 @@ class RegexMatching:
         def operation(_shard: Any) -> Result[None]:
             return self._match(group_id)
 
-        # Deferred, so that the member's own record counts.
+        # Deferred, so that the member's own record is applied first.
         self._context.defer(lambda: self._write(operation))
 
     def _write(self, operation: Any) -> None:
@@ -97,10 +97,10 @@ class RegexMatching:
 def _has_unmatched_target(
     group: ConsumerGroup, subscriptions: Subscriptions, metadata: MetadataImage
 ) -> bool:
-    """Has a member with a pattern a target topic that its pattern does not match?
+    """Return whether a member's target has a topic that the member's pattern does not match.
 
-    The member had another pattern before. Kafka does not check this, and leaves those partitions to
-    no member when the new pattern matches nothing.
+    This happens after a member changed its pattern. Kafka does not check it: if the new pattern
+    matches nothing, no member reads those partitions.
     """
     for member in group.members.values():
         if member.regex:

@@ -1,6 +1,6 @@
 """Subscriptions by pattern: RE2 syntax, matched against whole topic names by the coordinator.
 
-A pattern is matched beside the heartbeat that brought it: until then it selects no topic. All
+A pattern is matched right after the heartbeat that brought it; until then it selects no topic. All
 patterns of a group are matched again together, at most every 10 s: if one was never matched, if the
 cluster's metadata has changed, or after the refresh interval.
 """
@@ -8,7 +8,7 @@ cluster's metadata has changed, or after the refresh interval.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.value import Value
+from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _MESSAGES = {
 """RE2's message -> the message of RE2/J, which Kafka uses, where they differ."""
 
 _LOOK_BEHIND = "invalid perl operator: (?<"
-"""RE2/J takes this for the start of a named group."""
+"""Start of RE2's message for a look-behind. RE2/J takes that for the start of a named group."""
 
 
 class ResolvedRegex(Value):

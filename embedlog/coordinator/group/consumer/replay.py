@@ -1,7 +1,7 @@
 """Applying records of types 3-8 and 16 to the groups: after an append, and when a shard loads.
 
-Compaction may have dropped any record that a later one with its key replaces, so each record must
-make sense without the ones before it. Tombstones of unknown keys have no effect.
+Compaction drops a record once a later record has the same key, so replay must be able to apply each
+record without the records before it. Tombstones of unknown keys have no effect.
 """
 
 from __future__ import annotations

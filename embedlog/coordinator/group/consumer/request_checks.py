@@ -26,7 +26,8 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Seque
         InvalidRequest: a field is missing, empty or out of place.
         UnsupportedAssignor: the assignor is not configured.
     """
-    # In Kafka's older form only a joining member may have no id; it never checked leaving with -2.
+    # As in Kafka, before version 1 a member may join without an id, and the id of a static member
+    # that leaves (epoch -2) is not checked.
     epoch = request.member_epoch
     if version >= FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
         _not_blank(request.member_id, "MemberId can't be empty.")

@@ -17,13 +17,13 @@ _NO_TOPICS: frozenset[str] = frozenset()
 
 
 class Subscriptions:
-    """Counts the members that subscribe to each topic name and each pattern. Changed by replay."""
+    """Counts the members that subscribe to each topic name and pattern. Only replay changes it."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         self.regexes: dict[str, int] = {}
         self.resolved: dict[str, ResolvedRegex] = {}
-        """Pattern -> the topics it matched; a new pattern has no entry."""
+        """Pattern -> the topics that it matched; a pattern that was never matched has no entry."""
 
     def add(self, member: ConsumerMember) -> None:
         for name in member.topics:
@@ -52,7 +52,7 @@ class Subscriptions:
         without: ConsumerMember | None = None,
         added: ConsumerMember | None = None,
     ) -> set[str]:
-        """Return the topics that would be read without one member and with another. O(topics)."""
+        """Return the group's topics after `without` has left and `added` has joined. O(topics)."""
         topics = set(self.names)
         patterns = set(self.regexes)
         if without is not None:
@@ -80,7 +80,7 @@ class Subscriptions:
 
 
 class AssignorVotes:
-    """Counts the members that prefer each assignor. Changed by replay, under the shard's lock."""
+    """Counts the members that prefer each assignor. Only replay changes it. Requires: the lock."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -101,8 +101,8 @@ class AssignorVotes:
     ) -> str:
         """Return the assignor that most members prefer, with `after` in place of `before`.
 
-        `default` if no member has a preference. Of two with equal votes "uniform" wins, as in
-        Kafka, whatever the default is.
+        The result is `default` if no member has a preference. If two assignors have equal votes,
+        "uniform" wins, as in Kafka, whatever the default is.
         """
         counts = dict(self.counts)
         if before is not None:

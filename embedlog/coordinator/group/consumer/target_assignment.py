@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
 from embedlog.coordinator.group.consumer import member_records
-from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

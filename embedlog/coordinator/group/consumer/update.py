@@ -3,11 +3,12 @@
     1. the member changed                   -> its metadata (type 5)
     2. its subscription, the topics, or the
        preferred assignor changed           -> the group epoch rises (type 3)
-    3. group epoch > target epoch           -> a new target assignment (types 7, 6), at most each
-                                               `consumer.assignment.interval.ms` (KIP-1263)
+    3. group epoch > target epoch           -> a new target assignment (types 7, 6), at most once
+                                               per `consumer.assignment.interval.ms` (KIP-1263)
     4. the member is not at its target      -> one step towards it (type 8)
 
-Nothing is changed here: each step is computed as if the earlier records were already applied.
+See `member_records` for the types. Nothing is changed here: each step is computed as if the earlier
+records were already applied.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class MemberUpdate:
     """One member's update; it adds to `records`.
 
-    `before` is the present member (a new one has epoch 0), `after` the one that the request
+    `before` is the present member (a new member has epoch 0), `after` the member that the request
     describes.
     """
 
@@ -56,7 +57,7 @@ class MemberUpdate:
         if self._stored is None and after.instance_id is not None:
             self._stored = group.static_member(after.instance_id)
         self.has_new_regex = False
-        """Must the member's pattern be matched before it selects topics?"""
+        """True if the member's pattern must be matched before it selects topics."""
 
     def run(self, owned: Partitions | None) -> ConsumerMember:
         """Add the records; return the member after them.
@@ -141,7 +142,7 @@ class MemberUpdate:
         )
 
     def _changes_assignor(self) -> bool:
-        """Does this member's vote change the assignor that most members prefer?"""
+        """Return whether this member's vote changes the assignor that most members prefer."""
         if self._after.server_assignor == self._before.server_assignor:
             return False
         before = self._group.assignor_votes.preferred(self._default_assignor())

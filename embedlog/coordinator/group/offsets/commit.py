@@ -1,8 +1,8 @@
 """OffsetCommit: checks a request's offsets and makes their records.
 
-The checks come in this order; the first two for each partition, before the group is looked up:
+The checks come in this order; the first one for each partition, before the group is looked up:
     unknown topic id, topic or partition    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
-    unknown group, unless no generation     ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND
+    unknown group, if a generation is named ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND
     the member                              see `Group.validate_offset_commit`
     too much metadata, of each partition    OFFSET_METADATA_TOO_LARGE
 

@@ -1,4 +1,4 @@
-"""OffsetFetch: the offsets of one group, as the newest versions ask and answer.
+"""OffsetFetch: the offsets of one group, in the form of the newest versions.
 
 Absence is no error: an unknown group, topic or partition has offset -1. From v10 on requests name
 topics by id, and an unknown id is UNKNOWN_TOPIC_ID.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Place = tuple[str, str, int]
-    """Group, topic, partition."""
+    """The key of a committed offset: (group, topic, partition)."""
 
 NO_PRODUCER_ID = -1
 NO_EXPIRY = -1
@@ -65,12 +65,15 @@ class StoredOffset:
         self.expire_timestamp_ms = value.expire_timestamp
         """The client's expiry time (OffsetCommit 2-4); else -1."""
         self.topic_id = value.topic_id
-        """Zeros in records of value versions before 4."""
+        """Id of the topic; zeros if the record's value version is below 4."""
         self.record_offset = record_offset
         """The record's offset in the shard's log."""
 
     def is_of(self, topic_id: bytes) -> bool:
-        """May it be an offset of the topic with that id? Topic names can be used again."""
+        """Return whether this may be an offset of the topic with that id.
+
+        The name of a deleted topic can be used again, for a topic with another id.
+        """
         return self.topic_id in (topic_id, ZERO_UUID) or topic_id == ZERO_UUID
 
     def __repr__(self) -> str:
@@ -103,7 +106,7 @@ class OffsetStore:
         return None if of_topic is None else of_topic.get(partition)
 
     def is_open(self, group_id: str, topic: str, partition: int) -> bool:
-        """Does an open transaction commit there? Then the offset is about to change."""
+        """Return whether an open transaction commits an offset there: it may soon change."""
         return (group_id, topic, partition) in self._open
 
     def has_open(self, group_id: str) -> bool:

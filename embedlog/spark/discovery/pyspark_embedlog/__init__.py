@@ -1,7 +1,7 @@
-"""Found by Spark, which imports every top-level module `pyspark_*` and looks for `DefaultSource`.
+"""Spark imports every top-level module `pyspark_*` and looks for `DefaultSource`, which is here.
 
-It does so in several processes of a session, and one such module that raises hides the sources of
-all: so this one raises nothing, whatever is installed.
+Spark does so in several processes of a session. If one such module raises, Spark finds no source at
+all: so this module never raises, even if PySpark is missing.
 """
 
 try:

@@ -1,1 +1,1 @@
-"""From a record's bytes to columns: one file per format, one gate for all of them."""
+"""From a record's bytes to columns: a file for each format, and one gate for all of them."""

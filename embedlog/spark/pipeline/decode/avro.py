@@ -1,7 +1,7 @@
 """Avro: the writer's schema by id, resolved to the frozen reader's schema (fastavro).
 
-What the two cannot be resolved to is an error of the record, as Avro's rules have it: a column
-whose type changed, a column without default that is missing.
+If Avro's rules cannot resolve the two schemas, the record is an error: a column whose type changed,
+or a missing column without a default.
 """
 
 from __future__ import annotations
@@ -11,15 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import (
-    Registry,
-    expect_kind,
-    row_of_envelope,
-    split,
-)
-from embedlog.spark.pipeline.decode.files import read_file
+from embedlog.spark.pipeline.decode.confluent import Registry, expect_kind, row_of, split
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
 
 _PRIMITIVES = {
@@ -33,7 +27,7 @@ _LOGICAL = {
 
 
 class AvroDecoder:
-    """One Avro record a value, with Confluent's header or, without it, of the frozen schema."""
+    """Decodes one Avro record in a value, with Confluent's header or in the frozen schema."""
 
     def __init__(self, decode: Decode) -> None:
         try:
@@ -49,13 +43,11 @@ class AvroDecoder:
             raise ProjectError(f"{decode.schema}: {error}") from None
         if not isinstance(whole, Struct):
             raise ProjectError(f"{decode.schema}: a record is needed")
-        is_enveloped = decode.envelope == "debezium"
-        self.schema: Struct = row_of_envelope(whole, decode.schema) if is_enveloped else whole
+        self.schema: Struct = row_of(decode, whole)
         self._registry = Registry(decode) if decode.header == "confluent" else None
         self._writers: dict[int, Any] = {}
 
     def parse(self, value: bytes) -> Any:
-        """The record, resolved to the frozen schema."""
         import pyarrow as pa
         from fastavro import schemaless_reader
 
@@ -84,14 +76,14 @@ class AvroDecoder:
 
 
 class _Types:
-    """Avro's types as a row's. Named types may be used again by their names."""
+    """Converts Avro's types to a row's. Later fields may use named types by their names."""
 
     def __init__(self) -> None:
         self._named: dict[str, Type] = {}
         self._open: list[str] = []
 
     def convert(self, document: Any, where: str, namespace: str = "") -> Type:
-        """The type of a schema's part.
+        """Return the type of a part of a schema.
 
         Raises:
             ProjectError: a union of several types, a recursive record, or an unknown type.

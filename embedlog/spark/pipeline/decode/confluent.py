@@ -1,9 +1,9 @@
-"""Confluent's header and where its schema ids lead: a directory of files, or a registry.
+"""Confluent's header, and the schemas of its ids: in a directory of files, or a registry.
 
 byte  0      0, the magic byte
 bytes 1..4   schema id, big-endian
-Protobuf     then the indexes of the message in its file: a count and so many numbers, zig-zag
-             varints; a lone 0 is the first message
+Protobuf     then the indexes of the message in its file: their count and the indexes, as zig-zag
+             varints; a lone 0 means the first message
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _ANSWER_MAX = 16 * 1024 * 1024
 
 
 class RegistryUnavailable(EmbedlogError):
-    """The schema registry gave no answer: the batch fails and is done again, nothing is dropped."""
+    """The schema registry did not answer. The batch fails and is repeated; no record is dropped."""
 
 
 class RegisteredSchema(NamedTuple):
-    """A schema by its id. `kind` is AVRO, PROTOBUF (text), DESCRIPTOR (binary) or JSON."""
+    """A schema with its id. `kind` is AVRO, PROTOBUF (text), DESCRIPTOR (binary) or JSON."""
 
     id: int
     kind: str
@@ -37,21 +37,17 @@ class RegisteredSchema(NamedTuple):
 
 
 def split(value: bytes) -> tuple[int, bytes]:
-    """The schema id and what follows it.
-
-    Raises:
-        DecodeError: there is no header.
-    """
+    """Return the schema id and the rest of the value. Raises DecodeError if there is no header."""
     if len(value) < 5 or value[0] != 0:
         raise DecodeError(f"no Confluent header: begins with {bytes(value[:5])!r}")
     return int.from_bytes(value[1:5], "big"), value[5:]
 
 
 def split_message_indexes(rest: bytes) -> tuple[list[int], bytes]:
-    """Protobuf's message indexes and the message behind them.
+    """Return Protobuf's message indexes and the message after them.
 
     Raises:
-        DecodeError: they are cut off, or more than there is room for.
+        DecodeError: the indexes are cut off, or there are more than bytes.
     """
     count, position = _zigzag(rest, 0)
     if count == 0:
@@ -77,7 +73,7 @@ def _zigzag(data: bytes, position: int) -> tuple[int, int]:
 
 
 class Registry:
-    """Schemas by id, each looked up once."""
+    """Schemas by id; each is looked up once."""
 
     def __init__(self, decode: Decode) -> None:
         self._directory = decode.registry_directory
@@ -87,11 +83,11 @@ class Registry:
         self._known: dict[int, RegisteredSchema | None] = {}
 
     def schema(self, number: int) -> RegisteredSchema:
-        """The schema of an id.
+        """Return the schema with this id.
 
         Raises:
-            DecodeError: nobody knows the id.
-            RegistryUnavailable: the registry gave no answer.
+            DecodeError: the id is unknown.
+            RegistryUnavailable: the registry did not answer.
         """
         if number not in self._known:
             found = self._from_directory(number) if self._directory else None
@@ -129,14 +125,16 @@ class Registry:
 
 
 def expect_kind(schema: RegisteredSchema, *kinds: str) -> None:
-    """Refuse a schema of another format."""
+    """Raise a DecodeError for a schema of another format."""
     if schema.kind not in kinds:
         raise DecodeError(f"schema id {schema.id} is {schema.kind}, {kinds[0]} is expected")
 
 
-def row_of_envelope(schema: Any, path: str) -> Any:
-    """The type of the rows in a Debezium envelope: that of `after`."""
+def row_of(decode: Decode, schema: Any) -> Any:
+    """Return the type of the rows in values of `schema`; of Debezium's envelope, take `after`."""
+    if decode.envelope != "debezium":
+        return schema
     after = next((each for each in schema.fields if each.name == "after"), None)
     if after is None or not hasattr(after.type, "fields"):
-        raise ProjectError(f"{path}: no Debezium envelope: `after` is no record")
+        raise ProjectError(f"{decode.schema}: no Debezium envelope: `after` is no record")
     return after.type

@@ -1,6 +1,6 @@
-"""Calling code that may raise anything over one record: a format's library, a user's function.
+"""Calls code that may raise anything for one record: a format's library, a user's function.
 
-The record becomes a dead letter that says what was raised; the other ones go on.
+The record becomes a dead letter with the exception's text; other records are not affected.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from embedlog.spark.pipeline.errors import DecodeError
 
 
 def call(function: Callable[..., Any], *arguments: Any, what: str) -> Any:
-    """What `function` returns.
+    """Return the result of `function`.
 
     Raises:
-        DecodeError: it raised; names the kind of the error, its text and `what` was called.
+        DecodeError: the function raised; the message is `what`, the exception's type and its text.
     """
     try:
         return function(*arguments)

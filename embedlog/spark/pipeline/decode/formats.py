@@ -1,42 +1,40 @@
-"""Which decoder a project asks for."""
+"""The decoder for a project's format."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.decode.json_text import JsonDecoder
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Field, Primitive, Struct, load
 
 RAW = Struct((Field("value", Primitive("binary")),))
 
 
 class Decoder(Protocol):
-    """Bytes to an object. `schema` is what the gate lets through behind it."""
+    """Decodes a value to an object. `schema` is the schema of the rows."""
 
     schema: Struct
 
     def parse(self, value: bytes) -> Any:
-        """The object in a record's value.
+        """Return the object in a record's value.
 
         Raises:
-            DecodeError: it is not of this format.
+            DecodeError: the value is not of this format.
         """
 
 
 class RawDecoder:
-    """The value as it is, in one column."""
+    """Puts the value as it is into one column."""
 
     schema = RAW
 
     def parse(self, value: bytes) -> Any:
-        """A row of one column."""
         return {"value": value}
 
 
 def decoder_for(decode: Decode) -> Decoder:
-    """The decoder of a project.
+    """Return the decoder of a project.
 
     Raises:
         ProjectError: the schema cannot be read, or a library is missing.
@@ -60,7 +58,7 @@ def decoder_for(decode: Decode) -> Decoder:
 
 
 def row_schema(decode: Decode) -> Struct:
-    """The columns that decoding gives, before those of the record's key."""
+    """Return the columns of a decoded value, without the column of the record's key."""
     if decode.mapped_schema is not None:
         return load(decode.mapped_schema, read_file(decode.mapped_schema))
     return decoder_for(decode).schema

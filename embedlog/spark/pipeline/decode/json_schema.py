@@ -1,6 +1,6 @@
-"""JSON with a JSON Schema: every value is validated, then goes through the frozen columns.
+"""JSON with a JSON Schema: every value is validated, then converted to the frozen columns.
 
-With Confluent's header a value must fulfil the schema of its id, too.
+With Confluent's header a value must also fulfil the schema of its id.
 """
 
 from __future__ import annotations
@@ -10,16 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import (
-    Registry,
-    expect_kind,
-    row_of_envelope,
-    split,
-)
-from embedlog.spark.pipeline.decode.files import read_file
+from embedlog.spark.pipeline.decode.confluent import Registry, expect_kind, row_of, split
 from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
 
 _SIMPLE = {"string": "string", "integer": "long", "number": "double", "boolean": "boolean"}
@@ -27,7 +21,7 @@ _FORMATS = {"date-time": "timestamp", "date": "date"}
 
 
 class JsonSchemaDecoder:
-    """One JSON object a value."""
+    """Decodes one JSON object in a value."""
 
     def __init__(self, decode: Decode) -> None:
         try:
@@ -43,13 +37,11 @@ class JsonSchemaDecoder:
         whole = _Types(document).convert(document, decode.schema)
         if not isinstance(whole, Struct):
             raise ProjectError(f"{decode.schema}: an object with `properties` is needed")
-        is_enveloped = decode.envelope == "debezium"
-        self.schema: Struct = row_of_envelope(whole, decode.schema) if is_enveloped else whole
+        self.schema: Struct = row_of(decode, whole)
         self._registry = Registry(decode) if decode.header == "confluent" else None
         self._by_id: dict[int, Any] = {}
 
     def parse(self, value: bytes) -> Any:
-        """The object, validated."""
         if self._registry is not None:
             number, value = split(value)
             row = parse_json(value)
@@ -88,27 +80,27 @@ def _check(validator: Any, row: Any, which: str) -> None:
 
 
 class _Types:
-    """The columns that a JSON Schema describes."""
+    """Converts a JSON Schema to columns."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
         self._open: list[str] = []
 
     def convert(self, document: Any, where: str) -> Type:
-        """The type of a schema's part.
+        """Return the type of a part of a schema.
 
         Raises:
-            ProjectError: values of it have no one type.
+            ProjectError: its values have more than one type.
         """
         if not isinstance(document, Mapping):
-            raise ProjectError(f"{where}: a schema without a type")
+            raise ProjectError(f"{where}: this schema has no type")
         if "$ref" in document:
             return self._referred(document["$ref"], where)
         for choice in ("oneOf", "anyOf"):
             if choice in document:
                 kinds = [each for each in document[choice] if each.get("type") != "null"]
                 if len(kinds) != 1:
-                    raise ProjectError(f"{where}: {choice} of several types is no column")
+                    raise ProjectError(f"{where}: {choice} of several types cannot be a column")
                 return self.convert(kinds[0], where)
         kind = document.get("type")
         if isinstance(kind, list):
@@ -125,7 +117,7 @@ class _Types:
             return Primitive(_SIMPLE[kind])
         if kind is None and all(isinstance(each, str) for each in document.get("enum", [0])):
             return Primitive("string")
-        raise ProjectError(f"{where}: type {kind!r} is no column")
+        raise ProjectError(f"{where}: type {kind!r} cannot be a column")
 
     def _object(self, document: Mapping[str, Any], where: str) -> Type:
         properties = document.get("properties")
@@ -133,7 +125,7 @@ class _Types:
             values = document.get("additionalProperties")
             if isinstance(values, Mapping):
                 return Map(self.convert(values, f"{where}{{}}"), _has_null(values))
-            raise ProjectError(f"{where}: an object without `properties` is no column")
+            raise ProjectError(f"{where}: an object without `properties` cannot be a column")
         required = set(document.get("required", ()))
         return Struct(
             tuple(
@@ -157,9 +149,9 @@ class _Types:
     def _referred(self, reference: str, where: str) -> Type:
         target = self._target({"$ref": reference})
         if not reference.startswith("#/") or not isinstance(target, Mapping):
-            raise ProjectError(f"{where}: $ref {reference!r} leads nowhere in this file")
+            raise ProjectError(f"{where}: $ref {reference!r} is not in this file")
         if reference in self._open:
-            raise ProjectError(f"{where}: {reference} contains itself; rows cannot")
+            raise ProjectError(f"{where}: {reference} contains itself, which a row cannot")
         self._open.append(reference)
         found = self.convert(target, where)
         self._open.pop()

@@ -10,18 +10,18 @@ from embedlog.spark.pipeline.schema import Struct
 
 
 class JsonDecoder:
-    """UTF-8 text of one JSON object a record."""
+    """Decodes UTF-8 text of one JSON object in a value."""
 
     def __init__(self, schema: Struct) -> None:
         self.schema = schema
 
     def parse(self, value: bytes) -> Any:
-        """The object; nothing is checked against the schema yet."""
+        """Return the object. It is not checked against the schema yet."""
         return parse_json(value)
 
 
 def parse_json(value: bytes) -> Any:
-    """JSON as RFC 8259 has it: NaN, Infinity and a name that comes twice are refused."""
+    """Parse JSON as in RFC 8259; refuse NaN, Infinity and duplicate names with a DecodeError."""
     try:
         return json.loads(value, parse_constant=_refuse, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -29,7 +29,7 @@ def parse_json(value: bytes) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Protobuf with Confluent's header: messages read by the frozen descriptor.
+"""Protobuf with Confluent's header: messages decoded with the frozen descriptor.
 
-A descriptor is a `.proto` file, or a descriptor set that protoc wrote (`--include_imports
---descriptor_set_out`). Protobuf itself keeps a field whose type changed as an unknown one and
-reads null; here that is an error of the record, and so is a writer's schema whose field has the
-number of ours and another kind of type. Keys of maps become text.
+A descriptor is a `.proto` file, or a descriptor set written by protoc (`--include_imports
+--descriptor_set_out`). If a field's type changed, protobuf itself keeps the field as an unknown one
+and reads null. Here the record is an error. So is a record whose writer's schema has a field with
+the number of one of ours and another kind of type. Keys of maps become text.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from embedlog.spark.pipeline.decode.confluent import (
     RegisteredSchema,
     Registry,
     expect_kind,
-    row_of_envelope,
+    row_of,
     split,
     split_message_indexes,
 )
-from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
-from embedlog.spark.pipeline.project import Decode
+from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
 
 _TIMESTAMP = "google.protobuf.Timestamp"
-# By `FieldDescriptor.TYPE_*`: the row's type, and the kind that may not change.
+# `FieldDescriptor.TYPE_*` -> (the row's type, the kind that may not change).
 _SCALARS = {
     1: ("double", "double"), 2: ("float", "float"), 3: ("long", "varint"),
     4: ("unsigned", "varint"),
@@ -43,7 +42,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class ProtobufDecoder:
-    """One message a value."""
+    """Decodes one message in a value."""
 
     def __init__(self, decode: Decode) -> None:
         try:
@@ -60,14 +59,12 @@ class ProtobufDecoder:
             raise ProjectError(f"{decode.schema}: {error}") from None
         self.message_type: Any = message_factory.GetMessageClass(self._descriptor)
         whole = _struct(self._descriptor, decode.schema, ())
-        is_enveloped = decode.envelope == "debezium"
-        self.schema: Struct = row_of_envelope(whole, decode.schema) if is_enveloped else whole
+        self.schema: Struct = row_of(decode, whole)
         self._name = decode.message
         self._registry = Registry(decode) if decode.header == "confluent" else None
         self._checked: set[int] = set()
 
     def parse(self, value: bytes) -> Any:
-        """The message as a dict."""
         if self._registry is not None:
             number, rest = split(value)
             _, value = split_message_indexes(rest)
@@ -88,7 +85,7 @@ class ProtobufDecoder:
 
 
 def descriptor(kind: str, content: bytes, name: str) -> Any:
-    """The descriptor of the message `name`.
+    """Return the descriptor of the message `name`.
 
     Raises:
         DecodeError: the schema cannot be read, or has no such message.
@@ -139,7 +136,7 @@ def _compiled(text: bytes) -> bytes:
 
 def _struct(message: Any, where: str, above: tuple[str, ...]) -> Struct:
     if message.full_name in above:
-        raise ProjectError(f"{where}: {message.full_name} contains itself; rows cannot")
+        raise ProjectError(f"{where}: {message.full_name} contains itself, which a row cannot")
     inside = (*above, message.full_name)
     return Struct(
         tuple(
@@ -163,7 +160,7 @@ def _single(field: Any, where: str, above: tuple[str, ...]) -> Type:
             return Primitive("timestamp")
         return _struct(field.message_type, where, above)
     if field.type not in _SCALARS:
-        raise ProjectError(f"{where}: groups are no columns")
+        raise ProjectError(f"{where}: a group cannot be a column")
     name = _SCALARS[field.type][0]
     return Primitive("decimal", 20, 0) if name == "unsigned" else Primitive(name)
 

@@ -1,4 +1,4 @@
-"""One record to one row, good or with the reason why not. No Spark and no Arrow in here."""
+"""From one record to one row: decoded, or with an error. Uses neither Spark nor Arrow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from embedlog.spark.pipeline.schema import Gate, Struct
 
 
 class Decoded(NamedTuple):
-    """What became of a record. `columns` is empty when `error` (stage, rule, message) is set."""
+    """A decoded record. `columns` is empty if `error` (stage, rule, message) is set."""
 
     columns: Mapping[str, Any]
     error: Mapping[str, str | None] | None = None
@@ -28,7 +28,7 @@ class Decoded(NamedTuple):
 
 
 class RowDecoder:
-    """Decodes records of one project. For one thread."""
+    """Decodes the records of one project. For one thread."""
 
     def __init__(self, decode: Decode, maps: Sequence[Callable[[Any], Any]]) -> None:
         self.decoder = decoder_for(decode)
@@ -39,7 +39,7 @@ class RowDecoder:
         self.schema: Struct = key_columns(decode.key, self._gate.schema)
 
     def decode(self, key: bytes | None, value: bytes | None) -> Decoded | None:
-        """The row of a record; None when a `maps` function says there is none."""
+        """Return the row of a record, or None if a function of `maps` returned None."""
         stage = "key"
         try:
             columns = _key_columns(self._key, key, self.schema) if self._key else {}
@@ -61,14 +61,15 @@ class RowDecoder:
         except DecodeError as error:
             return Decoded({}, {"stage": stage, "rule": None, "message": str(error)})
         unknown = self._gate.unknown
-        return Decoded(columns, None, is_deleted, operation, _text(unknown) if unknown else None)
+        text = json.dumps(unknown, default=_plain, sort_keys=True) if unknown else None
+        return Decoded(columns, None, is_deleted, operation, text)
 
 
 def _key_columns(how: Key, key: bytes | None, schema: Struct) -> dict[str, Any]:
     if key is None:
         if how.column:
             return {}
-        raise DecodeError("key: null, and its columns are needed")
+        raise DecodeError("key: null, but its columns are needed")
     try:
         if how.format == "long":
             text = key.decode()
@@ -88,10 +89,6 @@ def _key_columns(how: Key, key: bytes | None, schema: Struct) -> dict[str, Any]:
     known = {each.name: each for each in schema.fields}
     chosen = tuple(known[name] for name in members if name in known)
     return Gate(Struct(chosen)).conform(members)
-
-
-def _text(unknown: Mapping[str, Any]) -> str:
-    return json.dumps(unknown, default=_plain, sort_keys=True)
 
 
 def _plain(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Decoding inside Spark's tasks: Arrow batches of records in, Arrow batches of rows out."""
+"""Decoding in Spark's tasks: Arrow batches of records in, Arrow batches of rows out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROWS_MAX = 4096
-"""Rows decoded at a time: what a task holds as Python objects is bounded by it."""
+"""Rows decoded at a time, which limits the Python objects in a task's memory."""
 _PASSED = {
     "_key": "key", "_value": "value", "_topic": "topic", "_partition": "partition",
     "_offset": "offset", "_timestamp": "timestamp",
@@ -24,7 +24,7 @@ _PASSED = {
 def decode_function(
     decode: Decode, maps: list[Callable[[Any], Any]], columns: types.Struct
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`; its rows have the columns of `with_meta(columns)`."""
+    """Return the function for `mapInArrow`; its rows have the columns of `with_meta(columns)`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

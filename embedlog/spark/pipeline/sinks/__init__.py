@@ -1,1 +1,1 @@
-"""Where rows go: tables whose commits are keyed by (query id, batch id), topics, the console."""
+"""How rows of a batch are written: to tables, topics and the console."""

@@ -1,8 +1,8 @@
-"""Replaying into a table: the rows of the records that are read again go, the new ones come.
+"""Replays into a table: removes the rows of the records that are read again, and adds new ones.
 
-Which rows are whose is said by their coordinates, so a table that dropped them cannot be replayed
-into. Files that hold none of the records stay as they are; the others are rewritten. All of it is
-one commit, and doing it again changes nothing.
+Coordinates tell which rows belong to which records, so a table without coordinates cannot be
+replayed into. Files without any of the records stay; the others are rewritten. One commit does all
+of it, and a second replay changes nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.spark.pipeline.errors import ReplayRefused
-from embedlog.spark.pipeline.sinks.staging import stage
-from embedlog.spark.pipeline.sinks.table import ROWS, CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.task_files import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Scope(NamedTuple):
+class ReplayScope(NamedTuple):
     """The records that are read again: columns topic, partition, offset; and their bounds."""
 
     coordinates: DataFrame
@@ -26,31 +26,31 @@ class Scope(NamedTuple):
     """(topic, partition) -> the first and the last offset."""
 
 
-def scope_of(records: DataFrame) -> Scope:
-    """The scope of what was read."""
+def scope_of(records: DataFrame) -> ReplayScope:
+    """Return the scope of records."""
     from pyspark.sql import functions as f
 
     coordinates = records.select("topic", "partition", "offset").distinct()
     found = coordinates.groupBy("topic", "partition").agg(f.min("offset"), f.max("offset"))
-    return Scope(coordinates, {(r[0], r[1]): (r[2], r[3]) for r in found.collect()})
+    return ReplayScope(coordinates, {(r[0], r[1]): (r[2], r[3]) for r in found.collect()})
 
 
 def replace(
     table: TableFormat,
     rows: DataFrame,
-    scope: Scope,
+    scope: ReplayScope,
     key: CommitKey,
     *,
     names: tuple[str, str, str],
     part: str = ROWS,
     partition_by: Sequence[str] = (),
 ) -> tuple[list[DataFile], list[DataFile], int]:
-    """Stage what a replay changes: the files to add, to remove, and the count of new rows.
+    """Stage a replay's changes; return the files to add and to remove, and the count of new rows.
 
     `names` are the columns of the coordinates in this table.
 
     Raises:
-        ReplayRefused: the table does not have them.
+        ReplayRefused: the table has no such columns.
     """
     missing = [name for name in names if name not in rows.columns]
     if missing:
@@ -73,16 +73,16 @@ def replace(
     return adds, touched, count
 
 
-def _may_hold(file: DataFile, names: tuple[str, str, str], scope: Scope) -> bool:
-    """Whether a file's statistics allow a row of the scope. Unknown ones do."""
+def _may_hold(file: DataFile, names: tuple[str, str, str], scope: ReplayScope) -> bool:
+    """Whether a file's statistics allow a row of the scope. Unknown statistics do."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(file.path)
     slots = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
     if any(name not in slots for name in names):
         raise ReplayRefused(
-            f"{file.path}: has no {' or no '.join(n for n in names if n not in slots)}: nobody can "
-            "say which rows are of the records; replay into another directory"
+            f"{file.path}: has no {' or no '.join(n for n in names if n not in slots)}: the "
+            "records of its rows are unknown; replay into another directory"
         )
     for group in range(metadata.num_row_groups):
         found = [_bounds(metadata.row_group(group).column(slots[name])) for name in names]

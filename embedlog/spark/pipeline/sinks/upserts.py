@@ -1,17 +1,16 @@
-"""A topic of changes to a table of states: SCD 1 (the last row of a key) and SCD 2 (its history).
+"""Turns a topic of changes into a table of states: SCD 1 (a key's last row) or SCD 2 (its history).
 
-A table is cut into buckets by a hash of its keys; the bucket is in the names of its files'
-directories. A batch rewrites the buckets that it has a key of, in one commit: new files in, old
-ones out. So a batch costs as much as the buckets that it touches, and no format has to know how to
-merge.
+A hash of the keys divides a table into buckets; the names of its files' directories contain the
+bucket. A batch rewrites the buckets of its keys in one commit that adds new files and removes old
+ones. So a batch costs as much as the buckets that it touches, and no table format needs a merge.
 
-Changes of a key are ordered by `sequence_by` and then by offset; what is older than what the table
-has changes nothing, so a batch may come again. A row whose `_deleted` is true takes its key away
-(SCD 1), or closes its last version (SCD 2). An SCD 2 table has three columns more:
+Changes of a key are ordered by `sequence_by`, then by offset. A change that is older than the
+table's row changes nothing, so a batch may be repeated. A row whose `_deleted` is true removes its
+key (SCD 1), or closes its last version (SCD 2). An SCD 2 table has three more columns:
 
-    _valid_from   the record's time, or `sequence_by` when the sink names one
-    _valid_to     when the next version or the deletion came; null for the current one
-    _is_current   whether it is
+    _valid_from   the record's time, or `sequence_by` if the sink names one
+    _valid_to     the time of the next version or the deletion; null for the current version
+    _is_current   whether this is the current version
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from embedlog.spark.pipeline.columns import COORDINATES, INTERNAL, KEPT
+from embedlog.spark.pipeline.columns import COORDINATES, kept_columns
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
-from embedlog.spark.pipeline.quality import BROKEN
-from embedlog.spark.pipeline.sinks.staging import stage
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.task_files import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,7 +37,7 @@ _NEW = "_is_new"
 def upsert(
     sink: Sink, table: TableFormat, rows: DataFrame, key: CommitKey
 ) -> tuple[list[DataFile], list[DataFile], int]:
-    """Stage the buckets that `rows` touch: the files to add, to remove, and how many changes.
+    """Stage the buckets that `rows` touch; return the files to add and to remove, and the changes.
 
     Raises:
         ProjectError: the rows lack a key or a column that orders them.
@@ -48,7 +46,7 @@ def upsert(
 
     _check_columns(sink, rows)
     changes = rows.select(
-        *_own(rows), f.coalesce("_deleted", f.lit(False)).alias("_deleted")
+        *kept_columns(rows.columns), f.coalesce("_deleted", f.lit(False)).alias("_deleted")
     ).withColumn(BUCKET, _bucket(sink))
     touched = {each[0]: each[1] for each in changes.groupBy(BUCKET).count().collect()}
     if None in touched:
@@ -68,7 +66,7 @@ def upsert(
 
 
 def bucket_of(path: str) -> int:
-    """The bucket of a file, -1 for one that has none."""
+    """Return the bucket of a file, or -1 for a file without one."""
     found = _IN_PATH.search(path)
     return int(found[1]) if found else -1
 
@@ -81,11 +79,6 @@ def _check_columns(sink: Sink, rows: DataFrame) -> None:
                 f"sink {sink.name!r}, mode {sink.mode}, needs the column {name!r}; its rows have "
                 f"{', '.join(rows.columns)}"
             )
-
-
-def _own(rows: DataFrame) -> list[str]:
-    hidden = {*INTERNAL, BROKEN} - set(KEPT)
-    return [name for name in rows.columns if name not in hidden]
 
 
 def _bucket(sink: Sink) -> Column:
@@ -103,7 +96,7 @@ def _scd1(sink: Sink, merged: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     newest = [f.col(name).desc_nulls_last() for name in (sink.sequence_by, "_offset")]
-    # A replay brings the row that is there once more, perhaps changed: the new one counts.
+    # A replay brings an existing row once more, perhaps changed: keep the new one.
     window = Window.partitionBy(*sink.keys).orderBy(*newest, f.col(_NEW).desc())
     last = merged.withColumn("_place", f.row_number().over(window)).where("_place = 1")
     return last.where("NOT _deleted").drop("_place")
@@ -124,7 +117,7 @@ def _scd2(sink: Sink, merged: DataFrame) -> DataFrame:
     ordered = Window.partitionBy(*sink.keys).orderBy(
         f.col(sink.sequence_by).asc_nulls_first(), f.col("_offset").asc()
     )
-    # An old version may have been closed by a deletion, of which there is no row.
+    # A deletion, which has no row, may have closed an old version.
     closed = f.when(f.col(_NEW), f.lit(None)).otherwise(f.col("_valid_to"))
     ended = dated.withColumn("_valid_to", f.least(f.lead("_valid_from").over(ordered), closed))
     versions = ended.where("NOT _deleted").drop("_place")

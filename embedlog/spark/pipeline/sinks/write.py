@@ -1,25 +1,24 @@
-"""Writing one batch to one table, once."""
+"""Writes one batch to one table, once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from embedlog.spark.pipeline.columns import COORDINATES, INTERNAL, KEPT
+from embedlog.spark.pipeline.columns import COORDINATES, kept_columns
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
-from embedlog.spark.pipeline.quality import BROKEN
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.replacing import Scope, replace
-from embedlog.spark.pipeline.sinks.staging import stage
-from embedlog.spark.pipeline.sinks.table import (
+from embedlog.spark.pipeline.sinks.replacing import ReplayScope, replace
+from embedlog.spark.pipeline.sinks.upserts import upsert
+from embedlog.spark.pipeline.tables.manifest import ManifestTable
+from embedlog.spark.pipeline.tables.table import (
     DEAD_LETTERS,
     CommitKey,
     DataFile,
     TableFormat,
     sweep,
 )
-from embedlog.spark.pipeline.sinks.upserts import upsert
+from embedlog.spark.pipeline.tables.task_files import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,36 +27,36 @@ Reached = Callable[[str], None]
 _LETTER_COORDINATES = ("topic", "partition", "offset")
 
 
-class Work(NamedTuple):
-    """What is written: the rows, the commit's key, and with `scope` a replay that replaces."""
+class TableWrite(NamedTuple):
+    """The rows to write and the commit's key; with `scope`, a replay that replaces rows."""
 
     rows: DataFrame
     key: CommitKey
-    scope: Scope | None = None
+    scope: ReplayScope | None = None
     letters: DataFrame | None = None
     """Dead letters for the same commit."""
 
 
 def open_table(sink: Sink, reached: Reached = lambda step: None) -> TableFormat:
-    """The table of a sink of a table type.
+    """Open the table of a sink with a table type.
 
     Raises:
         ProjectError: the library of its format is missing.
     """
     assert sink.path is not None, sink
     if sink.type == "delta":
-        from embedlog.spark.pipeline.sinks.delta import DeltaFormat
+        from embedlog.spark.pipeline.tables.delta import DeltaFormat
 
         return DeltaFormat(sink.path, sink.partition_by, reached)
     if sink.type == "iceberg":
-        from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat
+        from embedlog.spark.pipeline.tables.iceberg import IcebergFormat
 
         return IcebergFormat(sink.path, sink.options, sink.partition_by, reached)
     return ManifestTable(sink.path, reached=reached)
 
 
-def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) -> int:
-    """Write to a table; returns how many rows, -1 when the batch was in the table before."""
+def write_table(sink: Sink, table: TableFormat, work: TableWrite, reached: Reached) -> int:
+    """Write to a table; return the count of rows, or -1 if the table had the batch before."""
     if table.version_of(work.key.app) >= work.key.version:
         return -1
     adds, removes, count = _stage_rows(sink, table, work)
@@ -71,8 +70,8 @@ def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) ->
     return count
 
 
-def write_letters(table: ManifestTable, work: Work, reached: Reached) -> None:
-    """Write dead letters to the table that holds nothing else."""
+def write_letters(table: ManifestTable, work: TableWrite, reached: Reached) -> None:
+    """Write dead letters to a table that holds nothing else."""
     if table.version_of(work.key.app) < work.key.version:
         adds, removes = _stage_letters(table, work)
         reached("dead letters: staged")
@@ -82,7 +81,7 @@ def write_letters(table: ManifestTable, work: Work, reached: Reached) -> None:
 
 
 def _stage_rows(
-    sink: Sink, table: TableFormat, work: Work
+    sink: Sink, table: TableFormat, work: TableWrite
 ) -> tuple[list[DataFile], list[DataFile], int]:
     if sink.mode != "append":
         return upsert(sink, table, work.rows, work.key)
@@ -90,7 +89,7 @@ def _stage_rows(
     for name in sink.partition_by:
         if name not in kept.columns:
             raise ProjectError(
-                f"sink {sink.name!r}: partition_by {name!r}, which is no column of its rows: "
+                f"sink {sink.name!r}: partition_by {name!r} is not a column of its rows: "
                 f"{', '.join(kept.columns)}"
             )
     if work.scope is not None:
@@ -101,7 +100,7 @@ def _stage_rows(
     return staged, [], sum(each.row_count for each in staged)
 
 
-def _stage_letters(table: TableFormat, work: Work) -> tuple[list[DataFile], list[DataFile]]:
+def _stage_letters(table: TableFormat, work: TableWrite) -> tuple[list[DataFile], list[DataFile]]:
     assert work.letters is not None, work
     if work.scope is None:
         return stage(work.letters, table.path, work.key, part=DEAD_LETTERS), []
@@ -112,13 +111,12 @@ def _stage_letters(table: TableFormat, work: Work) -> tuple[list[DataFile], list
 
 
 def rows_to_keep(rows: DataFrame, sink: Sink) -> DataFrame:
-    """The columns of a table: the rows' own, and the coordinates that the transform kept."""
+    """Return a table's columns: the rows' own, and the coordinates that the transform kept."""
     if not sink.tombstones and "_tombstone" in rows.columns:
         rows = rows.where("NOT _tombstone")
-    hidden = {*INTERNAL, BROKEN} - set(KEPT)
-    return rows.select(*[name for name in rows.columns if name not in hidden])
+    return rows.select(*kept_columns(rows.columns))
 
 
 def sweep_table(table: TableFormat, app: str) -> None:
-    """Remove what an earlier run staged and did not commit."""
+    """Remove files that an earlier run staged and did not commit."""
     sweep(table.path, app, after=table.version_of(app))

@@ -1,8 +1,8 @@
-"""The aborted transactions of one segment: known, or not yet looked for.
+"""The aborted transactions of one segment, which may be unknown until a reader first needs them.
 
-Those of a segment that this process wrote are known from the markers. Those of one that was loaded
-are found in its batches when somebody first asks (`producers.append.load_aborted`); transactions
-that end meanwhile are noted until then.
+They are known for a segment that this process wrote. For a loaded segment the first reader searches
+the batches (`producers.append.load_aborted`). A transaction that ends before that is kept aside and
+added to the findings.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ _lock = process_wide(ranked_rlock(Rank.ABORTED))
 
 
 class AbortedTransactions:
-    """Called by any thread; `index` may be read without a lock, and is replaced as a whole."""
+    """The aborted transactions of one segment. Thread-safe; `index` may be read without a lock."""
 
     __slots__ = ("_noted", "index", "is_stored")
 
     def __init__(self, index: TransactionIndex | None = None) -> None:
-        """Without an `index` they have yet to be looked for."""
+        """`index` is None if the transactions are unknown."""
         self.index = index
         self.is_stored = True
-        """The segment's `.txnindex` file has them all, or there are none."""
+        """True if the segment's `.txnindex` file has all of them, or there are none."""
         self._noted: list[AbortedTransaction] = []
         """Transactions that ended while `index` was None."""
 
     def note(self, transaction: AbortedTransaction) -> None:
-        """Add a transaction whose marker lies in the segment, unless it is known."""
+        """Add a transaction whose marker lies in the segment, unless `index` has it already."""
         with _lock:
             self._noted.append(transaction)
             self._add_noted()
 
     def adopt(self, index: TransactionIndex) -> TransactionIndex:
-        """Take over what a reader found in the batches, to which transactions may have come."""
+        """Take over the transactions that a reader found in the batches, and those noted since."""
         with _lock:
             if self.index is None:
                 self.index = index

@@ -18,9 +18,9 @@ LIST_LENGTH_MAX = 4096
 
 
 def compact(column: Column) -> Column:
-    """The same column, as an array if it is a list that has become long.
+    """Return the same column, as an array if it is a list that has become long.
 
-    Readers of the list are not disturbed: it stays as it is.
+    The list stays as it is, for its readers.
     """
     if len(column) <= LIST_LENGTH_MAX or type(column) is not list:
         return column

@@ -5,8 +5,8 @@
     4   int32   position at which the batch that ends with this offset begins
 
 In memory an entry is the same 64 bits as one integer, offset in the upper half: an append is one
-operation that cannot be half done, and a look-up is one bisection. The index is a hint: it may
-lack entries, and whoever uses one checks the batch that it points to.
+operation that cannot be half done, and a look-up is one bisection. The index is a hint: it may lack
+entries, and its users check the batch that an entry points to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _POSITION_MASK = 0xFFFF_FFFF
 
 
 class OffsetIndex:
-    """Appended to under the partition lock; looked up by anyone."""
+    """The offset index of one segment. Append under the partition lock; look-ups need no lock."""
 
     __slots__ = ("_bulk", "_entries", "base_offset")
 
@@ -45,10 +45,10 @@ class OffsetIndex:
         return len(self._entries)
 
     def append(self, offset: int, position: int) -> None:
-        """Note that the batch ending with `offset` begins at `position`.
+        """Add an entry: the batch that ends with `offset` begins at `position`.
 
-        An entry that does not lie behind the last one is left out: it repeats what an append
-        that failed after this point has noted.
+        An entry that is not greater than the last one is left out: the index has it already, from
+        an append that failed after this step.
         """
         entry = (offset - self.base_offset) << 32 | position
         entries = self._entries
@@ -58,26 +58,26 @@ class OffsetIndex:
                 self._entries = compact(entries)
 
     def lookup(self, offset: int) -> tuple[int, int]:
-        """The last entry whose batch ends at or before `offset`, as (that end, position).
+        """Return the last entry whose batch ends at or before `offset`, as (that end, position).
 
-        (-1, 0) when there is none: then the batch is the segment's first or soon behind it.
+        Return (-1, 0) if there is none: then the batch of `offset` is near the segment's begin.
         """
         entries = self._entries
         slot = bisect_right(entries, (offset - self.base_offset) << 32 | _POSITION_MASK)
         return self._entry(entries[slot - 1]) if slot else (-1, 0)
 
     def lookup_position(self, position: int) -> tuple[int, int]:
-        """The last entry whose batch begins at or before `position`, or (-1, 0)."""
+        """Return the last entry whose batch begins at or before `position`, or (-1, 0)."""
         entries = self._entries
         slot = bisect_right(entries, position, key=_position)
         return self._entry(entries[slot - 1]) if slot else (-1, 0)
 
     def entries(self) -> Iterator[tuple[int, int]]:
-        """Every entry as (last offset of the batch, its position)."""
+        """Return every entry as (last offset of the batch, its position)."""
         return map(self._entry, self._entries)
 
     def positions_for(self, offsets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """The positions that `lookup` finds for many offsets at once."""
+        """Return the positions that `lookup` finds for many offsets at once."""
         import numpy as np
 
         bulk = self._bulk
@@ -92,19 +92,18 @@ class OffsetIndex:
         return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
 
     def truncated(self, offset: int) -> OffsetIndex:
-        """An index of the entries below `offset`; this one stays as it is, for its readers."""
+        """Return a new index of the entries below `offset`; readers may go on using this one."""
         keep = bisect_left(self._entries, (offset - self.base_offset) << 32)
         return OffsetIndex(self.base_offset, self._entries[:keep])
 
     def encode(self) -> bytes:
-        """The content of the index file."""
         return pack(f">{len(self._entries)}q", *self._entries)
 
     @classmethod
     def decode(cls, content: Buffer, *, base_offset: int, size: int, path: str) -> OffsetIndex:
         """Read an index file's content; `size` is the segment's, in bytes.
 
-        Zeros at the end (a file that was extended in advance) are no entries.
+        Zeros at the end (the file was extended in advance) are no entries.
 
         Raises:
             CorruptRecord: a broken entry at the end, columns that do not increase, or a position

@@ -1,14 +1,14 @@
-"""The aborted transactions of one segment: what a read_committed fetch must tell its reader.
+"""The aborted transactions of one segment, which a read_committed fetch reports to its reader.
 
     entry, 34 bytes, big-endian, sorted by last offset
     0   int16   version, 0
     2   int64   producer id
     10  int64   first offset of the transaction
     18  int64   last offset: the offset of the abort marker
-    26  int64   last stable offset once the transaction had ended
+    26  int64   last stable offset after the end of the transaction
 
-The index lives in memory; its segment writes the bytes that `append` returns to the `.txnindex`
-file, which exists only when something was aborted. The whole index can be rebuilt from the log.
+The index lives in memory; its segment stores it in the `.txnindex` file if there is an entry. It
+can be rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from _bisect import bisect_left
 from struct import Struct
 
+from embedlog.common import Value
 from embedlog.errors import CorruptRecord
 
 TYPE_CHECKING = False
@@ -29,40 +30,20 @@ _VERSION = 0
 _ENTRY = Struct(">hqqqq")
 
 
-class AbortedTransaction:
-    """One aborted transaction. Immutable by convention; `last_offset` is its abort marker's."""
+class AbortedTransaction(Value):
+    """One aborted transaction; `last_offset` is the offset of its abort marker."""
 
-    __slots__ = ("first_offset", "last_offset", "last_stable_offset", "producer_id")
-
-    def __init__(
-        self, *, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int
-    ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.last_stable_offset = last_stable_offset
-
-    def _values(self) -> tuple[int, int, int, int]:
-        return self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbortedTransaction) and self._values() == other._values()
-
-    def __hash__(self) -> int:
-        return hash(self._values())
-
-    def __repr__(self) -> str:
-        return (
-            f"AbortedTransaction(producer_id={self.producer_id}, first_offset={self.first_offset},"
-            f" last_offset={self.last_offset}, last_stable_offset={self.last_stable_offset})"
-        )
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
 
 
 class TransactionIndex:
     """The aborted transactions whose markers lie in one segment, in the markers' order.
 
-    Appended and truncated under the partition lock. Readers need no lock: an append publishes
-    an entry whole, and a truncation replaces the lists.
+    Append and truncate under the partition lock. Readers need no lock: an append publishes an entry
+    whole, and a truncation replaces the lists.
     """
 
     __slots__ = ("_entries", "_last_offsets")
@@ -81,7 +62,6 @@ class TransactionIndex:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole index, and the position at which the next entry is written."""
         return len(self._entries) * ENTRY_SIZE
 
     def append(self, entry: AbortedTransaction) -> bytes:
@@ -99,10 +79,10 @@ class TransactionIndex:
     def collect_aborted(
         self, fetch_offset: int, upper_bound: int
     ) -> tuple[list[AbortedTransaction], bool]:
-        """The aborted transactions that overlap [`fetch_offset`, `upper_bound`).
+        """Return the aborted transactions that overlap [`fetch_offset`, `upper_bound`).
 
-        The second value says that no later segment can hold another: an entry's last stable
-        offset reached `upper_bound`, so every transaction open below it had ended by then.
+        The second value is True if no later segment can hold another such transaction: an entry's
+        last stable offset reached `upper_bound`, so all transactions below it had ended by then.
         """
         entries = self._entries
         overlapping = []
@@ -123,7 +103,6 @@ class TransactionIndex:
         return keep * ENTRY_SIZE
 
     def encode(self) -> bytes:
-        """The content of the index file."""
         return b"".join(map(_encode, self._entries))
 
     @classmethod
@@ -143,29 +122,18 @@ class TransactionIndex:
         index = cls()
         lowest = base_offset
         for slot, (version, *values) in enumerate(_ENTRY.iter_unpack(view)):
-            producer_id, first_offset, last_offset, last_stable_offset = values
+            _, first_offset, last_offset, _ = values
             if version != _VERSION:
                 raise CorruptRecord(path, slot * ENTRY_SIZE, f"entry version {version}")
             if last_offset < lowest or first_offset > last_offset:
                 reason = f"offsets {first_offset}..{last_offset}, markers must be >= {lowest}"
                 raise CorruptRecord(path, slot * ENTRY_SIZE, reason)
-            index.append(
-                AbortedTransaction(
-                    producer_id=producer_id,
-                    first_offset=first_offset,
-                    last_offset=last_offset,
-                    last_stable_offset=last_stable_offset,
-                )
-            )
+            index.append(AbortedTransaction(*values))
             lowest = last_offset + 1
         return index
 
 
 def _encode(entry: AbortedTransaction) -> bytes:
     return _ENTRY.pack(
-        _VERSION,
-        entry.producer_id,
-        entry.first_offset,
-        entry.last_offset,
-        entry.last_stable_offset,
+        _VERSION, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset
     )

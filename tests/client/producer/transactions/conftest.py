@@ -1,4 +1,4 @@
-"""A cluster in simulated time, and producers that speak to it in either kind of transactions."""
+"""A cluster in simulated time, and producers that use both kinds of transactions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cluster() -> Iterator[FaultyCluster]:
 
 @pytest.fixture
 def has_groups(cluster: FaultyCluster) -> None:
-    """From here on groups have coordinators, also the first time that one is looked for."""
+    """Let groups have coordinators at their first look-up."""
     with cluster.cluster.consumer(group_id="readers") as consumer:
         consumer.committed([("other", 0)])
 
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=VERSIONS)
 def transaction_version(request: pytest.FixtureRequest) -> int:
-    """The feature transaction.version, as the cluster tells it to clients."""
+    """The feature transaction.version that the cluster announces."""
     return VERSIONS[request.param]
 
 
@@ -54,7 +54,7 @@ def transaction_features(answer: ApiVersionsResponse, level: int) -> ApiVersions
 
 
 def tell_version(cluster: FaultyCluster, level: int) -> None:
-    """Let clients believe in this transaction.version from here on."""
+    """Announce this transaction.version to clients from here on."""
     served = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in (cluster.connect().versions(-1) or {}).items()
@@ -65,7 +65,7 @@ def tell_version(cluster: FaultyCluster, level: int) -> None:
 
 @pytest.fixture
 def make(cluster: FaultyCluster, transaction_version: int) -> Iterator[MakeProducer]:
-    """Makes producers, of the id "me" unless it is named."""
+    """Return a function that makes producers, with the id "me" by default."""
     tell_version(cluster, transaction_version)
     made: list[Producer] = []
 
@@ -83,7 +83,7 @@ def make(cluster: FaultyCluster, transaction_version: int) -> Iterator[MakeProdu
 
 @pytest.fixture
 def producer(make: MakeProducer, cluster: FaultyCluster) -> Producer:
-    """One that may begin."""
+    """An initialized producer."""
     made = make()
     made.init_transactions()
     cluster.requests.clear()
@@ -91,7 +91,7 @@ def producer(make: MakeProducer, cluster: FaultyCluster) -> Producer:
 
 
 def committed(cluster: FaultyCluster, topic: str, isolation: str = "read_committed") -> list[bytes]:
-    """The values that readers see, over all partitions."""
+    """Return the values that committed readers see, over all partitions."""
     with cluster.cluster.consumer(isolation_level=isolation) as consumer:
         places = [(topic, each.partition) for each in consumer.partitions_for(topic)]
         consumer.assign(places)
@@ -105,7 +105,7 @@ def committed(cluster: FaultyCluster, topic: str, isolation: str = "read_committ
 
 
 def names(cluster: FaultyCluster) -> list[str]:
-    """The kinds of the requests so far, without those about metadata."""
+    """Return the kinds of the requests so far, without metadata requests."""
     return [
         type(each).__name__.removesuffix("Request")
         for each in cluster.requests

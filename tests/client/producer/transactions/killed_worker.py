@@ -2,7 +2,7 @@
 
     python -m tests.client.producer.transactions.killed_worker address count
 
-It prints a line for each transaction it has committed, and ends when all numbers are done.
+It prints a line for each committed transaction, and ends when all numbers are done.
 """
 
 from __future__ import annotations

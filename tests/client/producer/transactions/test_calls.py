@@ -1,4 +1,4 @@
-"""The calls about transactions: their order, their requests, and what they refuse."""
+"""The calls about transactions: their order, their requests, and their refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from embedlog import (
     TransactionAborted,
     errors,
 )
-from embedlog.client.producer.transactions.states import VALID_PREVIOUS, TransactionState
+from embedlog.client.producer.transactions.status import VALID_PREVIOUS, TransactionState
 from embedlog.runtime.pending import Pending
 from tests.client.faulty_cluster import FaultyCluster
 from tests.client.producer.transactions.conftest import (

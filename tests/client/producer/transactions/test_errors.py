@@ -1,4 +1,4 @@
-"""Every error of every request of a transaction: tried again, to be aborted, or to be closed."""
+"""Every error of every request of a transaction: retried, to be aborted, or to be closed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def send_offsets(producer: Producer) -> None:
 
 
 def check(producer: Producer, call: Any, remedy: str | None, code: int) -> None:
-    """`call` works after all, or raises an error with that remedy, which then helps."""
+    """Check that `call` works in the end, or raises an error whose remedy helps."""
     if remedy is None:
         call()
         return

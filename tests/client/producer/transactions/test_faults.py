@@ -1,8 +1,8 @@
-"""Consume, process, produce, exactly once: over networks and brokers that go wrong.
+"""Consume, process, produce, exactly once: over networks and brokers that fail.
 
-A worker takes numbers from where its group stands, writes what it makes of them and the new place
-in one transaction, and does after an error what the error's `remedy` says. Each run is decided by
-its seed and takes simulated time only; `Worker(seed).run()` replays one.
+A worker takes numbers from the position of its group, and writes its results and the new position
+in one transaction. After an error it follows the error's `remedy`. The seed decides each run, which
+takes simulated time only; `Worker(seed).run()` replays one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Worker:
         self.producer.close()
 
     def work(self, start: int, end: int) -> None:
-        """One transaction, whatever becomes of it."""
+        """Make one transaction, with any outcome."""
         producer = self.producer
         producer.begin_transaction()
         try:
@@ -99,7 +99,8 @@ class Worker:
             self.attempt(producer.commit_transaction)
 
     def attempt(self, call: Callable[[], None]) -> bool:
-        """Make a call until it has an outcome, and do what an error says; was there none?"""
+        """Repeat a call until it has an outcome, as errors advise; return whether there was no
+        error."""
         while True:
             try:
                 call()
@@ -119,19 +120,19 @@ class Worker:
         self.remedies[error.remedy] = self.remedies.get(error.remedy, 0) + 1
 
     def replace(self) -> None:
-        """Go on with another producer; the one before may still have requests on their way."""
+        """Go on with another producer; the old one may still have requests on their way."""
         self.producer.close(0)
         self.producer = self.make_producer()
         self.is_ready = False
 
     def place(self) -> int:
-        """Where the group stands."""
+        """Return the position of the group."""
         with self.cluster.consumer(group_id="workers", isolation_level="read_committed") as reader:
             found = reader.committed([TAKEN])[TAKEN]
             return 0 if found is None else found.offset
 
     def committed(self) -> list[list[int]]:
-        """The numbers that committed readers see, by partition."""
+        """Return the numbers that committed readers see, by partition."""
         found: list[list[int]] = []
         with self.cluster.consumer(isolation_level="read_committed") as reader:
             for partition in range(PARTITIONS):
@@ -146,7 +147,7 @@ class Worker:
 
 
 def tell_version(cluster: Cluster, level: int) -> None:
-    """Let clients believe in this transaction.version."""
+    """Announce this transaction.version to clients from here on."""
     handle = cluster.broker().core.handle
 
     def answer(context: Any, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A worker killed with -9 again and again, at whatever moment: each number counts once."""
+"""A worker killed with -9 again and again, at any moment: each number counts once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KILLS = 6
 
 
 def run_and_kill(connect: Callable[[], Any], address: str, seed: int) -> None:
-    """Have the worker do its numbers, killing it `KILLS` times; then see what is there."""
+    """Let the worker do its numbers, and kill it `KILLS` times; then check the results."""
     promises.make_topics(connect, taken=1, out=2)
     with Producer(connect()) as plain:
         plain.send_batch("taken", [b"%d" % number for number in range(NUMBERS)]).result()
@@ -35,7 +35,7 @@ def run_and_kill(connect: Callable[[], Any], address: str, seed: int) -> None:
         assert worker.stdout is not None
         with worker.stdout:
             if left:
-                # Somewhere behind so many commits: what comes next is cut at any point.
+                # Wait for this many commits: the next one is cut at any point.
                 for _ in range(draw.randrange(1, NUMBERS // 7 // KILLS)):
                     assert worker.stdout.readline().startswith("committed")
                 worker.kill()

@@ -1,4 +1,4 @@
-"""Prepared transactions: two-phase commits whose second phase may be another producer's."""
+"""Prepared transactions: another producer may make the second phase of a two-phase commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TWO_PHASES = {"transaction.two.phase.commit.enable": True}
 
 @pytest.fixture
 def preparer(make: MakeProducer, cluster: FaultyCluster) -> Producer:
-    """One that may begin, at a broker that allows two phases."""
+    """An initialized producer, at a broker that allows two phases."""
     cluster.cluster.config.set_static("transaction.two.phase.commit.enable", "true")
     made = make(**TWO_PHASES, max_block_ms=500)
     made.init_transactions()
@@ -112,7 +112,7 @@ def test_closing_leaves_what_is_prepared(preparer: Producer, cluster: FaultyClus
 def test_an_heir_ends_what_was_prepared_before_it(
     make: MakeProducer, cluster: FaultyCluster, ends: str
 ) -> None:
-    """The broker answers as KIP-939 says: none that is to be had keeps prepared transactions."""
+    """The test answers as KIP-939 says: no broker at hand keeps prepared transactions."""
     cluster.answer(
         InitProducerIdRequest,
         lambda _request: InitProducerIdResponse(

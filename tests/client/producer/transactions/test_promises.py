@@ -1,4 +1,4 @@
-"""What transactions promise, whatever the way to the cluster; Apache Kafka keeps it as well."""
+"""The promises of transactions over every transport; Apache Kafka keeps them as well."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def make_topics(connect: Connect, **topics: int) -> None:
 
 
 def transactional(connect: Connect, name: str = "me", **settings: Any) -> Producer:
-    """A producer that may begin."""
+    """An initialized producer."""
     producer = Producer(connect(), {"transactional.id": name, **settings})
     producer.init_transactions()
     return producer
 
 
 def mixed(connect: Connect, **settings: Any) -> tuple[list[bytes], list[bytes]]:
-    """Committed, aborted and plain records in turns, over two partitions; the values that count,
-    and those of aborted records."""
+    """Write committed, aborted and plain records in turns to two partitions; return the values that
+    count, and the aborted ones."""
     make_topics(connect, out=2)
     kept, aborted = [], []
     with transactional(connect, **settings) as producer, Producer(connect()) as plain:
@@ -55,8 +55,10 @@ def mixed(connect: Connect, **settings: Any) -> tuple[list[bytes], list[bytes]]:
 
 
 def written_ends(connect: Connect) -> dict[TopicPartition, int]:
-    """Where all that was written ends. A commit returns before its markers are there; committed
-    readers get so far when they are."""
+    """Return the ends of the log once committed readers can get there.
+
+    A commit returns before its markers are written.
+    """
     with Consumer(connect()) as consumer:
         return consumer.end_offsets(OUT)
 
@@ -64,7 +66,7 @@ def written_ends(connect: Connect) -> dict[TopicPartition, int]:
 def read_out(
     connect: Connect, consumer: Consumer, values_of: Callable[[], list[bytes]]
 ) -> list[bytes]:
-    """All that there is to read of both partitions, by whatever way `values_of` reads."""
+    """Return all values of both partitions, read with `values_of`."""
     ends = written_ends(connect)
     consumer.assign(OUT)
     consumer.seek_to_beginning()
@@ -75,7 +77,7 @@ def read_out(
 
 
 def committed(connect: Connect) -> list[bytes]:
-    """The values that committed readers see."""
+    """Return the values that committed readers see."""
     with Consumer(connect(), isolation_level="read_committed") as reader:
         return read_out(
             connect, reader, lambda: [record.value or b"" for record in reader.poll(100)]
@@ -154,7 +156,7 @@ def test_committed_readers_stop_before_an_open_transaction(connect: Connect) -> 
 
 
 def values(consumer: Consumer, count: int) -> list[Any]:
-    """The values of the next records, so many."""
+    """Return the values of the next `count` records."""
     found: list[Any] = []
     while len(found) < count:
         found += [record.value for record in consumer.poll(1_000)]
@@ -200,7 +202,7 @@ def test_what_is_read_and_what_is_written_count_together(connect: Connect) -> No
                     assert stored.offset == 30
                     break
                 except ZeroDivisionError:
-                    continue  # another consumer begins where the group is
+                    continue  # another consumer begins at the position of the group
     found = committed(connect)
     assert sorted(map(int, found)) == list(range(30))
 

@@ -1,4 +1,4 @@
-"""What belongs to one broker: its settings and its directories, asked for here and elsewhere."""
+"""Resources of one broker: its settings and its directories, requested from it and from others."""
 
 from __future__ import annotations
 

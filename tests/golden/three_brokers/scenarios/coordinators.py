@@ -1,4 +1,4 @@
-"""Groups and transactions: which broker coordinates them, what others say, and when it goes."""
+"""Groups and transactions: their coordinators, the answers of other brokers, and failovers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EXISTS = 36
 
 
 def prepare(cluster: ClusterRun) -> None:
-    """Have the internal topics, with partition 0 led by broker 1 and so on. Without a step."""
+    """Create the internal topics, with partition 0 led by broker 1 and so on. Without a step."""
     partitions = [(name, index) for name in (GROUPS, TRANSACTIONS) for index in range(3)]
     for name in (GROUPS, TRANSACTIONS):
         request = assigned(name, *REPLICAS, configs={"cleanup.policy": "compact"})
@@ -62,7 +62,7 @@ def prepare(cluster: ClusterRun) -> None:
         cluster.see(
             name, partition=index, leader=index + 1, isr=REPLICAS[index], keep=False
         )  # fmt: skip
-    # The producer id 0 is also what stands where there is no producer.
+    # The producer id 0 also stands for a missing producer.
     owned(cluster[1], None)
     for node in BROKERS:
         await_coordinator(cluster, node, group=named(cluster, node))
@@ -70,19 +70,21 @@ def prepare(cluster: ClusterRun) -> None:
 
 
 def named(cluster: ClusterRun, node: int, suffix: str = "g") -> str:
-    """A name of a group or a transactional id that a broker coordinates after `prepare`."""
+    """Return the name of a group or transactional id that this broker coordinates after
+    `prepare`.
+    """
     names = (cluster.group(f"{suffix}{number}") for number in range(100))
     return next(name for name in names if partition_of(name, 3) == node - 1)
 
 
 def await_coordinator(cluster: ClusterRun, node: int, *, group: str) -> None:
-    """Return when a broker has loaded what it knows of a group. Without a step."""
+    """Return when a broker has loaded the group. Without a step."""
     request = fetch_offsets(group, version=9)
     cluster[node].until(lambda answer: answer.groups[0].error_code == 0, request, 9, keep=False)
 
 
 def await_transactions(cluster: ClusterRun, node: int, name: str) -> None:
-    """Return when a broker has loaded what it knows of a transactional id. Without a step."""
+    """Return when a broker has loaded the transactional id. Without a step."""
     request = DescribeTransactionsRequest(transactional_ids=[name])
     cluster[node].until(
         lambda answer: answer.transaction_states[0].error_code not in RETRIED,
@@ -205,7 +207,7 @@ def transactions_at_the_wrong_broker(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def a_group_moves(cluster: ClusterRun) -> None:
-    """Its coordinator stops: members, generation and offsets are at the next one."""
+    """Its coordinator stops: the next one has its members, generation and offsets."""
     prepare(cluster)
     topic = cluster.topic("t", [2, 3])
     group, offsets = named(cluster, 1), named(cluster, 1, "o")
@@ -245,7 +247,7 @@ def a_group_moves(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def a_transaction_moves(cluster: ClusterRun) -> None:
-    """Its coordinator is killed: it goes on at the next one, and so does a decision."""
+    """Its coordinator is killed: the transaction, or its decision, continues at the next one."""
     prepare(cluster)
     topic = cluster.topic("t", [2, 3], [3, 2])
     name, other = named(cluster, 1), named(cluster, 1, "o")

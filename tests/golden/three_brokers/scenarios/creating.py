@@ -1,4 +1,4 @@
-"""CreateTopics and CreatePartitions: replicas written out or placed, enough brokers or not."""
+"""CreateTopics and CreatePartitions: manual assignment or placement, enough brokers or not."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def create_more_partitions(cluster: ClusterRun) -> None:
 
 
 def placement(partitions: Sequence[Any], *, all_live: bool = True) -> dict[str, Any]:
-    """What is the same of every placement, wherever it begins.
+    """Return the properties that every placement shares, whatever its start.
 
-    Replicas are not spread evenly, even less so beside a broker that is gone.
+    Replicas are not spread evenly, even less so beside a stopped broker.
     """
     spread = {
         "brokers that lead": len({row.leader_id for row in partitions}),

@@ -1,4 +1,4 @@
-"""Brokers with two log directories each: where replicas lie, moves, cordons, one that is lost."""
+"""Brokers with two log directories each: places of replicas, moves, cordons, a lost directory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CORDONED = "cordoned.log.dirs"
 
 
 def located(*topics: Topic) -> DescribeLogDirsRequest:
-    """Where the replicas of the partitions 0 to 3 lie."""
+    """Return the directories of the replicas of partitions 0 to 3."""
     return DescribeLogDirsRequest(
         topics=[DescribableLogDirTopic(topic=name, partitions=[0, 1, 2, 3]) for name, _ in topics]
     )
@@ -50,16 +50,16 @@ def moved(*moves: tuple[str, Topic | str, int]) -> AlterReplicaLogDirsRequest:
 
 
 def paths(cluster: ClusterRun, node: int) -> dict[str, str]:
-    """The path of each directory of a broker, by its name."""
+    """Return the path of each directory of a broker, by its name."""
     answer = cluster[node].setup(DescribeLogDirsRequest(topics=[]), 4)
     return {row.log_dir.split("/")[-1 if row.log_dir[0] == "/" else 0]: row.log_dir
             for row in answer.results}  # fmt: skip
 
 
 def placed(cluster: ClusterRun, suffix: str, *places: tuple[str, list[int]]) -> Topic:
-    """Make a topic: of each partition the directory of its replicas, and their brokers.
+    """Create a topic with a directory and brokers for the replicas of each partition.
 
-    How many logs there are in a directory depends on what was played before.
+    Explicit directories are needed because earlier scenarios left logs in them.
     """
     name = cluster.topic_name(suffix)
     for node in BROKERS:
@@ -71,7 +71,7 @@ def placed(cluster: ClusterRun, suffix: str, *places: tuple[str, list[int]]) -> 
 
 
 def lies_in(directory: str, partition: int) -> Callable[[DescribeLogDirsResponse], bool]:
-    """Does the partition lie there, and not on its way?"""
+    """Return a check that the partition is in the directory, without a running move."""
 
     def holds(answer: DescribeLogDirsResponse) -> bool:
         places = [
@@ -87,14 +87,14 @@ def lies_in(directory: str, partition: int) -> Callable[[DescribeLogDirsResponse
 
 
 def fill(cluster: ClusterRun, topic: Topic, leader: int, partition: int, *values: bytes) -> None:
-    """Append a batch of these values, and wait until all have it."""
+    """Append a batch of these values, and wait until all replicas have it."""
     request = produce(topic, 9, simple(*values), partition=partition)
     cluster[leader].setup(request, 9)
 
 
 @scenario_on("directories")
 def replicas_lie_where_there_are_fewest(cluster: ClusterRun) -> None:
-    """Which of them lies where is left to the order of a hash map."""
+    """The order of a hash map in Kafka decides which replica goes where."""
     topic = cluster.topic("t", [1], [1], [1], [1])
     answer = cluster[1].setup(located(topic), 5)
     counts = [sum(len(each.partitions) for each in row.topics) for row in answer.results]
@@ -249,7 +249,7 @@ def a_directory_is_lost(cluster: ClusterRun) -> None:
 
 
 def ask_all(cluster: ClusterRun, topic: Topic, alone: Topic, note: str) -> None:
-    """A produce, and a fetch, of each partition at its first replica."""
+    """Produce to and fetch from each partition at its first replica."""
     for partition in range(4):
         leader = 1 if partition < 2 else 2
         request = produce(topic, 12, simple(b"b"), partition=partition)

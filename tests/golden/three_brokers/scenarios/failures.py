@@ -1,4 +1,4 @@
-"""Brokers that stop, are killed, and come back: who leads, who is in sync, what remains."""
+"""Brokers that stop, are killed, and come back: leaders, in-sync sets, remaining records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wire.schemas.metadata import MetadataRequest
 
 
 def _ask_beside_it(cluster: ClusterRun, topics: list[Topic]) -> None:
-    """Broker 2 is gone: how the others describe the cluster, and what they answer."""
+    """Broker 2 is down: the description of the cluster by the others, and their answers."""
     followed, led, alone, minimum = topics
     for version in range(14):
         cluster[1].send(metadata(version, *topics), version, "beside it")
@@ -105,7 +105,7 @@ def a_broker_is_killed_and_comes_back(cluster: ClusterRun) -> None:
 
 
 def _leave_one(cluster: ClusterRun, *topics: Topic) -> None:
-    """Broker 2 stops, then 1, which alone has the records of the time between; then 2 is back."""
+    """Broker 2 stops, then 1, which alone has the latest records; then 2 comes back."""
     for topic in topics:
         fill(cluster, topic, 1, b"a", b"b")
     cluster.stop(2)
@@ -145,7 +145,7 @@ def the_last_in_sync_is_gone(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def an_unclean_election(cluster: ClusterRun) -> None:
-    """What only the former leader had is lost; epochs tell a reader."""
+    """Records that only the former leader had are lost; epochs show this to a reader."""
     topic = cluster.topic("t", [1, 2])
     _leave_one(cluster, topic)
     cluster.start(2)
@@ -175,7 +175,7 @@ def an_unclean_election(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def unclean_by_setting(cluster: ClusterRun) -> None:
-    """Set from the start, set while nobody leads, and never."""
+    """Unclean elections allowed from the start, allowed later, and never."""
     set_before = cluster.topic("before", [1, 2], unclean_leader_election_enable="true")
     set_later = cluster.topic("later", [1, 2])
     never = cluster.topic("never", [1, 2])
@@ -197,7 +197,7 @@ def unclean_by_setting(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def eligible_replicas(cluster: ClusterRun) -> None:
-    """Who leaves below the minimum in an orderly way stays eligible (KIP-966)."""
+    """A broker that shuts down in an orderly way below the minimum stays eligible (KIP-966)."""
     two = cluster.topic("two", [1, 2, 3], min_insync_replicas="2")
     three = cluster.topic("three", [1, 2, 3], min_insync_replicas="3")
     beyond = cluster.topic("beyond", [1, 2], min_insync_replicas="3")
@@ -235,7 +235,7 @@ def eligible_replicas(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def eligible_replicas_lead(cluster: ClusterRun) -> None:
-    """All of a partition's replicas go; one that was eligible comes back, and leads."""
+    """All of a partition's replicas stop; an eligible one comes back, and leads."""
     topic = cluster.topic("t", [1, 2, 3], min_insync_replicas="2")
     fill(cluster, topic, 1, b"a")
     cluster.stop(2)
@@ -260,7 +260,7 @@ def eligible_replicas_lead(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def all_are_killed(cluster: ClusterRun) -> None:
-    """Nobody left in an orderly way: the last known leader is who may lead."""
+    """No broker left in an orderly way: only the last known leader may lead."""
     topic = cluster.topic("t", [1, 2], min_insync_replicas="2")
     single = cluster.topic("s", [1])
     for each in (topic, single):
@@ -285,7 +285,7 @@ def all_are_killed(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def all_are_stopped(cluster: ClusterRun) -> None:
-    """The last one in sync goes in an orderly way, too: who is eligible may lead."""
+    """Even the last in-sync replica stops in an orderly way: eligible replicas may lead."""
     topic = cluster.topic("t", [1, 2], min_insync_replicas="2")
     fill(cluster, topic, 1, b"a")
     cluster.stop(2)

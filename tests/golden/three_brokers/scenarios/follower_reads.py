@@ -12,7 +12,7 @@ VERSIONS = (11, 12, 13, 15, 16, 18)
 
 
 def fill(cluster: ClusterRun, topic: Topic, leader: int, *values: bytes) -> None:
-    """Append a batch each, and return when every live replica knows that all is committed."""
+    """Append a batch for each, and return when every live replica knows that all are committed."""
     for value in values:
         answer = cluster[leader].setup(produce(topic, 9, simple(value)), 9)
     end = answer.responses[0].partition_responses[0].base_offset + 1
@@ -120,7 +120,7 @@ def fetches_of_replicas(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def below_the_minimum(cluster: ClusterRun) -> None:
-    """What is appended while too few are in sync is no consumer's yet, but a replica's."""
+    """With too few in-sync replicas, new records are readable by replicas, but not by consumers."""
     topic = cluster.topic("t", [1, 2], min_insync_replicas="2")
     fill(cluster, topic, 1, b"a")
     cluster.stop(2)

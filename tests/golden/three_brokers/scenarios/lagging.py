@@ -1,4 +1,4 @@
-"""A follower that lives and does not follow: it is paused, for longer than it may lag."""
+"""A live follower that does not follow: it is paused for longer than it may lag."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def a_follower_lags(cluster: ClusterRun) -> None:
 
 @scenario_on("lagging")
 def produce_times_out(cluster: ClusterRun) -> None:
-    """The one that lags has not been given up yet."""
+    """The lagging follower is still in the in-sync set."""
     topic = cluster.topic("t", [1, 3])
     fill(cluster, topic, 1, b"a")
     cluster.pause(3)

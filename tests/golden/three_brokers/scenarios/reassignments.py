@@ -78,7 +78,7 @@ def reassignments_that_complete(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def reassignments_that_wait(cluster: ClusterRun) -> None:
-    """A broker that is gone cannot join: its reassignments stay until it is back."""
+    """A stopped broker cannot join: its reassignments wait until it is back."""
     topics = cluster.topics([1, 2], [1], [2, 1], [1, 2], [1, 3], [2, 1, 3])
     moved, alone, back, more, away, fewer = topics
     fill(cluster, moved, 1, b"a")
@@ -115,7 +115,7 @@ def reassignments_that_wait(cluster: ClusterRun) -> None:
 
 @scenario_on("failing")
 def reassignments_below_the_minimum(cluster: ClusterRun) -> None:
-    """A move that waits, with too few in sync, and one whose leader is to go."""
+    """A waiting move with too few in-sync replicas, and one that removes the leader."""
     topic = cluster.topic("t", [1, 2], min_insync_replicas="2")
     fill(cluster, topic, 1, b"a")
     cluster.stop(2)

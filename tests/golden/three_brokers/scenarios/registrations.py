@@ -1,4 +1,4 @@
-"""Brokers as the controller knows them: the quorum, registrations, features."""
+"""Brokers from the view of the controller: the quorum, registrations, features."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def quorum(*partitions: tuple[str, int]) -> DescribeQuorumRequest:
 
 
 def _facts(answer: DescribeQuorumResponse) -> dict[str, Any]:
-    """What is the same whoever leads, and however long the log is."""
+    """Return the facts that do not depend on the leader and the length of the log."""
     ((partition,),) = [topic.partitions for topic in answer.topics]
     voters = partition.current_voters
     ids = [row.replica_id for row in voters]

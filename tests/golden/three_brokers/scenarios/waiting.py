@@ -1,4 +1,4 @@
-"""What waits while a leader changes, and what a new leader does not know yet."""
+"""Requests that wait while a leader changes, and the gaps in a new leader's knowledge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERSIONS = (4, 11, 12, 16, 18)
 
 @scenario_on("failing")
 def offsets_after_an_election(cluster: ClusterRun) -> None:
-    """The high watermark is below the new epoch, until enough are in sync."""
+    """The high watermark is below the new epoch until enough replicas are in sync."""
     topic = cluster.topic("t", [1, 2], min_insync_replicas="2")
     name = topic[0]
     fill(cluster, topic, 1, b"a")
@@ -65,7 +65,7 @@ def offsets_after_an_election(cluster: ClusterRun) -> None:
 
 
 def _led_by_the_second(cluster: ClusterRun) -> Topic:
-    """Led by 1, where 2 is preferred."""
+    """Create a topic led by 1, where 2 is preferred."""
     topic = cluster.topic("t", [2, 1, 3])
     fill(cluster, topic, 2, b"a")
     cluster.stop(2)

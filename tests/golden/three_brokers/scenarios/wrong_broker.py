@@ -15,7 +15,7 @@ MISSING_ID = bytes(range(1, 17))
 
 
 def _topic(cluster: ClusterRun) -> Topic:
-    """Led by 1 in epoch 0, followed by 2; two batches."""
+    """Create a topic led by 1 in epoch 0, followed by 2, with two batches."""
     topic = cluster.topic("t", [1, 2])
     for data in (b"a", b"b"):
         cluster[1].setup(produce(topic, 9, simple(data)), 9)

@@ -1,1 +1,1 @@
-"""Group members, a program for each client: see tests/interop/groups/journal.py."""
+"""Group members, one program for each client: see tests/interop/groups/journal.py."""

@@ -30,7 +30,7 @@ NO_GENERATION = -1
 
 
 class Listener(ConsumerRebalanceListener):
-    """Writes down what is assigned and revoked; commits before giving up."""
+    """Records assignments and revocations; commits before partitions are given up."""
 
     def __init__(self, consumer: AIOKafkaConsumer, journal: Journal) -> None:
         self._consumer = consumer
@@ -42,12 +42,12 @@ class Listener(ConsumerRebalanceListener):
         return int(self._consumer._coordinator.generation)
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """Eager: everything is new."""
+        """In the eager protocol every partition is new."""
         self._held = set(assigned)
         self._journal.assigned(self._held, self._generation())
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """This client says so also when it was expelled: it has no generation then."""
+        """aiokafka calls this even after an expulsion; it has no generation then."""
         async with self.lock:
             if self._held and self._generation() == NO_GENERATION:
                 self._journal.lost(self._held)
@@ -57,14 +57,14 @@ class Listener(ConsumerRebalanceListener):
             self._held = set()
 
     async def leave(self) -> None:
-        """This client leaves without a word to its listener."""
+        """aiokafka leaves without calling its listener."""
         async with self.lock:
             self._journal.revoked(self._held)
             self._held = set()
 
 
 async def commit(consumer: AIOKafkaConsumer, journal: Journal) -> None:
-    """Commit what was consumed, and wait for the answer."""
+    """Commit the positions, and wait for the answer."""
     offsets = {TopicPartition(*where): at for where, at in journal.uncommitted.items()}
     if not offsets:
         return
@@ -74,13 +74,13 @@ async def commit(consumer: AIOKafkaConsumer, journal: Journal) -> None:
     except REFUSALS as error:
         journal.refused(number, error)
     except (TimeoutError, KafkaError, IllegalStateError):
-        return  # a time-out, a lost connection, or not ours any more: nobody knows
+        return  # a time-out, a lost connection, or a lost partition: the outcome is unknown
     else:
         journal.committed(number)
 
 
 async def consume() -> None:
-    """Consume until told to stop."""
+    """Consume until SIGTERM."""
     asked = options()
     journal = Journal()
     consumer = await started(asked)
@@ -103,7 +103,7 @@ async def consume() -> None:
 
 
 async def started(asked: dict[str, Any]) -> AIOKafkaConsumer:
-    """A consumer that has found its broker; this client gives up at the first refusal."""
+    """Return a consumer that has found its broker; aiokafka itself fails at the first refusal."""
     while True:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=asked["address"],

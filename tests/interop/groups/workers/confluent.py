@@ -18,7 +18,7 @@ REFUSALS = {
 
 
 def main() -> None:
-    """Consume until told to stop, or fenced."""
+    """Consume until SIGTERM, or until the member is fenced."""
     asked = options()
     journal = Journal()
     consumer = Consumer(settings(asked))
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def settings(asked: dict[str, object]) -> dict[str, object]:
-    """The client's own words for what is asked."""
+    """Return the arguments as librdkafka's settings."""
     found = {
         "bootstrap.servers": asked["address"],
         "group.id": asked["group"],

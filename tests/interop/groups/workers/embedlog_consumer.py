@@ -12,19 +12,19 @@ from tests.interop.groups.journal import COMMIT_EVERY, POLL_SECONDS, Journal, op
 
 
 class Listener(embedlog.ConsumerRebalanceListener):
-    """Writes down what is assigned, revoked and lost; commits before giving up."""
+    """Records assignments, revocations and losses; commits before partitions are given up."""
 
     def __init__(self, consumer: embedlog.Consumer, journal: Journal) -> None:
         self._consumer = consumer
         self._journal = journal
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
-        """In addition to what it has."""
+        """Partitions come in addition to the present ones."""
         generation = self._consumer.group_metadata().generation_id
         self._journal.assigned(map(tuple, partitions), generation)
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """The group waits."""
+        """The group waits for this call."""
         commit(self._consumer, self._journal)
         self._journal.revoked(map(tuple, partitions))
 
@@ -34,7 +34,7 @@ class Listener(embedlog.ConsumerRebalanceListener):
 
 
 def commit(consumer: embedlog.Consumer, journal: Journal) -> None:
-    """Commit what was consumed, and wait for the answer."""
+    """Commit the positions, and wait for the answer."""
     offsets = dict(journal.uncommitted)
     if not offsets:
         return
@@ -47,13 +47,13 @@ def commit(consumer: embedlog.Consumer, journal: Journal) -> None:
     except (CommitFailed, RebalanceInProgress) as error:
         journal.refused(number, error)
     except (TimedOut, KafkaError):
-        return  # nobody knows
+        return  # the outcome is unknown
     else:
         journal.committed(number)
 
 
 def main() -> None:
-    """Consume until told to stop, or fenced."""
+    """Consume until SIGTERM, or until the member is fenced."""
     asked = options()
     journal = Journal()
     consumer = embedlog.Consumer(asked["address"], **settings(asked))
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def settings(asked: dict[str, Any]) -> dict[str, Any]:
-    """Kafka's words for what is asked."""
+    """Return the arguments as Kafka's settings."""
     found = {
         "group_id": asked["group"],
         "group_protocol": asked["protocol"],

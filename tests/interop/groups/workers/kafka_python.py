@@ -20,7 +20,7 @@ from kafka.structs import OffsetAndMetadata
 from tests.interop.groups.journal import COMMIT_EVERY, Journal, Partition, options
 
 POLL_MS = 1000
-"""Version 3.0.12 may lose the end of a join that outlives a poll, and then stays outside."""
+"""Version 3.0.12 may lose the end of a join that outlasts a poll, and then never joins."""
 REFUSALS = (
     CommitFailedError,
     IllegalGenerationError,
@@ -30,7 +30,7 @@ REFUSALS = (
 
 
 class Listener(ConsumerRebalanceListener):
-    """Writes down what is assigned and revoked; commits before giving up."""
+    """Records assignments and revocations; commits before partitions are given up."""
 
     def __init__(self, consumer: KafkaConsumer, journal: Journal) -> None:
         self._consumer = consumer
@@ -38,13 +38,13 @@ class Listener(ConsumerRebalanceListener):
         self._held: set[Partition] = set()
 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """Eager: everything is new."""
+        """In the eager protocol every partition is new."""
         self._held = set(assigned)
         generation = self._consumer.group_metadata().generation_id
         self._journal.assigned(self._held, generation)
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """The group waits."""
+        """The group waits for this call."""
         if self._held:
             commit(self._consumer, self._journal)
             self._journal.revoked(self._held)
@@ -57,7 +57,7 @@ class Listener(ConsumerRebalanceListener):
 
 
 def commit(consumer: KafkaConsumer, journal: Journal) -> None:
-    """Commit what was consumed, and wait for the answer."""
+    """Commit the positions, and wait for the answer."""
     offsets = {
         TopicPartition(*where): OffsetAndMetadata(at, "", -1)
         for where, at in journal.uncommitted.items()
@@ -73,13 +73,13 @@ def commit(consumer: KafkaConsumer, journal: Journal) -> None:
     except REFUSALS as error:
         journal.refused(number, error)
     except KafkaError:
-        return  # a time-out or a lost connection: nobody knows
+        return  # a time-out or a lost connection: the outcome is unknown
     else:
         journal.committed(number)
 
 
 def started(asked: dict[str, Any]) -> KafkaConsumer:
-    """A consumer that has found its broker."""
+    """Return a consumer that has found its broker."""
     while True:
         try:
             return KafkaConsumer(
@@ -102,7 +102,7 @@ def started(asked: dict[str, Any]) -> KafkaConsumer:
 
 
 def main() -> None:
-    """Consume until told to stop, or fenced."""
+    """Consume until SIGTERM, or until the member is fenced."""
     asked = options()
     journal = Journal()
     consumer = started(asked)
@@ -118,7 +118,7 @@ def main() -> None:
             journal.fenced(error)
             return
         except KafkaError as error:
-            if not error.retriable:  # a connection that was lost, for one, is
+            if not error.retriable:  # for example after a lost connection
                 raise
     consumer.close(autocommit=False)
     journal.closed()

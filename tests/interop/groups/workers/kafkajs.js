@@ -1,4 +1,4 @@
-// A member by kafkajs: the classic protocol. The journal is that of tests/interop/groups/journal.py.
+// A member by kafkajs: the classic protocol. Its journal: tests/interop/groups/journal.py.
 const fs = require('fs')
 const { Kafka, AssignerProtocol, logLevel } = require('kafkajs')
 
@@ -71,7 +71,7 @@ async function eachBatch ({ batch, resolveOffset, heartbeat, commitOffsetsIfNece
 
 let consumer
 
-// kafkajs gives up when a connection is lost while it starts: begin anew, as a supervisor would.
+// kafkajs fails when a connection is lost during its start: restart, as a supervisor would.
 async function join () {
   try {
     await consume()
@@ -110,7 +110,7 @@ async function consume () {
   })
   consumer.on(consumer.events.REBALANCING, () => gone('revoked'))
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-    gone('lost') // joined again without having been asked to: it was expelled
+    gone('lost') // a join without a rebalance: the member was expelled
     held = Object.entries(payload.memberAssignment)
       .flatMap(([topic, partitions]) => partitions.map(partition => [topic, partition]))
     write('assigned', { partitions: held })

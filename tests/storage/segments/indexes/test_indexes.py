@@ -1,4 +1,4 @@
-"""Sparse indexes find what a scan of everything would find, and refuse damaged files."""
+"""Sparse indexes find the same as a full scan, and refuse damaged files."""
 
 from __future__ import annotations
 

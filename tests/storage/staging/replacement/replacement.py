@@ -1,4 +1,4 @@
-"""Rewriting for tests: a log of closed segments with everything in it, its owner, and a job."""
+"""Rewriting for tests: a log of closed segments with records of every kind, its owner, a job."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.staging.replacement_manifest import Replacement, ReplacingFile
+from embedlog.storage.staging.manifest import Replacement, ReplacingFile
 from embedlog.storage.staging.replacer import Replacer
-from embedlog.storage.staging.rewriting import Rewriter, Rules, SegmentWriter
-from embedlog.storage.verification.directory import Verification
+from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
+from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.cleaner.compaction import Row, committed_rows
 from tests.storage.logs import DATA, PARTITION, append, append_marker
@@ -19,8 +19,8 @@ ERASED = b"k1"
 
 
 def fill(log: Log) -> None:
-    """Plain records, an idempotent producer, transactions of both ends and an open one, a null key,
-    two leader epochs, an active segment.
+    """Append plain records, an idempotent producer's, committed, aborted and open transactions, a
+    null key, two leader epochs, and an active segment.
     """
     sequence = 0
     for number in range(24):
@@ -43,7 +43,7 @@ def fill(log: Log) -> None:
 
 
 class Owned:
-    """A manager with one log over a simulated disk, and what swaps segments in."""
+    """A manager with one log over a simulated disk, and its replacer."""
 
     def __init__(self, disk: SimFiles | None = None, **settings: object) -> None:
         self.runtime: SimRuntime = sim_runtime(files=disk)
@@ -51,15 +51,15 @@ class Owned:
         self.config = LogConfig(**{"segment_bytes": 600, "index_interval_bytes": 100, **settings})
         self.manager = LogManager(self.runtime, DATA, LogConfig(durability=self.config.durability))
         self.log: Log = self.manager.get_or_create(PARTITION, self.config)
-        self.commit()  # opening has flushed it
+        self.commit()  # the opening has flushed it
         self.replacer = Replacer(self.runtime, DATA, self.manager.leftovers.remove_files)
 
     def commit(self) -> None:
-        """Let the high watermark follow."""
+        """Raise the high watermark to the log's end."""
         self.log.offsets.commit(False)
 
     def fill(self) -> None:
-        """What `fill` appends, and what follows from it."""
+        """The rows that `fill` appends, and the expected ones."""
         log = self.log
         fill(log)
         if self.config.durability == "fsync":
@@ -67,7 +67,7 @@ class Owned:
         self.commit()
         self.manager.checkpoints.write_positions()
 
-    def stage(self, rules: Rules, *, job: str = "job", latest=None) -> list[ReplacingFile]:
+    def stage(self, rules: RewriteRules, *, job: str = "job", latest=None) -> list[ReplacingFile]:
         """Rewrite every closed segment."""
         writer = SegmentWriter(self.disk, DATA, PARTITION, job=job, writer="task")
         rewriter = Rewriter(rules, latest)
@@ -75,10 +75,10 @@ class Owned:
         return [each.file for each in made if each.file is not None]
 
     def replace(self, files: Sequence[ReplacingFile], *, id: str = "1") -> tuple[int, int]:
-        """Swap them in."""
+        """Swap the files in."""
         return self.replacer.replace(self.log, Replacement(id, PARTITION, files))
 
-    def rewrite(self, rules: Rules, **which: object) -> list[ReplacingFile]:
+    def rewrite(self, rules: RewriteRules, **which: object) -> list[ReplacingFile]:
         """Stage and replace, as a job does."""
         files = self.stage(rules, **which)
         if files:
@@ -86,15 +86,15 @@ class Owned:
         return files
 
     def findings(self) -> list[str]:
-        """What is damaged."""
-        return [str(each) for each in Verification(self.disk, DATA, lambda _: None).findings()]
+        """Return the damage."""
+        return [str(each) for each in DirectoryCheck(self.disk, DATA, lambda _: None).findings()]
 
 
 def without(rows: Sequence[Row], key: bytes, *, below: int) -> list[Row]:
-    """The rows but those of a key, of offsets below one."""
+    """Return the rows without a key's, below an offset."""
     return [row for row in rows if row[1] != key or row[0] >= below]
 
 
 def committed(owned: Owned) -> list[Row]:
-    """What a read_committed reader shows."""
+    """Return the rows of a read_committed reader."""
     return committed_rows(owned.log)

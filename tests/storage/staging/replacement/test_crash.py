@@ -8,14 +8,14 @@ import pytest
 
 from embedlog.errors import KafkaError
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.staging.rewriting import Rules
+from embedlog.storage.staging.rewriting import RewriteRules
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.cleaner.compaction import check_compacted, committed_rows, rows
 from tests.storage.logs import append
 from tests.storage.staging.replacement.replacement import ERASED, Owned, without
 from wire.records.format import Codec
 
-RULES = Rules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
+RULES = RewriteRules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
 
 levels = pytest.mark.parametrize("durability", ["os", "fsync"])
@@ -40,7 +40,7 @@ class Story:
     def begin(self) -> Owned:
         owned = Owned(durability=self.durability)
         owned.fill()
-        # What is rewritten was on the disk before: its loss would be another story.
+        # The rewritten segments were on the disk before: losing them would be another story.
         owned.log.durability.flush()
         owned.manager.checkpoints.write_positions()
         for name in ("", "data", owned.log.directory):
@@ -58,7 +58,7 @@ class Story:
         return [n for n in range(start, owned.disk.calls) if owned.disk.trace[n][0] in CHANGES]
 
     def check(self, disk: SimFiles) -> int:
-        """Open what was left, run the job again; return how many segments were done before."""
+        """Open the directory, run the job again; return how many segments were done before."""
         owned = Owned(disk, durability=self.durability)
         log = owned.log
         assert log.failure is None, log.failure
@@ -134,7 +134,7 @@ def test_what_was_erased_does_not_come_back_after_a_loss_of_power(durability: st
 def test_a_disk_that_refuses_for_once_loses_nothing(errno: int, step: int) -> None:
     story = Story("os")
     pending = 0
-    # A full disk leaves a swap pending at four calls in a row, some times in all.
+    # A full disk leaves a swap pending at four calls in a row, several times in all.
     for call in story.calls()[:: step if errno == 5 else min(step, 5)]:
         owned = story.begin()
         owned.disk.fail(call, errno)

@@ -1,0 +1,78 @@
+"""`InProcessDriver`: the caller makes the pass, and waits in the scheduler of the brokers."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from embedlog.client.drivers.caller_driver import CallerDriver
+from embedlog.client.drivers.driver import PARK_MS
+from embedlog.runtime.locks import Rank, ranked_rlock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.runtime.pending import Pending
+    from embedlog.transport import Transport
+
+
+class InProcessDriver(CallerDriver):
+    """A waiting thread holds no lock, so a plain lock is fair enough: no thread starves."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        step: Callable[[], int | None],
+        recover: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(transport, step, recover)
+        self._own_turn = ranked_rlock(Rank.DRIVER)  # why an RLock: see `runtime.pending`
+
+    def wait(
+        self,
+        is_done: Callable[[], bool],
+        timeout_ms: int | None,
+        *,
+        is_news: Callable[[], bool] | None = None,
+        patience_ms: int = PARK_MS,
+    ) -> bool:
+        if self._runner == get_ident():
+            return self._is_done_inside(is_done)
+        # The pass itself brings most answers, so first try without a listener.
+        self._pass()
+        if is_done():
+            return True
+        return super().wait(is_done, timeout_ms, is_news=is_news, patience_ms=patience_ms)
+
+    def run_if_free(self) -> None:
+        if not self._runner:
+            self._pass()
+
+    def _pass(self) -> None:
+        # With `with`, no Ctrl-C can come between taking the lock and the code that releases it.
+        with self._own_turn:
+            self._runner = get_ident()
+            try:
+                if self._is_cut_short and self._recover is not None:
+                    self._recover()
+                self._is_cut_short = True
+                self._delay_ms = self._step()
+                self._is_cut_short = False
+            except Exception:  # from a user's callback, or a defect: `step` has dealt with it
+                self._is_cut_short = False
+                raise
+            finally:
+                self._runner = 0
+
+    def _in_turn(self, action: Callable[[], None]) -> None:
+        with self._own_turn:
+            action()
+
+    def _park(self, news: Pending[object], left_ms: int) -> None:
+        try:
+            self._transport.wait(news, self._until_next_pass(left_ms))
+        except BaseException as error:
+            # This thread may have run the broker's duties, and been interrupted before it reported
+            # one.
+            self._note(error)
+            raise

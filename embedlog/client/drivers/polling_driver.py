@@ -1,0 +1,78 @@
+"""`PollingDriver`: the caller makes the pass; one of the waiting threads polls the sockets.
+
+Only one thread may use the sockets, so the polling thread holds the turn. A thread that wants to
+send wakes the polling thread, and gets the turn next. The other waiting threads sleep until
+something arrives, or until it is their turn to poll.
+"""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from embedlog.client.drivers.caller_driver import CallerDriver
+from embedlog.client.drivers.turn_lock import TurnLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.runtime.pending import Pending
+    from embedlog.transport import Transport
+
+
+class PollingDriver(CallerDriver):
+    """For a client over the network that has no thread of its own."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        step: Callable[[], int | None],
+        recover: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(transport, step, recover)
+        self._turns = TurnLock()
+        self._poller: dict[str, int] = {}
+        """The id of the waiting thread that polls; `setdefault` lets one thread win."""
+
+    def run_if_free(self) -> None:
+        if not self._runner and not self._turns.is_taken:
+            self._pass()
+
+    def _pass(self) -> None:
+        self._turns.acquire(self._transport.wake)
+        try:
+            self._runner = get_ident()
+            try:
+                if self._is_cut_short and self._recover is not None:
+                    self._recover()
+                self._is_cut_short = True
+                self._transport.poll()  # perhaps no thread waits for answers, which free memory
+                self._delay_ms = self._step()
+                self._is_cut_short = False
+            except Exception:  # from a user's callback, or a defect: `step` has dealt with it
+                self._is_cut_short = False
+                raise
+            finally:
+                self._runner = 0
+        finally:
+            self._turns.release()
+
+    def _in_turn(self, action: Callable[[], None]) -> None:
+        self._turns.run(action, self._transport.wake)
+
+    def _park(self, news: Pending[object], left_ms: int) -> None:
+        if self._poller.setdefault("thread", get_ident()) != get_ident():
+            self._scheduler.wait(news, self._until_next_pass(left_ms))
+            return
+        try:
+            self._turns.acquire()
+            try:
+                # Computed only here: another thread's pass may have shortened the delay meanwhile.
+                self._transport.wait(news, self._until_next_pass(left_ms))
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._turns.release()
+        finally:
+            self._poller.clear()

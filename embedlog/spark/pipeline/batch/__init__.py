@@ -1,0 +1,1 @@
+"""The steps of one batch between its records and the sinks."""

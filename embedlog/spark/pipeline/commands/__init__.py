@@ -1,0 +1,1 @@
+"""The commands of `embedlog pipeline` that write to no sink."""

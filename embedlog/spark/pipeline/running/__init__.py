@@ -1,0 +1,1 @@
+"""Runs of a pipeline: streams and replays, their state, positions and metrics."""

@@ -1,0 +1,80 @@
+"""Opens a Spark session for a pipeline whose caller has none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from embedlog.runtime.environment import set_default
+from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Turn Spark's errors into errors of the pipeline, each in one line.
+
+    Raises:
+        PipelineFailed: Spark raised an error.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise PipelineFailed(brief(error)) from error
+
+
+def is_open() -> bool:
+    """Whether this process has a session."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return False
+    return SparkSession.getActiveSession() is not None
+
+
+def open_session(name: str, *, master: str | None = None, **settings: str) -> SparkSession:
+    """Return the active session, or a new one with settings for pipelines.
+
+    `settings` are Spark's, and override those.
+
+    Raises:
+        ProjectError: PySpark is not installed.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ProjectError(
+            "PySpark is not installed: pip install 'embedlog[pipeline]'; it needs Java 17 or newer"
+        ) from None
+    from embedlog.spark import register
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        register(active)
+        return active
+    # By default Spark starts some `python3`, which may lack the packages of this Python.
+    set_default("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in {
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        **settings,
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    register(session)
+    return session

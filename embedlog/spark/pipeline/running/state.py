@@ -1,0 +1,107 @@
+"""The state directory of a pipeline, which keeps its state between runs.
+
+checkpoint/        Spark's: offsets, commits, the query's id
+status.json        totals and the last batch, replaced whole
+events.jsonl       a line for each batch and event; one older file is kept
+dead_letters/      dead letters, if no Parquet sink takes them
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from embedlog.runtime import Runtime, real_runtime
+from embedlog.runtime.files import make_directory, write_fully, write_whole
+from embedlog.spark.pipeline.batch.report import BatchReport, Totals
+from embedlog.spark.pipeline.errors import ProjectError
+
+_EVENTS_MAX = 16 * 1024 * 1024
+"""Size in bytes at which events.jsonl becomes the older file."""
+
+
+class StateDirectory:
+    """Reads and writes a state directory. Only the process that runs the pipeline may write.
+
+    `status` and `progress` are empty before the first batch.
+    """
+
+    def __init__(self, path: str, runtime: Runtime | None = None) -> None:
+        self.path = path
+        self._runtime = runtime or real_runtime()
+        self._files = self._runtime.files
+
+    @property
+    def checkpoint(self) -> str:
+        return f"{self.path}/checkpoint"
+
+    def now_ms(self) -> int:
+        return self._runtime.clock.wall_ms()
+
+    def query_id(self) -> str:
+        """Return the id of the checkpoint's query.
+
+        Raises:
+            ProjectError: there is no checkpoint.
+        """
+        try:
+            text = self._files.read(f"{self.checkpoint}/metadata")
+        except OSError:
+            raise ProjectError(
+                f"{self.checkpoint}: no checkpoint: the pipeline never ran"
+            ) from None
+        found: str = json.loads(text)["id"]
+        return found
+
+    def make(self) -> None:
+        make_directory(self._files, self.path, sync=True)
+
+    def status(self) -> dict[str, Any]:
+        return self._facts("status.json")
+
+    def totals(self) -> Totals:
+        found = self.status().get("totals")
+        return Totals.from_dict(found) if found else Totals()
+
+    def count(self, batch: BatchReport) -> Totals:
+        """Add a finished batch to the totals, once; replaces status.json."""
+        totals = self.totals()
+        totals.add(batch)
+        self.write_status({"batch": batch.as_dict(), "totals": totals.as_dict()})
+        return totals
+
+    def write_status(self, facts: Mapping[str, Any]) -> None:
+        """Replace some facts of status.json."""
+        self.make()
+        whole = {**self.status(), **facts, "updated_ms": self.now_ms()}
+        text = json.dumps(whole, indent=1).encode()
+        write_whole(self._files, f"{self.path}/status.json", text, sync=False)
+
+    def progress(self) -> dict[str, Any]:
+        """Return Spark's last progress; empty before the first batch."""
+        return self._facts("progress.json")
+
+    def note_progress(self, facts: Mapping[str, Any]) -> None:
+        """Store a progress. Only the listener writes these files."""
+        self.event("progress", facts, name="progress.jsonl")
+        text = json.dumps({**facts, "at_ms": self.now_ms()}, default=str).encode()
+        write_whole(self._files, f"{self.path}/progress.json", text, sync=False)
+
+    def event(self, kind: str, facts: Mapping[str, Any], name: str = "events.jsonl") -> None:
+        self.make()
+        path = f"{self.path}/{name}"
+        line = json.dumps({"at_ms": self.now_ms(), "event": kind, **facts}, default=str)
+        file = self._files.open(path, create=True)
+        size = file.size()
+        write_fully(file.write, [line.encode() + b"\n"], size)
+        file.close()
+        if size > _EVENTS_MAX:
+            self._files.rename(path, path + ".1")
+
+    def _facts(self, name: str) -> dict[str, Any]:
+        path = f"{self.path}/{name}"
+        if self._files.stat(path) is None:
+            return {}
+        found: dict[str, Any] = json.loads(self._files.read(path))
+        return found

@@ -1,0 +1,1 @@
+"""Tables with commits keyed by (query id, batch id): Parquet with a manifest, Delta, Iceberg."""

@@ -1,0 +1,259 @@
+"""The pipeline's own Parquet table: numbered commit files list the files that belong to it.
+
+    _log/00000000000000000007.json              one commit
+    _log/00000000000000000016.checkpoint.json   the whole state after commit 16
+    _log/lock                                   held while a commit is made
+    data/...                                    Parquet files, see `tables.table`
+
+A file of the log holds one line of JSON, and its CRC-32 in hexadecimal. A commit:
+
+    {"version": 7, "time_ms": ..., "app": "...", "app_version": 3,
+     "add": [{"path": "data/...", "rows": 10, "bytes": 1234, "part": "rows", "partition": [...]}],
+     "remove": ["data/..."], "properties": {...}}
+
+Readers need no lock: they read the newest checkpoint and the commits after it. Older log files are
+deleted. Removed data files are deleted an hour later, so a list of files stays readable that long.
+
+Delta through `deltalake` cannot take its place:
+
+    durability   a commit here is synced before it returns. `deltalake` 1.6 links its log file and
+                 syncs nothing, so a loss of power can undo a commit that it reported. The archive
+                 needs the sync: after its commit, retention deletes the records from the log.
+    one commit   rows, dead letters and properties (the archive's offsets, the state of sessions)
+                 change together. Delta has one schema for each table, and no properties in a commit
+                 that outlive its log files. Its first commit needs a row.
+    size         jobs and `read_table` need the extra `spark` only; `deltalake` is 134 MB more.
+    readers      a reader without a library takes the paths in the JSON lines of `_log`.
+
+Time travel, and writers in other engines, are what Delta and Iceberg sinks are for.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from embedlog.errors import CorruptRecord, DirectoryLocked, TimedOut
+from embedlog.runtime import Runtime, real_runtime
+from embedlog.runtime.files import make_directory, parent, write_whole
+from embedlog.runtime.threads import Parked
+from embedlog.spark.pipeline.errors import TableConflict
+from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile, parse_partition
+
+CHECKPOINT_EVERY = 16
+DELETE_AFTER_MS = 3_600_000
+_LOCK_TIMEOUT_MS = 60_000
+_LOCK_POLL_MS = 20
+_ONE_TIME_APPS_MAX = 256
+ONE_TIME = "once:"
+"""Applications with this prefix commit once; a table remembers only the last of them."""
+
+
+@dataclass(slots=True)
+class TableState:
+    """The table after commit `version`, or -1 before the first one."""
+
+    version: int = -1
+    apps: dict[str, int] = field(default_factory=dict)
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
+    """Files that wait for their deletion -> the wall time of their removal in ms."""
+    properties: dict[str, Any] = field(default_factory=dict)
+
+    def apply(self, commit: Mapping[str, Any]) -> None:
+        self.version = commit["version"]
+        self.apps.pop(commit["app"], None)  # keeps the dict in the order of last commits
+        self.apps[commit["app"]] = commit["app_version"]
+        for path in commit["remove"]:
+            del self.files[path]
+            self.removed[path] = commit["time_ms"]
+        for each in commit["add"]:
+            self.files[each["path"]] = each
+        for path in commit.get("deleted", ()):
+            self.removed.pop(path, None)
+        self.properties.update(commit.get("properties", {}))
+
+
+class ManifestTable:
+    """A Parquet table at `path`. Its first commit makes it. Implements `TableFormat`."""
+
+    def __init__(
+        self,
+        path: str,
+        runtime: Runtime | None = None,
+        reached: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self.path = path
+        self._runtime = runtime or real_runtime()
+        self._files = self._runtime.files
+        self._log = f"{path}/_log"
+        self._reached = reached
+        """Called at each step of a commit; a test ends the work there."""
+
+    def version_of(self, app: str) -> int:
+        return self.state().apps.get(app, -1)
+
+    def files(self, part: str = ROWS) -> list[DataFile]:
+        """Return the files of the newest state, oldest first."""
+        found = self.state().files.values()
+        return [self.data_file(each) for each in found if each["part"] == part]
+
+    def parts(self) -> list[str]:
+        return sorted({each["part"] for each in self.state().files.values()})
+
+    def commit(
+        self,
+        key: CommitKey,
+        adds: Sequence[DataFile],
+        removes: Sequence[DataFile] = (),
+        properties: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """See `TableFormat.commit`. `properties` are the table's own, stored beside its files."""
+        if self.version_of(key.app) >= key.version:
+            return False
+        make_directory(self._files, self._log, sync=True)
+        with self._locked():
+            state = self.state()
+            if state.apps.get(key.app, -1) >= key.version:
+                return False
+            gone = [each.path for each in removes if self._relative(each.path) not in state.files]
+            if gone:
+                raise TableConflict(f"{self.path}: another commit took {gone[0]} away")
+            now_ms = self._runtime.clock.wall_ms()
+            commit = {
+                "version": state.version + 1,
+                "time_ms": now_ms,
+                "app": key.app,
+                "app_version": key.version,
+                "add": [self._entry(each) for each in adds],
+                "remove": [self._relative(each.path) for each in removes],
+                "deleted": self._delete_removed(state, now_ms),
+                "properties": dict(properties or {}),
+            }
+            self._reached("table: before the commit")
+            self._write(f"{commit['version']:020d}.json", commit)
+            self._reached("table: after the commit")
+            state.apply(commit)
+            if state.version % CHECKPOINT_EVERY == 0 and state.version:
+                self._checkpoint(state)
+        return True
+
+    def state(self) -> TableState:
+        """Read the newest state without a lock.
+
+        Raises:
+            CorruptRecord: a file of the log is damaged.
+        """
+        for _ in range(100):
+            try:
+                return self._read_state()
+            except FileNotFoundError:
+                continue  # the listing is older than a checkpoint, whose writer deleted these files
+        raise TimedOut(f"{self._log}: changes faster than it can be read")
+
+    def _read_state(self) -> TableState:
+        if self._files.stat(self._log) is None:
+            return TableState()
+        names = self._files.list(self._log)
+        checkpoints = [name for name in names if name.endswith(".checkpoint.json")]
+        state = TableState()
+        if checkpoints:
+            found = self._read(checkpoints[-1])
+            state = TableState(
+                found["version"],
+                found["apps"],
+                {each["path"]: each for each in found["files"]},
+                found["removed"],
+                found["properties"],
+            )
+        while f"{state.version + 1:020d}.json" in names:
+            state.apply(self._read(f"{state.version + 1:020d}.json"))
+        later = [n for n in names if _is_commit(n) and int(n[:20]) > state.version]
+        if later:
+            raise CorruptRecord(
+                f"{self._log}/{later[0]}", 0, f"commit {state.version + 1} before it is missing"
+            )
+        return state
+
+    def _locked(self) -> Any:
+        start_ms = self._runtime.clock.monotonic_ms()
+        while True:
+            try:
+                return closing(self._files.lock(f"{self._log}/lock"))
+            except DirectoryLocked:
+                if self._runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
+                    raise
+            Parked().sleep(_LOCK_POLL_MS)
+
+    def _checkpoint(self, state: TableState) -> None:
+        one_time = [app for app in state.apps if app.startswith(ONE_TIME)]
+        for app in one_time[:-_ONE_TIME_APPS_MAX]:
+            del state.apps[app]
+        self._write(
+            f"{state.version:020d}.checkpoint.json",
+            {
+                "version": state.version,
+                "apps": state.apps,
+                "files": list(state.files.values()),
+                "removed": state.removed,
+                "properties": state.properties,
+            },
+        )
+        self._reached("table: after the checkpoint")
+        for name in self._files.list(self._log):
+            # Keep one checkpoint more, for readers that have listed it.
+            if name[:20].isdecimal() and int(name[:20]) < state.version - CHECKPOINT_EVERY:
+                self._files.remove(f"{self._log}/{name}")
+
+    def _delete_removed(self, state: TableState, now_ms: int) -> list[str]:
+        deleted = [p for p, since in state.removed.items() if now_ms - since >= DELETE_AFTER_MS]
+        for path in deleted:
+            whole = f"{self.path}/{path}"
+            if self._files.stat(whole) is not None:
+                self._files.remove(whole)
+            directory = parent(whole)
+            if self._files.stat(directory) is not None and not self._files.list(directory):
+                self._files.remove(directory)
+        return deleted
+
+    def _entry(self, file: DataFile) -> dict[str, Any]:
+        return {
+            "path": self._relative(file.path),
+            "rows": file.row_count,
+            "bytes": file.size_bytes,
+            "part": file.part,
+            "partition": [list(each) for each in file.partition],
+        }
+
+    def data_file(self, entry: Mapping[str, Any]) -> DataFile:
+        return DataFile(
+            f"{self.path}/{entry['path']}",
+            entry["rows"],
+            entry["bytes"],
+            entry["part"],
+            parse_partition(json.dumps(entry["partition"])),
+        )
+
+    def _relative(self, path: str) -> str:
+        assert path.startswith(self.path + "/"), (path, self.path)
+        return path[len(self.path) + 1 :]
+
+    def _write(self, name: str, document: Mapping[str, Any]) -> None:
+        line = json.dumps(document, separators=(",", ":")).encode()
+        content = b"%s\n%08x\n" % (line, zlib.crc32(line))
+        write_whole(self._files, f"{self._log}/{name}", content, sync=True)
+
+    def _read(self, name: str) -> Any:
+        path = f"{self._log}/{name}"
+        line, _, check = self._files.read(path).partition(b"\n")
+        if check.strip() != b"%08x" % zlib.crc32(line):
+            raise CorruptRecord(path, 0, f"CRC {zlib.crc32(line):08x}, written {check[:16]!r}")
+        return json.loads(line)
+
+
+def _is_commit(name: str) -> bool:
+    return len(name) == 25 and name[:20].isdecimal() and name.endswith(".json")

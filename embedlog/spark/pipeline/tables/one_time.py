@@ -1,0 +1,107 @@
+"""One-time writers of a table: their staged files are removed even if their process is killed.
+
+A stream that starts again has the same application id, and removes the files that it staged and did
+not commit. The id of a replay, a redrive or a compaction never comes back. So such a writer owns a
+file in the table's directory while it works. The lock on this file ends with its process:
+
+    <table>/_writers/<application, quoted>.lock
+
+A process that gets another writer's lock knows that this writer died, and removes its staged files.
+Streams do so before each batch, one-time writers before they begin. A table's manifest remembers
+the last 256 one-time commits, so that a finished commit is never taken for an unfinished one.
+
+A task that outlives its driver finds its stage closed (see `tables.stage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from urllib.parse import quote, unquote
+
+from embedlog.errors import DirectoryLocked
+from embedlog.runtime import real_runtime
+from embedlog.runtime.files import DirectoryLock, make_directory
+from embedlog.runtime.threads import Parked
+from embedlog.spark.pipeline.tables.table import TableFormat, sweep
+
+_DIRECTORY = "_writers"
+_SUFFIX = ".lock"
+_LOCK_TIMEOUT_MS = 10_000
+_LOCK_POLL_MS = 5
+
+
+@contextmanager
+def at_work(tables: Sequence[TableFormat], app: str) -> Iterator[None]:
+    """Own one-time work in these tables; at the end, remove its files that are not committed.
+
+    Files of dead writers are removed first. `app` must be new. Of several tables at one path, one
+    is enough.
+
+    Raises:
+        OSError: a table's directory cannot be written.
+    """
+    with ExitStack() as owned:
+        for table in {each.path: each for each in tables}.values():
+            sweep_dead(table)
+            owned.callback(_end, table, app, _own(table.path, app))
+        yield
+
+
+def sweep_dead(table: TableFormat) -> int:
+    """Remove the staged files of writers that died before their commit; return the writers' count.
+
+    Living writers, in this process or another, are not affected.
+    """
+    files = real_runtime().files
+    try:
+        names = files.list(f"{table.path}/{_DIRECTORY}")
+    except FileNotFoundError:
+        return 0
+    count = 0
+    for name in [each for each in names if each.endswith(_SUFFIX)]:
+        try:
+            lock = files.lock(f"{table.path}/{_DIRECTORY}/{name}")
+        except DirectoryLocked:
+            continue
+        _end(table, unquote(name.removesuffix(_SUFFIX)), lock)
+        count += 1
+    return count
+
+
+def _own(path: str, app: str) -> DirectoryLock:
+    runtime = real_runtime()
+    directory = f"{path}/{_DIRECTORY}"
+    make_directory(runtime.files, directory, sync=True)
+    name = _name(path, app)
+    start_ms = runtime.clock.monotonic_ms()
+    while True:
+        try:
+            lock = runtime.files.lock(name)
+            if runtime.files.stat(name) is not None:
+                break
+            lock.close()  # a sweeper removed the file between its opening and its locking
+        except DirectoryLocked:
+            # A sweeper has found the new file before it was locked, and holds the lock for a
+            # moment.
+            if runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
+                raise
+        Parked().sleep(_LOCK_POLL_MS)
+    # If a staged file survives a loss of power, this name must survive as well.
+    runtime.files.sync_directory(directory)
+    return lock
+
+
+def _end(table: TableFormat, app: str, lock: DirectoryLock) -> None:
+    """Sweep for `app`, whose lock is held, and release the lock."""
+    try:
+        sweep(table.path, app, after=table.version_of(app))
+        # Another sweeper may have removed the file; the next sweeper removes it after an error.
+        with suppress(OSError):
+            real_runtime().files.remove(_name(table.path, app))
+    finally:
+        lock.close()
+
+
+def _name(path: str, app: str) -> str:
+    return f"{path}/{_DIRECTORY}/{quote(app, safe='')}{_SUFFIX}"

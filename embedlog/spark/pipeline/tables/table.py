@@ -1,0 +1,104 @@
+"""The common part of the three table formats: one commit adds and removes files, exactly once.
+
+A commit has a key: an application id (the query's id) and a version (the batch's id). The files of
+the winning tasks move to a directory of that key (see `tables.stage`), where readers do not see
+them; then one commit of the driver shows them and removes other files. A commit whose version is
+not greater than its application's last one was made before, and is skipped.
+
+    <table>/data/<application>-<version>/[column=value/]<random>.parquet
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from embedlog.runtime import real_runtime
+from embedlog.runtime.files import Files, remove_tree
+from embedlog.spark.pipeline.tables.stage import clear_stage, is_stage
+
+ROWS = "rows"
+DEAD_LETTERS = "dead_letters"
+
+
+class CommitKey(NamedTuple):
+    """The key that makes a commit happen once."""
+
+    app: str
+    version: int
+
+    @property
+    def directory(self) -> str:
+        return f"{prefix(self.app)}{self.version:012d}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of a table. `path` is absolute; `part` is ROWS or DEAD_LETTERS."""
+
+    path: str
+    row_count: int
+    size_bytes: int
+    part: str = ROWS
+    partition: tuple[tuple[str, str | None], ...] = ()
+
+
+class TableFormat(Protocol):
+    """A table of one format in a directory. For one thread at a time."""
+
+    path: str
+
+    def version_of(self, app: str) -> int:
+        """Return the last version that `app` committed, or -1."""
+
+    def files(self, part: str = ROWS) -> list[DataFile]:
+        """Return the files of the newest state."""
+
+    def commit(self, key: CommitKey, adds: Sequence[DataFile], removes: Sequence[DataFile]) -> bool:
+        """Show `adds` and remove `removes` in one step. False if this commit was made before.
+
+        Raises:
+            TableConflict: another commit removed a file of `removes`.
+        """
+
+
+def prefix(app: str) -> str:
+    """Return the beginning of the names of an application's directories."""
+    return hashlib.sha256(app.encode()).hexdigest()[:16] + "-"
+
+
+def sweep(path: str, app: str, *, after: int, files: Files | None = None) -> int:
+    """Remove files that `app` staged for versions after `after` and never committed.
+
+    Files of other applications stay, because those may be running. Tasks of `app` that outlived
+    their driver find their stage closed. Return the count of removed directories.
+    """
+    files = files or real_runtime().files
+    data, begin, count = f"{path}/data", prefix(app), 0
+    if files.stat(data) is None:
+        return 0
+    for name in files.list(data):
+        number = name.removeprefix(begin)
+        if not name.startswith(begin):
+            continue
+        if is_stage(name):
+            clear_stage(files, f"{data}/{name}")
+        elif number.isdecimal() and int(number) > after:
+            remove_tree(files, f"{data}/{name}")
+        else:
+            continue
+        count += 1
+    return count
+
+
+def partition_text(partition: Sequence[tuple[str, str | None]]) -> str:
+    """Return a partition in the form that tasks report."""
+    return json.dumps([list(each) for each in partition])
+
+
+def parse_partition(text: str) -> tuple[tuple[str, str | None], ...]:
+    """Read a text that `partition_text` made."""
+    return tuple((str(name), value) for name, value in json.loads(text))

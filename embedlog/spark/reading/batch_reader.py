@@ -1,0 +1,57 @@
+"""The batch reader of `format("embedlog")`: the records that exist when Spark plans the read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from embedlog.common import TopicPartition
+from embedlog.spark.access.log_access import LogAccess, open_access
+from embedlog.spark.options import SourceOptions
+from embedlog.spark.reading.planning import (
+    checked_ranges,
+    ending_positions,
+    plan,
+    starting_positions,
+    subscribed,
+)
+from embedlog.spark.reading.slices import read_slice
+
+Ranges = dict[TopicPartition, tuple[int, int]]
+
+BATCH_GROUP_PREFIX = "spark-kafka-relation"
+
+
+class BatchReader(DataSourceReader):
+    """One batch read, planned once for each `load()`."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._group = options.group_id or options.group_id_prefix or BATCH_GROUP_PREFIX
+
+    def partitions(self) -> Sequence[InputPartition]:
+        access = open_access(self._options)
+        try:
+            wanted = subscribed(access, self._options.subscription)
+            bounds = access.bounds(wanted)
+            starts = starting_positions(access, self._options, bounds, wanted)
+            ends = ending_positions(access, self._options, bounds, wanted)
+            ranges = checked_ranges(self._options, starts, ends, bounds, self._group)
+            ranges = self._chosen(access, ranges)
+            access.pin({key: start for key, (start, _) in ranges.items()})
+            return [InputPartition(part) for part in plan(access, self._options, ranges)]
+        finally:
+            access.close()
+
+    def _chosen(self, _access: LogAccess, ranges: Ranges) -> Ranges:
+        """Return the part of `ranges` to read. A subclass applies filters here."""
+        return ranges
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if partition.value is None:
+            return  # Spark does so for a read without partitions
+        yield from read_slice(partition.value, self._schema, self._options, self._group)
