@@ -5,14 +5,11 @@ There is only the root logger. The levels have no effect: the application config
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from embedlog import errors
+from embedlog.config import BrokerConfig
 from embedlog.controller import config_changes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from embedlog.config import BrokerConfig
 
 ROOT = "root"
 LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")

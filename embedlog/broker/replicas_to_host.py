@@ -7,12 +7,10 @@ its leader and its followers host their replicas at once.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
-    from embedlog.common import TopicPartition
-    from embedlog.runtime import Runtime
+from embedlog.common import TopicPartition
+from embedlog.runtime import Runtime
 
 _REST_MS = 20
 """Delay of hosting unused replicas, counted from the first waiting replica on."""

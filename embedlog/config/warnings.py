@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from embedlog.config.definitions import BROKER
+from collections.abc import Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from embedlog.config.definitions import BROKER
 
 _UNUSED = "Accepted, not used"
 """These words mark a setting without effect, in its documentation."""

@@ -10,7 +10,10 @@ earlier start of the broker are refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from embedlog import errors
+from embedlog.common import TopicPartition
 from embedlog.controller import features
 from embedlog.controller.elections import NO_LEADER
 from embedlog.controller.metadata import BrokerImage, PartitionImage
@@ -24,14 +27,8 @@ from embedlog.controller.partitions import (
 )
 from embedlog.controller.replay import broker_record
 from embedlog.controller.sessions import BrokerSessions
+from embedlog.controller.state import ControllerState
 from embedlog.logger import Logger
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from embedlog.common import TopicPartition
-    from embedlog.controller.state import ControllerState
 
 _log = Logger("controller")
 

@@ -7,6 +7,10 @@ broker has lost is in no in-sync set, and leads nothing, until the directory is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from embedlog.common import TopicPartition
+from embedlog.controller.metadata import BrokerImage
 from embedlog.controller.partitions import (
     PartitionChanges,
     Partitions,
@@ -15,15 +19,8 @@ from embedlog.controller.partitions import (
     leaderless,
 )
 from embedlog.controller.replay import broker_record
+from embedlog.controller.state import ControllerState
 from embedlog.logger import Logger
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from embedlog.common import TopicPartition
-    from embedlog.controller.metadata import BrokerImage
-    from embedlog.controller.state import ControllerState
 
 _log = Logger("controller")
 

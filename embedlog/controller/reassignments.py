@@ -7,14 +7,11 @@ when it is cancelled before ->  replicas 2 1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from embedlog import errors
 from embedlog.controller.elections import PartitionTarget
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from embedlog.controller.metadata import PartitionImage
+from embedlog.controller.metadata import PartitionImage
 
 
 def begun(partition: PartitionImage, replicas: Sequence[int]) -> PartitionTarget:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from embedlog.controller.partitions import check_broker_epoch
+from embedlog.controller.state import ControllerState
 from embedlog.logger import Logger
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from embedlog.controller.state import ControllerState
 
 _log = Logger("controller")
 

@@ -12,13 +12,10 @@ replication.quota.window.size.seconds.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from embedlog.common import deque
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from embedlog.config import BrokerConfig
+from embedlog.config import BrokerConfig
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"

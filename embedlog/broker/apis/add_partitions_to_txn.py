@@ -12,8 +12,13 @@ the others are OPERATION_NOT_ATTEMPTED.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.coordinator.answers import answered, combined, then
+from embedlog.runtime.pending import Pending
 from embedlog.topic_names import INTERNAL_TOPICS
 from wire.error_codes import ErrorCode
 from wire.schemas.add_partitions_to_txn import (
@@ -25,14 +30,6 @@ from wire.schemas.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.runtime.pending import Pending
 
 _FIRST_WITH_FENCED = 2
 _FIRST_WITH_SEVERAL = 4

@@ -7,22 +7,19 @@ the request is empty.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.errors import KafkaError
 from wire.schemas.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from wire.schemas.alter_partition_reassignments import ReassignablePartition
 
 
 def handle(

@@ -9,23 +9,20 @@ for a moving replica. v2 flexible.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.errors import KafkaError
-    from wire.schemas.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 _NAME_SIZE_MAX = 255 - len(".-future") - 32
 """Limit of "topic-partition". The name of a directory has at most 255 bytes, and Kafka appends 40

@@ -7,12 +7,17 @@ subscriptions are described even if they do not exist.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.broker.error_texts import message_of
 from embedlog.common import few_of_each
 from embedlog.config import describe, types
 from embedlog.config.broker_config import SOURCE_DEFAULT
 from embedlog.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from embedlog.config.describe import ConfigEntry
 from embedlog.controller import topic_names
 from embedlog.controller.metadata import (
     RESOURCE_BROKER,
@@ -30,14 +35,6 @@ from wire.schemas.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.config.describe import ConfigEntry
 
 SOURCE_LOGGER = 6
 

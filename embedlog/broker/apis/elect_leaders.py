@@ -7,23 +7,20 @@ less there is no election, and the answer is REQUEST_TIMED_OUT.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from embedlog import errors
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
 from embedlog.broker.error_texts import message_of
 from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError
 from wire.schemas.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from embedlog.broker.broker import Broker
-    from embedlog.broker.context import RequestContext
-    from embedlog.errors import KafkaError
 
 
 def handle(

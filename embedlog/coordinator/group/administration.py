@@ -5,19 +5,16 @@ Requires for every function: the shard's lock.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from embedlog import errors
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
+from embedlog.coordinator.group.group import Group
 from embedlog.coordinator.group.offsets.store import OffsetStore, offset_tombstone
+from embedlog.coordinator.result import CoordinatorRecord
 from wire.error_codes import ErrorCode
 from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.list_groups import ListedGroup
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord
 
 _FIRST_WITH_NOT_FOUND = 6
 

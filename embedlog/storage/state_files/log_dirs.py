@@ -12,15 +12,12 @@ a ConfigError.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime.files import Files, write_whole
 from embedlog.storage import paths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _VERSION = "version=1"
 _FIRST = "first="
