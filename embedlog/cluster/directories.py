@@ -123,11 +123,10 @@ class DirectoryOpener:
 
         if self.keeper is None:
             self.keeper = DirectoryKeeper(self._runtime)
-        first = managers[0].directory.path
         offline = []
         for path in log_dirs:
             try:
-                managers.append(self._other(first, path, 1 + len(log_dirs)))
+                managers.append(self._other(managers[0].directory.path, path, 1 + len(log_dirs)))
             except OSError as error:
                 id = next((id for id, place in known.items() if place == path), b"")
                 offline.append(self._offline(path, id, f"it cannot be opened: {error}"))

@@ -89,8 +89,7 @@ class Door:
 
     def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
         """See `Broker.handle`. Raises nothing; the pending may fail with `Network`."""
-        core = self._core
-        if core is None:
+        if self._core is None:
             refused: Pending[R] = Pending()
             refused.fail(errors.Network(f"broker {self._node_id} does not run"))
             return refused

@@ -56,9 +56,8 @@ class Planner:
             raise errors.TopicAlreadyExists(f"Topic '{wanted.name}' already exists.")
         self._collisions.refuse(wanted.name)
         configs = topic_config.validate(wanted.configs, self._config)
-        brokers = self._image.brokers
         partitions = tuple(
-            placement.new_partition(brokers, number, nodes)
+            placement.new_partition(self._image.brokers, number, nodes)
             for number, nodes in enumerate(self._place(wanted))
         )
         return TopicImage(wanted.name, self._random.uuid(), partitions), configs

@@ -67,9 +67,8 @@ class ServedAddress:
         return self._listener.connection_count
 
     def start(self) -> None:
-        scheduler = self._broker.runtime.scheduler
         name = f"embedlog-listener-{self._listener.address[1]}"
-        self._thread = scheduler.start_thread(self.run, name)
+        self._thread = self._broker.runtime.scheduler.start_thread(self.run, name)
 
     @property
     def signal_fd(self) -> int:
@@ -99,9 +98,8 @@ class ServedAddress:
             self._note_addresses()
 
     def _note_addresses(self) -> None:
-        endpoints = self._broker.endpoints
         self._broker.log_manager.note_addresses(
-            [_joined(host, port) for _, host, port in endpoints]
+            [_joined(host, port) for _, host, port in self._broker.endpoints]
         )
 
 

@@ -168,8 +168,7 @@ class BrokerService:
             ) or (request.isolation_level and self._has_to_replay(request))
         if api_key != ApiKey.METADATA:
             return False
-        image = self._broker.image
-        return not request.topics and len(image.topics_by_name) > LIGHT_TOPICS_MAX
+        return not request.topics and len(self._broker.image.topics_by_name) > LIGHT_TOPICS_MAX
 
     def _has_to_replay(self, request: Any) -> bool:
         """Return whether a read_committed fetch must read segments to find aborted transactions."""

@@ -75,8 +75,7 @@ def handle(
 
 
 def _question(resource: DescribeConfigsResource) -> Hashable:
-    keys = resource.configuration_keys
-    return resource.resource_type, resource.resource_name, tuple(keys or ())
+    return resource.resource_type, resource.resource_name, tuple(resource.configuration_keys or ())
 
 
 def refused(

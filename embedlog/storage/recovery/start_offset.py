@@ -60,8 +60,7 @@ def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int 
 
 
 def _tell(opening: Opening, reason: str) -> None:
-    name = opening.topic_partition
-    events.warning("%s: %s says %s", name, paths.LOG_START_OFFSETS, reason)
+    events.warning("%s: %s says %s", opening.topic_partition, paths.LOG_START_OFFSETS, reason)
 
 
 def _first_offset(epochs: LeaderEpochs | None) -> int:
