@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any, TextIO
 
 import click
 
 from embedlog.cli.exit_status import EXIT_CANNOT
 from embedlog.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TextIO
 
 _TOPIC = click.Option(["--topic"], metavar="TOPIC", help="this topic only")
 _PARTITION = click.Option(["--partition"], metavar="N", type=int, help="this partition only")

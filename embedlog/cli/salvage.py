@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from embedlog.cli.directory import data_directory, is_chosen
 from embedlog.cli.exit_status import EXIT_DAMAGED
+from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.files import Files
 from embedlog.storage import paths
 from embedlog.storage.directory.checkpoints import Checkpoints
 from embedlog.storage.log.gaps import read_gaps_below
@@ -15,11 +17,6 @@ from embedlog.storage.state_files.clean_shutdown import (
     take_marker,
     was_written_in_this_boot,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.common import TopicPartition
-    from embedlog.runtime.files import Files
 
 
 def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -> int:

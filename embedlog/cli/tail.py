@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from embedlog.cli.text import fields_of, printable, text_of
 from embedlog.errors import ConfigError, OffsetOutOfRange
-from embedlog.reader.reader import READ_COMMITTED, READ_UNCOMMITTED, LogDirectoryReader, open_reader
+from embedlog.reader.reader import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    LogDirectoryReader,
+    PartitionReader,
+    open_reader,
+)
 from embedlog.runtime import real_runtime
 from embedlog.runtime.pending import Pending
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.reader.reader import PartitionReader
-    from wire.records.record import Record
+from wire.records.record import Record
 
 _POLL_MS = 50
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from embedlog.runtime.files import make_directory
 from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
-from embedlog.spark.jobs.topics import JobTopics
+from embedlog.spark.jobs.topics import JobTopics, Selection
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import ROWS
@@ -34,14 +33,6 @@ if TYPE_CHECKING:
 
 _CONFIG = {"retention.ms": "-1"}
 _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """A selection of records. Every given condition must hold; `where` is SQL over the columns."""
-
-    topics: tuple[str, ...] = ()
-    where: str = "true"
 
 
 def restore(

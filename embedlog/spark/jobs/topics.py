@@ -119,6 +119,14 @@ class JobTopics:
         return {**options, "kafka.bootstrap.servers": self.bootstrap_servers}
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A selection of records. Every given condition must hold; `where` is SQL over the columns."""
+
+    topics: tuple[str, ...] = ()
+    where: str = "true"
+
+
 def partitions_of(path: str, topics: Sequence[str], *, internal: bool) -> list[TopicPartition]:
     """Return the partitions of `topics` in a data directory; by default of all topics.
 

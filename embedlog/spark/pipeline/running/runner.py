@@ -14,7 +14,7 @@ from embedlog.runtime import real_runtime
 from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport, Totals
-from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
+from embedlog.spark.pipeline.errors import PipelineFailed, brief
 from embedlog.spark.pipeline.project import Project
 from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics
 from embedlog.spark.pipeline.running.state import StateDirectory
@@ -168,14 +168,3 @@ def _wait_until(is_true: Callable[[], bool], timeout_ms: int) -> None:
     end_ms = clock.monotonic_ms() + timeout_ms
     while not is_true() and clock.monotonic_ms() < end_ms:
         Parked().sleep(_POLL_MS)
-
-
-def check_state(project: Project) -> None:
-    """Refuse a state directory that another pipeline uses.
-
-    Raises:
-        ProjectError: the state belongs to a pipeline of another name.
-    """
-    found = StateDirectory(project.state).status().get("name")
-    if found not in (None, project.name):
-        raise ProjectError(f"{project.state}: is the state of the pipeline {found!r}")
