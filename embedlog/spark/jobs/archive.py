@@ -29,7 +29,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import InputPartition
 
 import embedlog
 from embedlog.common import TopicPartition
@@ -46,13 +51,7 @@ from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
 from embedlog.spark.pipeline.tables.stage import open_stage
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep
 from embedlog.spark.pipeline.tables.task_files import StagedFile, TaskFiles, give_places
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import InputPartition
-
-    from embedlog.spark.reading.batch_reader import BatchReader
+from embedlog.spark.reading.batch_reader import BatchReader
 
 APP = "archive"
 PROPERTY = "archive"
@@ -258,8 +257,5 @@ def _write_part(where: str, reader: BatchReader, part: InputPartition) -> list[S
 
 def _with_date(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of the table; `date` is the UTC day of the timestamp."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     days = pc.cast(pc.cast(batch.column("timestamp"), pa.date32()), pa.string())
     return batch.select(list(_COLUMNS)).append_column("date", days)

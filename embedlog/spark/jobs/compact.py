@@ -13,7 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
@@ -23,9 +27,6 @@ from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.stage import make_durable, new_file
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 TARGET_BYTES = 256 << 20
 _ATTEMPTS = 5
@@ -107,9 +108,6 @@ def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: i
 
 def _pack(stage: str, pack: Pack) -> Mapping[str, Any]:
     """Copy the rows of some files into one durable file in `stage`, in bounded memory."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = new_file(stage)
     schema = pa.unify_schemas(
         [pq.read_schema(each.path) for each in pack.sources], promote_options="permissive"
@@ -126,8 +124,6 @@ def _pack(stage: str, pack: Pack) -> Mapping[str, Any]:
 
 def _as(table: Any, schema: Any) -> Any:
     """Return the columns of a schema; columns that the table lacks are null."""
-    import pyarrow as pa
-
     columns = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names

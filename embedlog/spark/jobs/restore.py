@@ -13,7 +13,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import embedlog
 from embedlog.errors import ConfigError
@@ -27,9 +29,6 @@ from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import ROWS
 from embedlog.storage.state_files.commit_file import CommitFile
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _CONFIG = {"retention.ms": "-1"}
 _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
@@ -97,8 +96,6 @@ def restore(
 
 
 def _records(spark: SparkSession, paths: list[str], chosen: Selection) -> DataFrame:
-    from pyspark.sql import functions as f
-
     frame = spark.read.option("mergeSchema", "true").parquet(*paths)
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
@@ -110,8 +107,6 @@ def _records(spark: SparkSession, paths: list[str], chosen: Selection) -> DataFr
 
 
 def _partition_counts(frame: DataFrame) -> dict[str, int]:
-    from pyspark.sql import functions as f
-
     found = frame.groupBy("topic").agg(f.max("partition")).collect()
     if not found:
         raise ProjectError("the archive has none of the records that were chosen")
@@ -119,8 +114,6 @@ def _partition_counts(frame: DataFrame) -> dict[str, int]:
 
 
 def _renamed(frame: DataFrame, names: Mapping[str, str]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     new = f.col("topic")
     for old, name in names.items():
         new = f.when(f.col("topic") == old, f.lit(name)).otherwise(new)

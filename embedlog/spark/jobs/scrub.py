@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
@@ -22,9 +24,6 @@ from embedlog.spark.jobs.topics import partitions_of
 from embedlog.storage import paths
 from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.storage.verification.verified_segments import VerifiedSegment, read_state, write_state
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 RECHECK_MS = 7 * 86_400_000
 _NO_PARTITION = TopicPartition("", 0)

@@ -7,7 +7,7 @@ every sink gets every batch once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
 
 from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.batch.evaluate import Evaluator, Outcome
@@ -27,9 +27,6 @@ from embedlog.spark.pipeline.sinks.write import (
 from embedlog.spark.pipeline.tables.manifest import ONE_TIME, ManifestTable
 from embedlog.spark.pipeline.tables.one_time import at_work, sweep_dead
 from embedlog.spark.pipeline.tables.table import CommitKey, TableFormat
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class BatchProcessor:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.offsets import Positions, from_json, to_json
 from embedlog.spark.pipeline.errors import ProjectError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 def parse_offsets(text: str) -> Positions:
@@ -53,8 +52,6 @@ def committed_end(checkpoint: str) -> Positions:
 
 def within(key: TopicPartition, start: int, end: int) -> Column:
     """Return the condition that a record is in [start, end) of a partition."""
-    from pyspark.sql import functions as f
-
     topic, partition = key
     is_of = (f.col("topic") == topic) & (f.col("partition") == partition)
     return is_of & (f.col("offset") >= start) & (f.col("offset") < end)

@@ -7,7 +7,11 @@ next run reads the records of that batch under the same batch id.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
@@ -20,10 +24,6 @@ from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics
 from embedlog.spark.pipeline.running.state import StateDirectory
 from embedlog.spark.pipeline.running.topics import read_stream
 from embedlog.spark.pipeline.tables.table import CommitKey
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _WATCH_S = 0.2
 _TOLD_MS = 10_000
@@ -155,8 +155,6 @@ class _StoppedError(EmbedlogError):
 
 def _ended(query: StreamingQuery) -> bool:
     """Whether the query ended within a short wait, for any reason."""
-    from pyspark.errors import StreamingQueryException
-
     try:
         return bool(query.awaitTermination(_WATCH_S))  # type: ignore[arg-type]
     except StreamingQueryException:

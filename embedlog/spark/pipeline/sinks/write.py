@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
 
 from embedlog.spark.pipeline.columns import COORDINATES, kept_columns
 from embedlog.spark.pipeline.errors import ProjectError
@@ -19,9 +21,6 @@ from embedlog.spark.pipeline.tables.table import (
     sweep,
 )
 from embedlog.spark.pipeline.tables.task_files import stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Reached = Callable[[str], None]
 _LETTER_COORDINATES = ("topic", "partition", "offset")
