@@ -194,7 +194,7 @@ def status(project: Project, as_json: bool) -> int:
     from embedlog.spark.pipeline.commands import verbs
 
     found = verbs.status(project)
-    totals = Totals.from_dict(found["totals"]) if "totals" in found else Totals()
+    totals = Totals(**found.get("totals", {}))
     progress = found["progress"]
     if as_json:
         click.echo(json.dumps(found))

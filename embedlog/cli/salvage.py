@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from embedlog.cli.directory import data_directory, is_chosen
 from embedlog.cli.exit_status import EXIT_DAMAGED
 from embedlog.common import TopicPartition
@@ -25,11 +27,8 @@ def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -
     directory = data_directory(files, path)
     # Look before taking the lock, which marks all data as written in this boot.
     was_written_in_this_boot(files, directory)
-    lock = files.lock(f"{directory}/{paths.LOCK}")
-    try:
+    with closing(files.lock(f"{directory}/{paths.LOCK}")):
         return _salvage(files, directory, topic, partition, is_dry=dry_run)
-    finally:
-        lock.close()
 
 
 def _salvage(

@@ -27,6 +27,7 @@ A lock allows one run at a time. It ends with its process.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,9 @@ def archive(
     path = str(Path(table).resolve())
     files = real_runtime().files
     make_directory(files, path, sync=True)
-    lock = files.lock(f"{path}/{_LOCK}")
-    try:
+    with closing(files.lock(f"{path}/{_LOCK}")):
         run = _Run(spark, topics, ManifestTable(path, reached=reached))
         return run.all(commit_records, allow_loss, progress, reached)
-    finally:
-        lock.close()
 
 
 def archived_ranges(state: TableState) -> dict[TopicPartition, tuple[int, int]]:
@@ -232,12 +230,8 @@ class _Run:
 
     def _property(self, begin: Positions, until: Positions) -> Mapping[str, Any]:
         before = self._state.properties.get(PROPERTY)
-        random = real_runtime().random
-        made = before or {
-            "id": random.bytes(12).hex(),
-            "isolation": self._topics.isolation,
-            "topics": {},
-        }
+        new_id = real_runtime().random.bytes(12).hex()
+        made = before or {"id": new_id, "isolation": self._topics.isolation, "topics": {}}
         for name, topic_id in self._ids.items():
             offsets = {str(k.partition): until[k] for k in sorted(until) if k.topic == name}
             starts = {str(k.partition): begin[k] for k in sorted(begin) if k.topic == name}

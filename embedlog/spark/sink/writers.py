@@ -25,7 +25,9 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.options import SinkOptions, check_schema, parse, refuse_overwrite
 from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
+from embedlog.storage.staging import exchange
 from embedlog.storage.staging.manifest import Manifest, StagedFile
+from embedlog.storage.state_files import staged_layout
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -130,8 +132,6 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 def _abort(options: SinkOptions, jobs: set[str]) -> None:
     if options.path:
-        from embedlog.storage.staging import exchange
-
         files = real_runtime().files
         for job in sorted(jobs):
             if not exchange.is_wanted(files, options.path, job):
@@ -143,9 +143,6 @@ def _sweep(path: str, application: str, version: int) -> None:
     """Remove files that killed attempts staged for this version and earlier ones."""
     if not application:
         return
-    from embedlog.storage.staging import exchange
-    from embedlog.storage.state_files import staged_layout
-
     files = real_runtime().files
     prefix = f"{_digest(application)}-"
     for job in staged_layout.names_in(files, path, staged_layout.STAGED):

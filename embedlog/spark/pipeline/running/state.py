@@ -62,8 +62,7 @@ class StateDirectory:
         return self._facts("status.json")
 
     def totals(self) -> Totals:
-        found = self.status().get("totals")
-        return Totals.from_dict(found) if found else Totals()
+        return Totals(**self.status().get("totals", {}))
 
     def count(self, batch: BatchReport) -> Totals:
         """Add a finished batch to the totals, once; replaces status.json."""

@@ -18,7 +18,6 @@ from embedlog.spark.pipeline.tables.table import (
     CommitKey,
     DataFile,
     TableFormat,
-    sweep,
 )
 from embedlog.spark.pipeline.tables.task_files import stage
 
@@ -114,8 +113,3 @@ def rows_to_keep(rows: DataFrame, sink: Sink) -> DataFrame:
     if not sink.tombstones and "_tombstone" in rows.columns:
         rows = rows.where("NOT _tombstone")
     return rows.select(*kept_columns(rows.columns))
-
-
-def sweep_table(table: TableFormat, app: str) -> None:
-    """Remove files that an earlier run staged and did not commit."""
-    sweep(table.path, app, after=table.version_of(app))
