@@ -28,7 +28,7 @@ class PreparedTransaction(_Base):
 
     @classmethod
     def parse(cls, text: str) -> PreparedTransaction:
-        """Parse the text of a prepared transaction; the result of an empty text equals none.
+        """Parse `str(prepared)`; an empty text gives a value that equals no prepared transaction.
 
         >>> embedlog.PreparedTransaction.parse("1000:7").producer_epoch
         7
