@@ -98,12 +98,11 @@ def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: i
         levels = tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
         if file.size_bytes * 2 < target_bytes:
             groups.setdefault((file.part, file.partition, levels), []).append(file)
-    packs = []
-    for (_, _, levels), members in groups.items():
-        directory = "/".join((path, "data", key.directory, *levels))
-        for some in filled(members, target_bytes):
-            packs.append(Pack(tuple(some), new_file(directory)))
-    return packs
+    return [
+        Pack(tuple(some), new_file("/".join((path, "data", key.directory, *levels))))
+        for (_, _, levels), members in groups.items()
+        for some in filled(members, target_bytes)
+    ]
 
 
 def _pack(stage: str, pack: Pack) -> Mapping[str, Any]:
@@ -142,11 +141,6 @@ def _delta(path: str, target_bytes: int) -> Report:
     if not DeltaTable.is_deltatable(path):
         raise ProjectError(f"{path}: no Delta table")
     found = DeltaTable(path).optimize.compact(target_size=target_bytes)
-    counts = {
-        "files_before": found["totalConsideredFiles"],
-        "packed": found["numFilesRemoved"],
-        "files_after": found["totalConsideredFiles"]
-        - found["numFilesRemoved"]
-        + found["numFilesAdded"],
-    }
-    return Report("compact", counts)
+    before, packed = found["totalConsideredFiles"], found["numFilesRemoved"]
+    after = before - packed + found["numFilesAdded"]
+    return Report("compact", {"files_before": before, "packed": packed, "files_after": after})

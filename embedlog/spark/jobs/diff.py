@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from embedlog.common import TopicPartition
@@ -52,7 +52,7 @@ def diff(
             raise ProjectError(f"{left}: no archive, or an empty one")
         ours = spark.read.option("mergeSchema", "true").parquet(*files)
         starts, ends = _common(archived_ranges(table.state()), right.bounds())
-        ours = ours.where(_within(starts, ends))
+        ours = ours.where(within((key, start, ends[key]) for key, start in starts.items()))
     theirs = right.read(spark, starts, ends)
     return _compare(ours, theirs, starts, ends, rows_max)
 
@@ -71,13 +71,6 @@ def _common(
     return starts, ends
 
 
-def _within(starts: Positions, ends: Positions) -> Column:
-    chosen = f.lit(False)
-    for key, start in starts.items():
-        chosen = chosen | within(key, start, ends[key])
-    return chosen
-
-
 def _compare(
     ours: DataFrame, theirs: DataFrame, starts: Positions, ends: Positions, rows_max: int
 ) -> Report:
@@ -89,11 +82,8 @@ def _compare(
     rows: tuple[Mapping[str, Any], ...] = ()
     count = 0
     if differing:
-        chosen = f.lit(False)
-        for row in differing:
-            start = row["bucket"] * _BUCKET
-            key = TopicPartition(row["topic"], row["partition"])
-            chosen = chosen | within(key, start, start + _BUCKET)
+        buckets = [(TopicPartition(*row[:2]), row["bucket"] * _BUCKET) for row in differing]
+        chosen = within((key, start, start + _BUCKET) for key, start in buckets)
         by_offset = [*place, "offset"]
         both = (
             left.where(chosen).withColumnRenamed("hash", "left_hash")

@@ -49,16 +49,16 @@ def profile(
         key: {"topic": key.topic, "partition": key.partition, "records": 0, "stored_bytes": 0}
         for key in partitions
     }
-    source = spark.read.format("embedlog").option("path", path)
-    source = source.option("subscribe", names)
-    batches = source.option("table", "batches").load()
-    for frame in _of_batches(batches, with_times=headers_only):
-        _merge(found, frame)
+
+    def source(**options: str) -> DataFrame:
+        options |= {"path": path, "subscribe": names}
+        return spark.read.format("embedlog").options(**options).load()
+
+    frames = _of_batches(source(table="batches"), with_times=headers_only)
     if not headers_only:
-        reading = spark.read.format("embedlog").option("path", path)
-        records = reading.option("subscribe", names).load()
-        for frame in _of_records(records):
-            _merge(found, frame)
+        frames += _of_records(source())
+    for frame in frames:
+        _merge(found, frame)
     rows = [found[key] for key in sorted(found)]
     for row in rows:
         _derive(row, is_decoded=not headers_only)

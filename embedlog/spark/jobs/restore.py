@@ -69,10 +69,8 @@ def restore(
     application = _application(manifest.path, chosen, names)
     if path is not None:
         make_directory(real_runtime().files, path, sync=True)
-    if path is not None and CommitFile(real_runtime().files, path).is_done(
-        application, state.version
-    ):
-        return Report("restore", {"records": 0, "repeated": 1})
+        if CommitFile(real_runtime().files, path).is_done(application, state.version):
+            return Report("restore", {"records": 0, "repeated": 1})
     frame = _records(spark, [each.path for each in files], chosen)
     counts = _partition_counts(frame)
     for key in archived_ranges(state):
@@ -80,7 +78,7 @@ def restore(
             counts[key.topic] = max(counts[key.topic], key.partition + 1)
     targets = _targets(counts, names)
     _prepare(targets, path, bootstrap_servers, append=append)
-    given = {**(options or {})}
+    given = dict(options or {})
     if path is not None:
         given |= {"path": path, "txnAppId": application, "txnVersion": str(state.version)}
     else:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import pyarrow as pa
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
@@ -23,8 +24,8 @@ from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.sink.options import SinkOptions, check_schema, parse, refuse_overwrite
-from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
+from embedlog.spark.sink.options import SinkOptions, check_schema, parse
+from embedlog.spark.sink.task import SentMessage, StagedMessage, StagingTask, send_batches
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.manifest import Manifest, StagedFile
 from embedlog.storage.state_files import staged_layout
@@ -78,7 +79,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def _checked(options: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
     if overwrite:
-        refuse_overwrite()
+        raise IllegalArgumentException(
+            "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and "
+            "ErrorIfExists (default)."
+        )
     parsed = parse(options)
     check_schema(schema, parsed)
     return parsed
@@ -96,7 +100,7 @@ def _write(
 
         return RowsMessage(application, version, *pack(batches))
     if not options.path:
-        return SentMessage(SendingTask(options).write(batches))
+        return SentMessage(send_batches(options, batches))
     files = StagingTask(options, job).write(batches)
     return StagedMessage(
         application,

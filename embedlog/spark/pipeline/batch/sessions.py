@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from embedlog.spark.pipeline.batch.watermark import Marks
+from embedlog.spark.pipeline.batch.watermark import Marks, event_ms
 from embedlog.spark.pipeline.project import SessionSettings, Watermark
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import CommitKey
@@ -88,9 +88,8 @@ def aggregate(rows: DataFrame, sessions: SessionSettings, watermark: Watermark) 
 
 def _marked(rows: DataFrame, sessions: SessionSettings, watermark: Watermark) -> DataFrame:
     """Add each row's event time and the number of its session."""
-    time = f.unix_millis(f.col(watermark.column).cast("timestamp"))
     # A tombstone has no event time and belongs to no session.
-    timed = rows.withColumn(_TIME, time).where(f.col(_TIME).isNotNull())
+    timed = rows.withColumn(_TIME, event_ms(watermark)).where(f.col(_TIME).isNotNull())
     ordered = Window.partitionBy(*sessions.key).orderBy(_TIME)
     is_first = f.col(_TIME) - f.lag(_TIME).over(ordered) > sessions.gap_ms
     number = f.sum(f.coalesce(is_first, f.lit(False)).cast("long")).over(ordered)

@@ -184,12 +184,11 @@ class Replayer:
     def _condition(self, wanted: ReplayRange, ends: Positions) -> Column:
         is_upsert = any(each.mode != "append" for each in self.project.sinks)
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
-        chosen = f.lit(False)
-        for key, limit in self._limit.items():
-            if starts and key not in starts:
-                continue
-            end = limit if is_upsert else ends.get(key, limit)
-            chosen = chosen | within(key, starts.get(key, 0), end)
+        chosen = within(
+            (key, starts.get(key, 0), limit if is_upsert else ends.get(key, limit))
+            for key, limit in self._limit.items()
+            if not starts or key in starts
+        )
         times = f.unix_millis("timestamp")
         if wanted.from_time is not None:
             chosen = chosen & (times >= _milliseconds(wanted.from_time))
