@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from embedlog.cli.text import fields_of, printable, text_of
 from embedlog.errors import ConfigError, OffsetOutOfRange
 from embedlog.reader.reader import (
@@ -92,10 +94,8 @@ class _Tail:
 
     def _line(self, record: Record) -> str:
         if self._as_json:
-            from json import dumps
-
             names = {"topic": self._part.topic, "partition": self._part.partition}
-            return dumps({**names, **fields_of(record)})
+            return json.dumps({**names, **fields_of(record)})
         key = "" if record.key is None else f" {text_of(record.key)}:"
         where = f"{self._part.topic}-{self._part.partition}"
         line = f"{where} {record.offset} {record.timestamp}{key} {text_of(record.value)}"
