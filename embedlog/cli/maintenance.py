@@ -137,7 +137,6 @@ def compact(path: str, target_mb: int, **how: Any) -> None:
 
 
 def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """Return NAME=VALUE texts as a dict."""
     for text in texts:
         if not text.partition("=")[1]:
             raise click.UsageError(f"{text!r}: expected NAME=VALUE")

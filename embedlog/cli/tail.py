@@ -80,7 +80,6 @@ class _Tail:
         self._offset = max(self._offset, self._part.log_start_offset)
 
     def show(self) -> None:
-        """Print the new records."""
         lines = []
         try:
             for record in self._part.records(self._offset, isolation_level=self._isolation_level):

@@ -108,8 +108,6 @@ def archived_ranges(state: TableState) -> dict[TopicPartition, tuple[int, int]]:
 
 
 class _Run:
-    """One run under the lock."""
-
     def __init__(self, spark: SparkSession, topics: JobTopics, table: ManifestTable) -> None:
         self._spark = spark
         self._topics = topics
@@ -169,7 +167,6 @@ class _Run:
         return adds
 
     def _publish(self) -> None:
-        """Publish the archive's progress for retention."""
         known = self._state.properties.get(PROPERTY)
         if known is None or self._topics.path is None:
             return

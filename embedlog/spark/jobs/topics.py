@@ -99,7 +99,6 @@ class JobTopics:
 
     @property
     def isolation(self) -> str:
-        """Kafka's isolation level of the reads."""
         is_committed = SourceOptions.parse(self._options(), streaming=False).read_committed
         return "read_committed" if is_committed else "read_uncommitted"
 

@@ -70,8 +70,6 @@ def _check(validator: Any, row: Any, which: str) -> None:
 
 
 class _Types:
-    """Converts a JSON Schema to columns."""
-
     def __init__(self, root: Any) -> None:
         self._root = root
         self._open: list[str] = []
