@@ -61,11 +61,7 @@ class ClusterMember:
     # Life
 
     def start(self) -> None:
-        """Register, open the directory, follow and lead.
-
-        Raises:
-            IllegalState: the broker runs already, or the controller cannot be reached.
-        """
+        """Register, open the directory, follow and lead. `BrokerNode.start` names the errors."""
         self.open()
         self.serve()
 

@@ -71,11 +71,7 @@ class SimScheduler(Scheduler):
         raise AssertionError(f"more than {_STEPS_MAX} steps in {delay_ms} ms")
 
     def start_thread(self, target: Callable[[], None], name: str) -> Thread:
-        """Fail: a simulation has one thread.
-
-        Raises:
-            AssertionError: always.
-        """
+        """Raise AssertionError: a simulation has one thread."""
         raise AssertionError(f"thread {name!r} in a simulation: make it a duty")
 
     def _failed(self, duty: Duty, error: Exception) -> None:
