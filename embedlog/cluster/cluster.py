@@ -433,7 +433,8 @@ class Cluster:
         self._check_open()
         for broker in self._brokers.running():
             if broker.commit_inbox is not None:
-                while broker.commit_inbox.worker.commit_one():
+                worker = broker.commit_inbox.worker
+                while worker.commit_one():
                     pass
 
     # Life

@@ -69,9 +69,10 @@ class MetadataLog:
             CorruptRecord: the log is damaged, or holds other records than `metadata_records`.
         """
         builder = ImageBuilder(image)
+        start = self._log.offsets.log_start_offset
         for checked in read_checked(self._log):
             try:
-                for record in _records(checked.batch, self._log.offsets.log_start_offset):
+                for record in _records(checked.batch, start):
                     builder.apply(record)
                     if isinstance(record, RemoveTopicRecord):
                         self.removed_topic_ids.add(record.topic_id)
@@ -128,9 +129,10 @@ class MetadataLog:
         """
         with self._log.lock:
             self._log.roll()
+            start = self._log.log_end_offset
         end = self.append(snapshot(image))
         with self._log.lock:
-            self._log.offsets.increment_log_start_offset(self._log.log_end_offset)
+            self._log.offsets.increment_log_start_offset(start)
         return end
 
 
