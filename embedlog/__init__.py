@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         QuorumInfo as QuorumInfo,
         QuorumReplica as QuorumReplica,
     )
-    from embedlog.client.admin.replica_calls import (
+    from embedlog.client.admin.replicas import (
         ElectionType as ElectionType,
         PartitionReassignment as PartitionReassignment,
         ReplicaLogDirectories as ReplicaLogDirectories,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         ProducerState as ProducerState,
         ResourceType as ResourceType,
     )
-    from embedlog.client.admin.transaction_calls import (
+    from embedlog.client.admin.transactions import (
         FencedProducer as FencedProducer,
         TransactionDescription as TransactionDescription,
         TransactionListing as TransactionListing,
@@ -127,14 +127,14 @@ _PUBLIC = {
     "client.admin.group_calls": "GroupDescription GroupListing MemberDescription",
     "client.admin.new_topics": "CreatedTopic NewTopic",
     "client.admin.quorum": "QuorumInfo QuorumReplica",
-    "client.admin.replica_calls": (
+    "client.admin.replicas": (
         "ElectionType PartitionReassignment ReplicaLogDirectories TopicPartitionReplica"
     ),
     "client.admin.results": (
         "AlterOperation ClusterDescription ConfigEntry ConfigResource ItemResults "
         "LogDirectory OffsetSpec ProducerState ResourceType"
     ),
-    "client.admin.transaction_calls": "FencedProducer TransactionDescription TransactionListing",
+    "client.admin.transactions": "FencedProducer TransactionDescription TransactionListing",
     "client.cluster_nodes": "Node",
     "client.consumer.consumer": "Consumer",
     "client.consumer.group.group_offsets": "CloseOptions ConsumerGroupMetadata OffsetAndMetadata",

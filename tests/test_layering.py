@@ -87,7 +87,7 @@ INNER_FLOORS = {
     "embedlog.client.admin": (
         "admin",
         "cluster configs groups records replicas topics transactions",
-        "group_calls group_offsets part replica_calls transaction_calls",
+        "group_calls group_offsets part",
         "coordinators new_topics quorum results",
         "calls value",
     ),

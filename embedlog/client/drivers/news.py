@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 
 class WaitingThread:
+    """A thread that waits for news."""
+
     __slots__ = ("is_news", "pending")
 
     def __init__(self, is_news: Callable[[], bool] | None) -> None:

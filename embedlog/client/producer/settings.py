@@ -23,6 +23,8 @@ _IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
 class SenderSettings:
+    """The settings that a sender uses, in its own types."""
+
     def __init__(self, settings: Settings, *, in_process: bool) -> None:
         codec: str = settings["compression.type"]
         self.codec = _CODECS[codec]
