@@ -16,7 +16,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin as Admin
-    from embedlog.client.admin.group_calls import (
+    from embedlog.client.admin.groups import (
         GroupDescription as GroupDescription,
         GroupListing as GroupListing,
         MemberDescription as MemberDescription,
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "client.admin.admin": "Admin",
-    "client.admin.group_calls": "GroupDescription GroupListing MemberDescription",
+    "client.admin.groups": "GroupDescription GroupListing MemberDescription",
     "client.admin.new_topics": "CreatedTopic NewTopic",
     "client.admin.quorum": "QuorumInfo QuorumReplica",
     "client.admin.replicas": (

@@ -86,8 +86,8 @@ INNER_FLOORS = {
     ),
     "embedlog.client.admin": (
         "admin",
-        "cluster configs groups records replicas topics transactions",
-        "group_calls group_offsets part",
+        "cluster configs group_offsets groups records replicas topics transactions",
+        "part",
         "coordinators new_topics quorum results",
         "calls value",
     ),

@@ -88,7 +88,10 @@ class ReplicaLogDirectories(AdminValue):
 
 
 class ReplicaAdmin(AdminPart):
-    """Elects leaders, moves replicas between brokers and between the directories of a broker."""
+    """Elects leaders, moves replicas between brokers and between the directories of a broker.
+
+    A call raises KafkaError if the controller refuses its whole request.
+    """
 
     @in_turn
     def elect_leaders(
@@ -315,6 +318,7 @@ def _directories(
 ) -> dict[TopicPartition, ReplicaLogDirectories]:
     found: dict[TopicPartition, ReplicaLogDirectories] = {}
     for directory in described:
+        # A failed directory reports no replicas.
         if directory.error_code not in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
             raise error_for(directory.error_code, directory.log_dir)
         for topic in directory.topics:
