@@ -88,8 +88,8 @@ INNER_FLOORS = {
         "admin",
         "cluster configs group_offsets groups records replicas topics transactions",
         "part",
-        "coordinators new_topics quorum results",
-        "calls value",
+        "coordinators new_topics quorum",
+        "calls results",
     ),
     "embedlog.client.consumer": (
         "consumer",

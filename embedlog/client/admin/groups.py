@@ -5,8 +5,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
-from embedlog.client.admin.results import ItemResults, results_of
-from embedlog.client.admin.value import AdminValue
+from embedlog.client.admin.results import AdminValue, ItemResults, results_of
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.admin.value import AdminValue
+from embedlog.client.admin.results import AdminValue
 from embedlog.errors import error_for
 
 TYPE_CHECKING = False

@@ -8,8 +8,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
-from embedlog.client.admin.results import ItemResults
-from embedlog.client.admin.value import AdminValue
+from embedlog.client.admin.results import AdminValue, ItemResults
 from embedlog.common import TopicPartition, item
 from embedlog.errors import KafkaError, error_for
 from wire.error_codes import ErrorCode

@@ -113,10 +113,5 @@ class OffsetLookup(LeaderLookup):
         }
 
     def _found(self, key: TopicPartition, answer: ListOffsetsPartitionResponse) -> None:
-        self.found[key] = _offset_of(answer)
-
-
-def _offset_of(answer: ListOffsetsPartitionResponse) -> OffsetAndTimestamp | None:
-    if answer.offset < 0:
-        return None
-    return OffsetAndTimestamp((answer.offset, answer.timestamp, answer.leader_epoch))
+        found = OffsetAndTimestamp((answer.offset, answer.timestamp, answer.leader_epoch))
+        self.found[key] = found if answer.offset >= 0 else None

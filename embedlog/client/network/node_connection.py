@@ -215,7 +215,6 @@ class NodeConnection:
         return overdue + self.requests.take_overdue_waiting(now_ms), hangs
 
     def take_left(self) -> bool:
-        """Complete the acks=0 requests whose bytes have left; return whether there were any."""
         # A channel without `sent_size` counts as having sent everything.
         return self.requests.any_leaving and self.requests.take_left(
             getattr(self.channel, "sent_size", 0)
