@@ -123,12 +123,9 @@ class FetchAnswers:
             error.retriable or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
         )
         if isinstance(error, Exception) and not may_be_cured:
-            reason = (
-                error
-                if isinstance(error, EmbedlogError)
-                else errors.UnknownServerError(repr(error))
-            )
-            self._buffer.errors.append(reason)
+            if not isinstance(error, EmbedlogError):
+                error = errors.UnknownServerError(repr(error))
+            self._buffer.errors.append(error)
         self._metadata.request_update()
         self._backs_off = True
         for state, _, _ in sent.partitions.values():

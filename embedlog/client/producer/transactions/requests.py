@@ -117,10 +117,7 @@ class TransactionContext:
 
     def set_id(self, producer_id: int, producer_epoch: int) -> None:
         """Go on with a new id or epoch, under which the partitions count from 0."""
-        sequences = self.sequences
-        if sequences.producer_id >= 0:
-            sequences.epoch_bump_count += 1
-        sequences.producer_id, sequences.producer_epoch = producer_id, producer_epoch
+        self.sequences.producer_id, self.sequences.producer_epoch = producer_id, producer_epoch
         self.status.open.needs_epoch = False
 
 
