@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,6 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
 from tests.support import jvm  # noqa: E402
+from tests.support.schedule import Scheduling, uses_session  # noqa: E402
 from wire.net import poller  # noqa: E402
 
 # The drivers that tests start inherit this path.
@@ -58,14 +60,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order files with slow tests first, and the last of them before all: Spark's tests take
-    longest and begin early, so that every core ends with short tests.
+    """Start long files early, so that short ones fill the workers at the end.
+
+    The files that share the Spark session come first, as one worker runs all of them. Other files
+    with slow tests follow in reverse order.
     """
     slow: dict[Path, int] = {}
     for item in items:
         if item.get_closest_marker("slow") or item.get_closest_marker("interop"):
-            slow.setdefault(item.path, -1 - len(slow))
+            is_first = uses_session(item.nodeid.partition("::")[0])
+            slow.setdefault(item.path, -1 - len(slow) - len(items) * is_first)
     items.sort(key=lambda item: slow.get(item.path, 0))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile` one worker runs all files that use the Spark session."""
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)

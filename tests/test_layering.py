@@ -3,8 +3,8 @@
 Imports for the type checker count, because a reader of the file has to know these names.
 
 A *room* is a direct child of a package: a folder or a loose file. *Floors* are rows of rooms; a
-room imports only rooms of lower floors. FLOORS are the floors of the house, INNER_FLOORS those of
-its large packages.
+room imports only rooms of lower floors. FLOORS are the floors of the house, INNER_FLOORS the floors
+of its large packages.
 """
 
 from __future__ import annotations

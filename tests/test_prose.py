@@ -11,7 +11,7 @@ from tests.support import prose
 
 HITS_MAX = 11
 """Hits in the code and the chapters. The number may only fall."""
-HITS_OF_TESTS_MAX = 80
+HITS_OF_TESTS_MAX = 22
 """Hits in `tests/`. The number may only fall."""
 SLACK = 20
 """A limit may be this much above the number of hits before it has to be lowered."""
@@ -21,14 +21,15 @@ SHOWS_HITS = {
     prose.ROOT / "tests/support/commit_messages.py",
     prose.ROOT / "tests/test_commit_messages.py",
 }
-"""Files that hold unclear sentences, or their words, as examples."""
+"""Files that hold unclear sentences, or their words, as examples. The golden scenarios are left out
+as well: their texts are the keys of recorded answers."""
 
 
 def _check(limit: int, name: str, *places: str) -> None:
     hits = [
         hit
         for path in prose.files_of(*places)
-        if path not in SHOWS_HITS
+        if path not in SHOWS_HITS and "scenarios" not in path.parts and path.stem != "differences"
         for hit in prose.hits_of(path)
     ]
     worst = Counter(hit.place.partition(":")[0] for hit in hits).most_common(5)

@@ -1,4 +1,6 @@
-"""The Kafka protocol as a library of bytes: it knows no socket, no clock and no log.
+"""The Kafka protocol as a library: messages and record batches to bytes, and back.
+
+Everything but `net/` works without sockets, clocks and threads:
 
     api_keys, error_codes     the protocol's two number spaces, as plain ints
     schemas/                  all messages, declared as data; `registry` finds them by API key
@@ -6,9 +8,9 @@
     layout, encoder, decoder  from a declaration to generated functions; `compiler` calls them
     interpreter               encodes rare messages without generating code
     headers                   request and response headers, before the message in a frame
-    framing, connection       bytes in, requests or responses out, for clients and servers
+    framing, connection       a stream of bytes to requests or responses, for clients and servers
     records/                  record batches, which messages carry as payload
-    net/                      sockets; nothing else here touches one
+    net/                      sockets of clients and servers
 
 One class represents a message in all versions; the caller names the version when encoding:
 
@@ -58,7 +60,8 @@ _PUBLIC = {
     "registry": "LATEST request_class response_class schema_module valid_versions",
     "schema": "Payload declaration",
 }
-"""The public names by module. A program of one process sends objects and never loads the codecs."""
+"""The public names by module. They are imported on first use: a program that only passes message
+objects inside its process never loads the codecs."""
 
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 __all__ = list(_HOMES)

@@ -1,12 +1,13 @@
 """Kafka's API keys: the first int16 of every request.
 
 `ApiKey.PRODUCE` is a plain int and `NAMES[ApiKey.PRODUCE]` is "Produce". Keys 4-7 left the protocol
-with Kafka 4.0 (only brokers used them); they have names here so that a refusal can name the API.
+with Kafka 4.0 (only brokers used them). They have names here, so that the error for such a request
+can name the API.
 """
 
 
 class ApiKey:
-    """One int per API, named as Kafka names it."""
+    """The API keys as ints, with Kafka's names of the APIs."""
 
     PRODUCE = 0
     FETCH = 1

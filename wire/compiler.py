@@ -25,7 +25,7 @@ def encode(message: Any, version: int) -> bytes:
     """Return the bytes of a message.
 
     Raises:
-        UnsupportedField: a field that is not ignorable has a value this version cannot carry.
+        UnsupportedField: the version lacks a field that has a value and is not ignorable.
         InvalidMessage: a value does not fit its type.
         UnknownVersion: the message class has no such version.
 
@@ -55,10 +55,10 @@ def encode_buffers(message: Any, version: int) -> list[Payload]:
 def encode_into(
     message: Any, version: int, out: list[Payload], buffers: list[Payload] | None
 ) -> None:
-    """Append the pieces of a message to `out`; large payloads end up in `buffers`, if given.
+    """Append the pieces of a message to `out`, but large payloads to `buffers` if it is given.
 
-    Before a large payload the pieces in `out` are joined and moved to `buffers`. So the message
-    consists of the bytes of `buffers` and then the bytes of `out`.
+    Before a large payload is appended, the pieces in `out` are joined and moved to `buffers`. So
+    the message consists of the bytes in `buffers`, followed by the bytes in `out`.
     """
     try:
         function = message.__encoders__[version]
@@ -87,8 +87,8 @@ def decode_from(
 ) -> tuple[T, int]:
     """Return (message, position after it); raises as `decode` does.
 
-    `elements_max` limits the elements of a request, in all of its arrays together; None means
-    `wire.decoder.REQUEST_ELEMENTS_MAX`. Requires: None unless `cls` is a request.
+    `elements_max` limits the number of elements in all arrays of a request together; None means
+    `wire.decoder.REQUEST_ELEMENTS_MAX`. It must be None if `cls` is no request.
     """
     try:
         function = cls.__decoders__[version]  # type: ignore[attr-defined]
@@ -116,8 +116,8 @@ def explain(cls: type[Any], version: int) -> str:
     return f"{_encoder_source(cls, version).text()}\n\n{_decoder_source(cls, version).text()}"
 
 
-# The first encoded or decoded message imports the generators: a program that only passes message
-# objects around never needs them.
+# The generators are imported by the first encoded or decoded message: a program that only passes
+# message objects around never needs them.
 
 
 def _encoder_source(cls: type[Any], version: int) -> Source:

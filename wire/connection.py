@@ -1,7 +1,7 @@
-"""Both ends of a Kafka connection, without I/O: frames in, messages out, and back.
+"""Both ends of a Kafka connection, without I/O: frames to messages, and messages to frames.
 
-Neither end touches a socket, waits or keeps time: the caller carries the frames. The server must
-answer requests in the order of their arrival.
+Neither end touches a socket, waits or reads a clock: the caller sends and receives the frames. The
+server must answer requests in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnexpectedResponse(RemoteProtocolError):
 
 
 class ClientConnection:
-    """Encodes requests and decodes their responses, which must come in the order of the requests.
+    """The client's end: encodes requests, and decodes responses in the order of the requests.
 
     Correlation ids count up from 0; `next_correlation_id` is the id of the next request.
     """
@@ -46,7 +46,7 @@ class ClientConnection:
         self.client_id = client_id
         self.next_correlation_id = 0
         self._last_correlation_id = -1
-        # Insertion order is the order of sending.
+        # Correlation id -> (API key, version), in the order of sending.
         self._in_flight: dict[int, tuple[int, int]] = {}
 
     @property
@@ -59,11 +59,11 @@ class ClientConnection:
         return self._last_correlation_id
 
     def send(self, request: Any, version: int, *, expect_response: bool = True) -> list[Payload]:
-        """Return the frame of a request; large payloads are the request's own objects.
+        """Return the frame of a request. Large payloads in it are the request's own objects.
 
-        A Produce request with acks=0 gets no answer: pass `expect_response=False`.
+        Pass `expect_response=False` for a Produce request with acks=0, which gets no answer.
 
-        Raises as `wire.encode` does; the request then does not count as sent.
+        Raises as `wire.encode` does. A request that raises does not count as sent.
         """
         api_key = declaration(type(request)).api
         assert api_key is not None, request
@@ -82,7 +82,7 @@ class ClientConnection:
         return frame
 
     def receive(self, frame: Payload) -> tuple[int, Any]:
-        """Return (correlation id, response) of a frame.
+        """Decode the frame of a response; return (correlation id, response).
 
         Raises:
             UnexpectedResponse: the frame does not answer the oldest request in flight.
@@ -106,7 +106,7 @@ def _is_version_refused(frame: Payload, position: int) -> bool:
 
 
 class ServerConnection:
-    """Parses requests and frames responses. Stateless."""
+    """The server's end: parses requests, and returns the frames of responses. Stateless."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ class ServerConnection:
         *,
         size_max: int | None = None,
     ) -> list[Payload]:
-        """Return the frame of a response; large payloads are the response's own objects.
+        """Return the frame of a response. Large payloads in it are the response's own objects.
 
         Raises:
             MessageTooLarge: the response has more than `size_max` bytes.
@@ -145,7 +145,7 @@ class ServerConnection:
 
 
 class RequestFrame:
-    """A request whose header is decoded; the encoded body starts at `position` of `frame`."""
+    """A request with a decoded header. Its body, still encoded, starts at `position` of `frame`."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "frame", "position")
 
@@ -176,7 +176,7 @@ class RequestFrame:
 
 
 def _framed_within(size_max: int, head: bytes, message: Any, version: int) -> list[Payload]:
-    # Imported here: the first encoded message loads the generators.
+    # Imported on first use, so that processes that encode no message do not load the generators.
     from wire.encoder import LimitedPieces
 
     out = LimitedPieces(size_max)

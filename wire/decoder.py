@@ -1,8 +1,8 @@
 """Generates the decoder of one message class at one version.
 
 The function is flat, like the encoder. One `unpack_from` reads neighbouring fixed-size fields
-straight into the slots of the message; its last value is the first byte of the compact length or
-tagged section that follows. For two ints and a string:
+straight into the slots of the message. Its last value is the first byte of the compact length or
+tagged section that follows these fields. For two ints and a string:
 
     def decode(buf, pos, end):
         m = new(Example)
@@ -17,9 +17,10 @@ tagged section that follows. For two ints and a string:
         return m, pos
 
 The decoder does not trust counts: before it makes a list, count times the minimum size of an
-element must fit into the remaining bytes. A request may have `limit` elements in all of its arrays
-together, `REQUEST_ELEMENTS_MAX` by default: an element of one byte becomes an object of hundreds.
-Reading past the end raises IndexError or struct.error; the caller turns them into MalformedMessage.
+element must fit into the remaining bytes. All arrays of a request together may have `limit`
+elements, `REQUEST_ELEMENTS_MAX` by default, because an element of one byte becomes an object of
+hundreds of bytes. Reading past the end raises IndexError or struct.error; the caller turns them
+into MalformedMessage.
 Like Kafka, the decoder accepts bytes after the message, repeated or unordered tags, and strings
 that are not UTF-8 (U+FFFD replaces bad bytes).
 """
@@ -39,12 +40,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 COPY_SIZE_MAX = 16 * 1024
-"""Messages without records are copied out of a memoryview up to this size: bytes are faster."""
+"""A message without records, up to this size, is copied to `bytes`, which decode faster than a
+memoryview."""
 
 REQUEST_ELEMENTS_MAX = 50_000
-"""Elements and unknown tagged fields of one request; with its answer they take 40 MB."""
+"""Limit of the elements and unknown tagged fields of one request. A request at the limit takes
+40 MB of memory, its answer included."""
 TAGS_MAX = 100
-"""Tagged fields of one section."""
+"""Limit of the tagged fields in one tagged section."""
 
 
 def generate_decoder(
@@ -52,7 +55,7 @@ def generate_decoder(
 ) -> Source:
     """Return the source of `decode(buf, pos, end) -> (message, position after it)`.
 
-    The decoder of a request has a fourth parameter, `limit`: the elements that it may have.
+    The decoder of a request has a fourth parameter `limit`, the largest number of elements.
     """
     limit = f", limit={REQUEST_ELEMENTS_MAX}" if is_request else ""
     source = Source(f"def decode(buf, pos, end{limit}):", f"bytes -> {name} v{version}.")
@@ -80,7 +83,7 @@ class _Decoder:
     # -- structs -----------------------------------------------------------------------------
 
     def read_struct(self, layout: Layout, target: str) -> None:
-        """Read a struct into the new variable `target`, and flush the run."""
+        """Write the code that reads a struct into the new variable `target`."""
         source = self.source
         cls = source.constant(layout.cls.__name__, layout.cls)
         source.line(f"{target} = new({cls})")
@@ -160,7 +163,7 @@ class _Decoder:
             self.read_blob(slot, target)
 
     def read_blob(self, slot: Slot, target: str) -> None:
-        """Strings, bytes and records: a length, then the bytes."""
+        """Write the code that reads a string, bytes or records: a length, then the bytes."""
         source = self.source
         length = self.read_length(slot)
         content = {
@@ -186,7 +189,10 @@ class _Decoder:
         source.line("pos = stop")
 
     def read_length(self, slot: Slot) -> str:
-        """Read a length or count into a new variable; a compact one holds the length plus 1."""
+        """Write the code that reads a length or count into a new variable; return its name.
+
+        For a compact length the variable holds the length plus 1.
+        """
         source = self.source
         length = source.name("n")
         self.run.add("B" if slot.compact else "h" if slot.kind == "string" else "i", length)
@@ -195,7 +201,8 @@ class _Decoder:
             return length
         with source.block(f"if {length} > 127:"):
             if slot.kind == "records_":
-                # Most batches have 127 to 16382 bytes: they are worth saving a call.
+                # A length of two bytes is read in place, without a call: most batches have 127 to
+                # 16382 bytes.
                 with source.block("if buf[pos] < 128:"):
                     source.line(f"{length} += (buf[pos] << 7) - 128")
                     source.line("pos += 1")
@@ -210,7 +217,7 @@ class _Decoder:
         return length
 
     def finish_length(self, length: str) -> None:
-        """Read the rest of a varint whose first byte, above 127, is in `length`."""
+        """Write the code that reads the rest of a varint, whose first byte is in `length`."""
         more = self.source.constant("continue_uvarint", continue_uvarint)
         self.source.line(f"{length}, pos = {more}(buf, pos, {length})")
 
@@ -245,7 +252,8 @@ class _Decoder:
             return
         items = source.name("a")
         source.line(f"{items} = []")
-        # Not over a range: most arrays have one element or none, and a range costs ten iterations.
+        # A `while` loop, because most arrays have one element or none, and making a range costs as
+        # much as ten iterations.
         with source.block(f"while {count}:"):
             source.line(f"{count} -= 1")
             item = source.name("e")
@@ -255,7 +263,7 @@ class _Decoder:
         source.line(f"{target} = {items}")
 
     def count_elements(self, path: str, count: str) -> None:
-        """Subtract `count` from the elements that the request may still have."""
+        """Write the code that subtracts `count` from the elements that the request may have."""
         if not self.is_request:
             return
         self.source.line(f"left -= {count}")

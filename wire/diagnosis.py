@@ -1,6 +1,6 @@
-"""Find the field that keeps a message from being encoded, and the fault of its value.
+"""Find the field that a message cannot be encoded with, and the fault of its value.
 
-Runs only after the generated encoder failed: so the encoder leaves all checks to `struct`.
+This runs only after the generated encoder has failed, so the encoder itself needs no checks.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ from wire.schema import DEFAULT, Field, Payload
 from wire.source import Run, Source
 
 BY_REFERENCE_SIZE_MIN = 1024
-"""A smaller payload is copied: that costs less than one more buffer in a gather write."""
+"""A payload below this size is copied, which costs less than one more buffer in a gather write."""
 
 PIECES_MAX = 8_192
-"""Pieces that may wait for the join: a million of them, 6 MB in all, took 90 MB."""
+"""Pieces are joined when this many wait. A million unjoined pieces, 6 MB in all, took 90 MB."""
 
 
 class LimitedPieces(list[Payload]):
@@ -44,7 +44,7 @@ class LimitedPieces(list[Payload]):
         self._left = size_max
 
     def take(self, size: int) -> None:
-        """Count `size` joined bytes.
+        """Subtract `size` joined bytes from the limit.
 
         Raises:
             MessageTooLarge: the joined bytes exceed the limit.
@@ -75,7 +75,8 @@ class _Encoder:
         self.append = "append"
         self.run = Run()
         self.folds = has_arrays(layout) and not has_records(layout)
-        """Whether long arrays are folded. Not in Fetch and Produce: their batches are the bulk."""
+        """True if the pieces of long arrays are joined on the way: see `fold`. Not in messages with
+        record batches, whose bytes are mostly in the batches."""
 
     # -- structs -----------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class _Encoder:
             self.write_tags(layout, value)
 
     def refuse_absent(self, field: Field, value: str) -> None:
-        """Raise UnsupportedField for a value that this version would lose."""
+        """Write the check that raises UnsupportedField for a value that this version would lose."""
         if field.ignorable:
             return
         differs = self.differs_from_default(field, f"{value}.{field.name}")
@@ -116,8 +117,8 @@ class _Encoder:
         any_tag = f"{value}.unknown_tags"
         known = "()"
         if layout.tagged:
-            # Tagged values are packed before the section itself, so the values that still wait
-            # must not end up inside a tagged field's own bytes.
+            # The tagged fields are encoded first, each to bytes of its own. Values of the struct
+            # that wait in the run come before the section: keep them out of those bytes.
             waiting, self.run = self.run, Run()
             known = source.name("t")
             source.line(f"{known} = ()")
@@ -159,7 +160,7 @@ class _Encoder:
             self.write_blob(slot, value)
 
     def write_blob(self, slot: Slot, value: str) -> None:
-        """Strings, bytes and records: a length, then the bytes."""
+        """Write the code that encodes a string, bytes or records: a length, then the bytes."""
         source = self.source
         blob = source.name("b")
         convert = f"{value}.encode()" if slot.kind == "string" else value
@@ -191,14 +192,17 @@ class _Encoder:
             source.line(f"{self.append}({blob})")
 
     def count_bytes(self, slot: Slot, blob: str) -> None:
-        """Make `len` the size in bytes: the `len` of some views counts larger items."""
+        """Write the code that turns a memoryview into one of bytes, whose `len` is the size."""
         if slot.kind == "string":
             return
         with self.source.block(f"if type({blob}) is not bytes:"):
             self.source.line(f"{blob} = {self.source.constant('byte_view', _byte_view)}({blob})")
 
     def write_length(self, slot: Slot, length: str) -> None:
-        """Write a length or count; the variable of a compact one holds the length plus 1."""
+        """Write the code that encodes a length or count, from a variable.
+
+        For a compact length the variable holds the length plus 1.
+        """
         if not slot.compact:
             self.run.add("h" if slot.kind == "string" else "i", length)
             return
@@ -210,7 +214,8 @@ class _Encoder:
             else:
                 source.line(f"{self.append}({source.constant('ONE_BYTE', ONE_BYTE)}[{length}])")
         if slot.kind == "records_" and codes:
-            # Most batches have 127 to 16382 bytes: they are worth saving a call.
+            # A length of two bytes is written in place, without a call: most batches have 127 to
+            # 16382 bytes.
             with source.block(f"elif {length} < 16384:"):
                 self.pack(codes + "BB", [*values, f"{length} & 127 | 128", f"{length} >> 7"])
         with source.block("else:"):
@@ -248,9 +253,10 @@ class _Encoder:
                 self.write_fold(element)
 
     def write_fold(self, element: Slot) -> None:
-        """After an element of an array: join the waiting pieces if there are many.
+        """Write the check, after each element of an array, that joins the pieces if many wait.
 
-        Only if elements hold arrays: other arrays have few pieces, which cost less than the check.
+        Write it only if the elements hold arrays: arrays of other elements have few pieces, which
+        cost less than the check.
         """
         inner = element.layout
         if not self.folds or self.append != "append" or inner is None or not has_arrays(inner):

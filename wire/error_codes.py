@@ -1,13 +1,13 @@
 """Kafka's error codes: one table, one int namespace.
 
 A code is an int16 in a response; 0 is success. After a retriable error Kafka's clients may send the
-request again unchanged. The two sets below name the errors after which a client first refreshes its
-metadata or looks up its coordinator.
+same request again. After the errors in `STALE_METADATA` a client first refreshes its metadata;
+after the errors in `STALE_COORDINATOR` it first looks up its coordinator.
 """
 
 
 class ErrorCode:
-    """One int per error, named as Kafka names it."""
+    """The error codes as ints, with Kafka's names of the errors."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

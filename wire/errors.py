@@ -8,7 +8,7 @@ class RemoteProtocolError(ValueError):
 
 
 class MalformedMessage(RemoteProtocolError):
-    """The bytes are not a message of the wanted class and version."""
+    """The bytes are not a message of the class and version to decode."""
 
 
 class InvalidMessage(ValueError):
@@ -16,9 +16,10 @@ class InvalidMessage(ValueError):
 
 
 class UnsupportedField(InvalidMessage):
-    """A field has a value that the encoded version cannot carry.
+    """A field has a value, but the version to encode lacks the field.
 
-    Only fields that Kafka calls ignorable are dropped: to drop another could change the request.
+    Only a field that Kafka calls ignorable is dropped instead, because the loss of any other field
+    could change the meaning of the request.
     """
 
     def __init__(self, message: str, field: str, version: int) -> None:

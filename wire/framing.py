@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
 FRAME_SIZE_MAX = 100 * 1024 * 1024
-"""Kafka's socket.request.max.bytes."""
+"""Largest frame by default, as Kafka's socket.request.max.bytes."""
 
 CHUNK_SIZE_FIRST = 4 * 1024
 CHUNK_SIZE_MAX = 64 * 1024
@@ -84,8 +84,8 @@ class FrameReader:
         """Take `count` bytes, written to the start of `free_space`; return the finished frames.
 
         Raises:
-            InvalidFrameSize: the size of a frame is not allowed; frames before it, received by the
-                same call, are lost with the connection.
+            InvalidFrameSize: the size of a frame is not allowed. Earlier frames that the same call
+                has finished are lost.
         """
         self._end += count
         frames = []
@@ -128,7 +128,7 @@ class FrameReader:
 
 
 def frame(buffers: Iterable[Payload]) -> list[Payload]:
-    """Return the buffers of a message with its size before them.
+    """Return the buffers of a message as a frame: the size, then the buffers.
 
     >>> frame([b"abc", b"de"])
     [b'\\x00\\x00\\x00\\x05', b'abc', b'de']
@@ -143,13 +143,13 @@ def frame_pieces(out: list[Payload], buffers: list[Payload]) -> list[Payload]:
     A message without large payloads becomes one buffer.
     """
     if len(out) > _FEW and not buffers:
-        # A long message is joined together with its size: two copies exist instead of three.
+        # Join a long message together with its size, so that no third copy of it is made.
         return [b"".join((_pack_size(sum(map(len, out))), *out))]
     if not buffers:
         body = b"".join(out)
         return [_pack_size(len(body)) + body]
     if out:
         buffers.append(b"".join(out))
-    # The bytes before the first payload are few, so the size is joined to them.
+    # Join the size to the bytes before the first payload, because these are few.
     buffers[0] = _SIZE.pack(sum(map(len, buffers))) + bytes(buffers[0])
     return buffers

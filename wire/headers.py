@@ -35,7 +35,7 @@ _FIRST_TAGGED_RESPONSE = {**FIRST_FLEXIBLE, ApiKey.API_VERSIONS: 1 << 15}
 
 
 def request_header_version(api_key: int, version: int) -> int:
-    """Return 1 or 2.
+    """Return the version of the request header, 1 or 2, for a version of an API.
 
     >>> request_header_version(ApiKey.PRODUCE, 8), request_header_version(ApiKey.PRODUCE, 9)
     (1, 2)
@@ -44,7 +44,7 @@ def request_header_version(api_key: int, version: int) -> int:
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """Return 0 or 1.
+    """Return the version of the response header, 0 or 1, for a version of an API.
 
     >>> response_header_version(ApiKey.FETCH, 12), response_header_version(ApiKey.API_VERSIONS, 4)
     (1, 0)

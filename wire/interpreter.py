@@ -1,8 +1,8 @@
 """Encodes a message by walking its layout, without generating code.
 
-For messages that a process encodes a few times, such as the records of its metadata log. The first
-message costs a fiftieth of making a generated encoder; each message costs about ten times as much
-as with one. The bytes are the same.
+Use it for messages that a process encodes only a few times, such as the records of its metadata
+log. The first message costs a fiftieth of generating an encoder. Each message costs about ten times
+as much as with a generated encoder. The bytes are the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def interpret(message: Any, version: int) -> bytes:
     """Return the bytes of a message, as `wire.encode` does. Requires: the version exists.
 
     Raises:
-        UnsupportedField: a field that is not ignorable has a value this version cannot carry.
+        UnsupportedField: the version lacks a field that has a value and is not ignorable.
         InvalidMessage: a value does not fit its type.
     """
     cls = type(message)

@@ -1,7 +1,7 @@
-"""A message at one version: its fields, their form and order.
+"""The layout of a message class at one version: its fields, their encoding and their order.
 
-The declarations of `wire.schema` cover all versions; a `Layout` describes one class at one version.
-The encoder and the decoder are generated from it.
+The declarations of `wire.schema` cover all versions. Encoders and decoders are generated from the
+`Layout` of one version.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ SIZES = {kind: struct.calcsize(">" + code) for kind, code in FORMATS.items()}
 class Slot:
     """One field of a layout.
 
-    A `compact` length is an unsigned varint of the length plus 1, others are int16 or int32. `path`
-    names the field in error messages. `size_min` is the minimum size of the encoded field.
+    If `compact`, the field's length or count is an unsigned varint of the length plus 1; otherwise
+    it is an int16 or int32. `path` names the field in error messages. `size_min` is the minimum
+    size of the encoded field.
     """
 
     __slots__ = (
@@ -79,7 +80,8 @@ class Slot:
 class Layout:
     """The fields of one class at one version.
 
-    `slots` in wire order, `tagged` ascending by tag, `absent` the fields of other versions.
+    `slots` are the plain fields in wire order, `tagged` the tagged fields ascending by tag, and
+    `absent` the fields that only other versions have.
     """
 
     __slots__ = ("absent", "cls", "flexible", "path", "size_min", "slots", "tagged")
@@ -124,7 +126,7 @@ def has_arrays(layout: Layout) -> bool:
 
 
 def _with_structs(layout: Layout) -> list[tuple[Slot, Layout | None]]:
-    """Return each field with its own struct, or its elements' struct, or None."""
+    """Return each field with the layout of its struct or of its elements, or with None."""
     return [
         (slot, slot.layout or (slot.element.layout if slot.element else None))
         for slot in layout.slots + layout.tagged

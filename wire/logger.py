@@ -1,4 +1,4 @@
-"""`NamedLogger`: a logger that imports `logging` only when a line can be seen."""
+"""`NamedLogger`: a logger that imports `logging` only for a line that will be shown."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NamedLogger:
 
     @property
     def wants_debug(self) -> bool:
-        """Whether DEBUG is enabled: check it before building an expensive message."""
+        """Return whether DEBUG is enabled. Check it before building an expensive message."""
         return self._logger_of(_DEBUG) is not None
 
     def _logger_of(self, level: int) -> Logger | None:
@@ -69,7 +69,10 @@ class NamedLogger:
         return logger if logger is not None and logger.isEnabledFor(level) else None
 
     def _load(self) -> Logger | None:
-        """Return the logger; None if `logging` cannot be imported, as without free descriptors."""
+        """Import `logging` and return the logger; None if the import fails.
+
+        It fails if the process has no file descriptors left, for example.
+        """
         logger = self._logger
         if logger is None:
             try:
@@ -97,6 +100,6 @@ _before: list[Callable[[], None]] = []
 def before_first_line(configure: Callable[[], None]) -> None:
     """Call `configure()` after `logging` is imported and before the first line is logged.
 
-    For a program that shows warnings but imports `logging` only when there is one.
+    For a program that wants to show warnings, but to import `logging` only when there is a warning.
     """
     _before.append(configure)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
 STRING_SIZE_MAX = 32767
-"""Bytes of a string: the maximum of its int16 length, kept for compact strings."""
+"""Largest size of a string, in bytes: the maximum of an int16 length, also for compact strings."""
 
 UVARINT_SIZE_MAX = 5
 
 ONE_BYTE = tuple([bytes((value,)) for value in range(128)])
-"""The unsigned varints below 128."""
+"""ONE_BYTE[n] is the unsigned varint of `n`, for 0 to 127."""
 
 _two_bytes = struct.Struct("2B").pack
 _three_bytes = struct.Struct("3B").pack

@@ -104,7 +104,7 @@ LATEST: dict[int, int] = {key: versions[2] for key, versions in _VERSIONS.items(
 """API key -> the newest version that Kafka 4.4 does not call unstable."""
 
 _NEVER = 1 << 15
-"""Above every version: versions are 16-bit numbers."""
+"""A number above every version (versions are 16-bit numbers), for "no version"."""
 
 FIRST_FLEXIBLE: dict[int, int] = {
     key: _NEVER if versions[3] is None else versions[3] for key, versions in _VERSIONS.items()
@@ -112,13 +112,14 @@ FIRST_FLEXIBLE: dict[int, int] = {
 """API key -> the first version with compact lengths and tagged fields, or `_NEVER`."""
 
 
-# A broker looks up the class for each request: building the module's name each time cost 4 us.
+# The class of each API key, once it was looked up. A broker looks up the class for each request,
+# and finding it by the module's name costs 4 us.
 _requests: dict[int, type[Any]] = {}
 _responses: dict[int, type[Any]] = {}
 
 
 def valid_versions(api_key: int) -> tuple[int, int]:
-    """Return (first, last) version with a declaration, unstable ones included.
+    """Return the (first, last) declared version, including versions that are unstable in Kafka.
 
     >>> valid_versions(ApiKey.FETCH)
     (0, 18)
@@ -127,7 +128,7 @@ def valid_versions(api_key: int) -> tuple[int, int]:
 
 
 def stable_versions(api_key: int) -> tuple[int, int]:
-    """Return (first, last) version that Kafka 4.4 does not call unstable.
+    """Return the (first, last) version that is stable in Kafka 4.4.
 
     >>> stable_versions(ApiKey.INIT_PRODUCER_ID), valid_versions(ApiKey.INIT_PRODUCER_ID)
     ((0, 5), (0, 6))
@@ -178,7 +179,7 @@ def _row(api_key: int) -> tuple[int, int, int, int | None]:
     try:
         return _VERSIONS[api_key]
     except KeyError:
-        # Imported here: the first record needs only the table.
+        # Imported only for the error: the first record of a process needs only this file's table.
         from wire.errors import UnknownApi
 
         raise UnknownApi(api_key) from None

@@ -1,4 +1,4 @@
-"""The client's side of SASL: server's bytes in, bytes for the server out. No socket, no clock.
+"""The client's side of SASL, without I/O: it takes the server's messages and returns the answers.
 
     mechanism = ScramClient("SCRAM-SHA-256", "alice", "secret", nonce=24 random bytes as text)
     send(mechanism.begin())
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class SaslClient(Protocol):
-        """One exchange: `PlainClient` or `ScramClient`."""
+        """The client's side of one SASL exchange: a `PlainClient` or a `ScramClient`."""
 
         mechanism: str
         is_complete: bool
-        """Whether the exchange has succeeded."""
+        """True once the exchange has succeeded."""
 
         def begin(self) -> bytes:
             """Return the first message."""
@@ -47,7 +47,8 @@ ITERATIONS_MIN = 4_096
 """RFC 7677: with fewer iterations a stolen proof lets an attacker try passwords cheaply."""
 
 ITERATIONS_MAX = 1_000_000
-"""About a second of work: a server must not keep its clients busy. Kafka stores at most 16,384."""
+"""More iterations are refused, so that a server cannot keep its clients busy: this many take about
+a second. Kafka stores at most 16,384."""
 
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _WITHOUT_CHANNEL_BINDING = "n,,"
@@ -71,7 +72,7 @@ class PlainClient:
         return self._message
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Take the server's empty answer."""
+        """End the exchange; the server's answer must be empty."""
         if challenge:
             raise SaslError("PLAIN: the server answered with a challenge")
         self.is_complete = True
@@ -81,8 +82,8 @@ class PlainClient:
 class ScramClient:
     """SCRAM-SHA-256 or SCRAM-SHA-512. `nonce` is an unpredictable text without commas.
 
-    Names are not normalised with SASLprep, as in Kafka. `extensions` end the first message, such as
-    Kafka's `tokenauth=true` for delegation tokens.
+    As in Kafka, names are not normalised with SASLprep. `extensions` are appended to the first
+    message, such as Kafka's `tokenauth=true` for delegation tokens.
     """
 
     def __init__(
@@ -110,14 +111,17 @@ class ScramClient:
         extra = "".join(f",{name}={value}" for name, value in (extensions or {}).items())
         self._first_bare = f"n={escaped},r={nonce}{extra}"
         self._signature = b""
-        """The signature expected in the server's last message; empty before the first challenge."""
+        """The expected signature of the server; empty before its first message."""
 
     def begin(self) -> bytes:
-        """Return the user's name and our nonce."""
+        """Return the first message, with the user's name and the client's nonce."""
         return (_WITHOUT_CHANNEL_BINDING + self._first_bare).encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Answer the salt with the proof of the password; then check the server's own proof."""
+        """Answer the server's first message, the salt, with the proof of the password.
+
+        For the server's second message, check the server's proof and return None.
+        """
         if self.is_complete:
             raise SaslError(f"{self.mechanism}: the server goes on after the end")
         if self._signature:
@@ -142,10 +146,11 @@ class ScramClient:
         return f"{final},p={_to_base64(proof)}".encode()
 
     def _parameters(self, said: dict[str, str]) -> tuple[str, bytes, int]:
-        """Return (both nonces, salt, iterations) of the first challenge.
+        """Return (both nonces, salt, iterations) of the server's first message.
 
         Raises:
-            SaslError: the nonce does not continue ours, or the salt or iterations are not allowed.
+            SaslError: the nonce does not begin with the client's, or the salt or the number of
+                iterations is not allowed.
         """
         nonce = said.get("r", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
@@ -173,7 +178,7 @@ class ScramClient:
 
 
 def _attributes(mechanism: str, message: bytes) -> dict[str, str]:
-    """Return the values of `a=value,b=value` by their letters."""
+    """Return {letter: value} of a message of the form `a=value,b=value`."""
     try:
         parts = [part.partition("=") for part in message.decode().split(",")]
     except UnicodeDecodeError:

@@ -10,17 +10,17 @@
         throttle_time_ms: int = int32("1+", ignorable=True)
         endpoints: list[EndpointRecord] = array(EndpointRecord, "0-2", nullable="1+")
 
-A function with the name of the type makes each field. Its arguments are Kafka's words:
+Each field is made by a function with the name of its type. The arguments are Kafka's words:
 
     versions   where the field exists: "0+", "3", "1-4"
     nullable   where it may be None
     default    the value of a field that is absent or not given
-    tag        number of a tagged field; `tagged` names its tagged versions, if not all are
-    ignorable  drop a value that the version cannot carry, instead of raising `UnsupportedField`
+    tag        number of a tagged field; `tagged` has the versions in which it is tagged, if it is
+               an ordinary field in others
+    ignorable  if a version lacks the field, drop its value instead of raising `UnsupportedField`
 
-The decorators replace the class by one with `__slots__`, keyword arguments, `repr` and equality.
-Declarations cost little, because each import pays for them: version ranges are parsed, and
-`__init__` is generated, on first use.
+The decorators replace the class by one with `__slots__`, keyword arguments, `repr` and equality. To
+keep imports cheap, version ranges are parsed, and `__init__` is generated, on first use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     R = TypeVar("R")
-    """The response class of a `Request` parameter."""
+    """The response class of a request."""
     R_co = TypeVar("R_co", covariant=True)
 else:
 
@@ -41,7 +41,7 @@ else:
 
 
 Payload = bytes | bytearray | memoryview
-"""Record batches in a message: decoding returns a memoryview, encoding takes any of these types."""
+"""Bytes of a message, or of its record batches. Decoding returns the batches as a memoryview."""
 
 VERSION_MAX = 32767
 NO_VERSIONS = (0, -1)
@@ -113,7 +113,7 @@ class Field:
         return first <= version <= last
 
     def default_value(self) -> Any:
-        """Return the value a message gets when the field is not given; lists are fresh."""
+        """Return the value of the field in a message that does not set it; a list is a new one."""
         if self.default is not DEFAULT:
             return self.default
         return [] if self.struct is None else shared_default(self.struct)
@@ -132,7 +132,7 @@ DEFAULT = _Default()
 
 
 def _fixed_size(kind: str, default: object = 0) -> Callable[..., Any]:
-    """Return the function of a fixed-size type."""
+    """Return the function that declares a field of this fixed-size type."""
 
     def make(versions: str = "0+", *, default: object = default, **options: Any) -> Any:
         return Field(kind, versions, default=default, **options)
@@ -152,7 +152,7 @@ boolean = _fixed_size("boolean", default=False)
 
 
 def uuid(versions: str = "0+", **options: Any) -> Any:
-    """16 bytes; Kafka's "no id" is all zeros."""
+    """A UUID of 16 bytes. In Kafka all zeros mean "no id"."""
     return Field("uuid", versions, default=bytes(16), **options)
 
 
@@ -162,17 +162,17 @@ def string(versions: str = "0+", *, default: str | None = "", **options: Any) ->
 
 
 def bytes_(versions: str = "0+", *, default: bytes | None = b"", **options: Any) -> Any:
-    """Bytes; decoding copies them."""
+    """Bytes. Decoding copies them out of the buffer."""
     return Field("bytes_", versions, default=default, **options)
 
 
 def records_(versions: str = "0+", *, default: bytes | None = None, **options: Any) -> Any:
-    """Record batches, passed by reference: see `Payload`."""
+    """Record batches. They are not copied: see `Payload` and `wire.encode_buffers`."""
     return Field("records_", versions, default=default, **options)
 
 
 def array(element: Any, versions: str = "0+", *, default: object = DEFAULT, **options: Any) -> Any:
-    """A list of structs, `array(Endpoint)`, or of plain values, `array(int32)`."""
+    """A list of structs, as `array(EndpointRecord)`, or of plain values, as `array(int32)`."""
     if isinstance(element, type):
         item = Field("struct_", "0+", struct=element, default=DEFAULT)
     else:
@@ -183,12 +183,15 @@ def array(element: Any, versions: str = "0+", *, default: object = DEFAULT, **op
 def struct_(
     struct: type[Any], versions: str = "0+", *, default: object = DEFAULT, **options: Any
 ) -> Any:
-    """One struct; None if it is nullable and absent."""
+    """One struct. A nullable struct may be None."""
     return Field("struct_", versions, default=default, struct=struct, **options)
 
 
 class NoTags(dict[int, bytes]):
-    """The empty dict of all messages without unknown tags. Never fill it: assign a new one."""
+    """The empty dict that all messages without unknown tags share.
+
+    It cannot be changed: assign a new dict to `unknown_tags` instead.
+    """
 
     __slots__ = ()
 
@@ -206,8 +209,8 @@ _instances_left: dict[type[Message], int] = {}
 class Message:
     """Base of every declared class: keyword arguments, repr and equality.
 
-    `unknown_tags` holds the unknown tagged fields of a newer peer as {tag: bytes}; encoding writes
-    them back.
+    `unknown_tags` holds tagged fields that this declaration lacks, from a newer peer, as
+    {tag: bytes}. Encoding the message writes them again.
     """
 
     __slots__ = ("unknown_tags",)
@@ -221,7 +224,7 @@ class Message:
     unknown_tags: dict[int, bytes]
 
     def __init__(self, **values: Any) -> None:
-        """Set every field, by default to its default value."""
+        """Set every field to the given value, or to its default."""
         # After some instances the class gets a generated __init__, which is five times faster but
         # takes 0.15 ms to make (the first compile() of a process takes 1.3 ms).
         cls = type(self)
@@ -258,7 +261,7 @@ class Message:
 if TYPE_CHECKING:
 
     class Request(Message, Generic[R_co]):
-        """A message answered with `R_co`: `FetchRequest` is a `Request[FetchResponse]`."""
+        """A request whose response class is `R_co`, as `FetchRequest(Request[FetchResponse])`."""
 
 else:
 
@@ -272,7 +275,10 @@ else:
 
 
 def bare(cls: type[T]) -> T:
-    """Return a message without fields, for a caller that sets them all: keywords cost double."""
+    """Return a message without fields, for a caller that sets each field itself.
+
+    This takes half the time of passing the values as keywords.
+    """
     message: Any = _new(cls)
     message.unknown_tags = NO_TAGS
     return message  # type: ignore[no-any-return]
@@ -425,7 +431,7 @@ def message(
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[T]) -> type[T]:
-    """Declare a part of messages; it has the versions of the message around it."""
+    """Declare a struct, a part of messages. It has the versions of the message that contains it."""
     made: type[T] = _rebuild(cls)
     return made
 

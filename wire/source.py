@@ -1,4 +1,4 @@
-"""A writer of Python source, line by line, for the encoder and decoder generators."""
+"""Writing Python source line by line, for the encoder and decoder generators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Source:
         return f"{prefix}{self._name_count}"
 
     def constant(self, name: str, value: object) -> str:
-        """Make `value` a global of the function; return its name, the same for the same value."""
+        """Make `value` a global of the function under `name`, and return the name to use."""
         unique, number = name, 1
         while self.constants.setdefault(unique, value) is not value:
             number += 1
@@ -44,7 +44,10 @@ class Source:
         return unique
 
     def struct_method(self, method: str, codes: str) -> str:
-        """Make `pack` or `unpack_from` of the struct with these codes a global; return its name."""
+        """Make a method of a `Struct` a global of the function; return the global's name.
+
+        `method` is "pack" or "unpack_from", `codes` the format of the struct.
+        """
         name = f"{method}_{codes.replace('?', 't')}"
         if name not in self.constants:
             self.constants[name] = getattr(Struct(">" + codes), method)
@@ -75,7 +78,7 @@ class Block:
 
 
 class Run:
-    """Neighbouring fixed-size values, gathered for one struct call."""
+    """Neighbouring fixed-size values, collected for one call of struct."""
 
     __slots__ = ("codes", "values")
 

@@ -1,8 +1,9 @@
 """`Calls`: makes the calls of one client one at a time and in order.
 
 A call that never waits runs in the event loop's thread, all others in a thread of the client. A
-caller holds the turn, a lock, until its call has ended and its result has been returned or undone.
-So the thread never has more than one call, and a later call never sees a half-done call.
+caller holds a lock, the turn, until its call has ended. If the caller is cancelled and the call
+succeeds, `undo(result)` runs before the next call. So the thread never has more than one call, and
+a later call never sees a half-done call.
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ class ClusterNodes:
         return {**self.by_id, **named}
 
     def replace(self, nodes: dict[int, Node]) -> None:
-        """Replace the brokers by `nodes` of the same cluster."""
         self.by_id = nodes
         self._tell()
 

@@ -107,7 +107,6 @@ class Metadata:
     """The newest metadata. Only one thread at a time may call `advance`; any thread may read."""
 
     def __init__(self, transport: Transport, settings: Settings, *, create_topics: bool) -> None:
-        """`create_topics`: asking for an unknown topic may create it, if the broker allows that."""
         self._transport = transport
         self.wanted = WantedTopics(settings, create_topics=create_topics)
         self._pauses = MetadataPauses(settings, transport.runtime.random)

@@ -22,8 +22,7 @@ class MetadataPauses:
         self.is_requested = False
         """True if known metadata is wrong or old, and the client is to ask again."""
         self._failures = 0
-        """Consecutive requests that got no answer, or an answer that lacked a wanted topic or
-        leader."""
+        """Consecutive requests without an answer, or whose answer lacked a topic or a leader."""
         self._repeats = 0
         """Consecutive requests for an update whose answers brought nothing new."""
         self._not_before_ms = 0
@@ -34,7 +33,7 @@ class MetadataPauses:
 
     @property
     def has_failed(self) -> bool:
-        """True if the last request got no answer, or one that lacked a wanted topic or leader."""
+        """True if the last request got no answer, or one without a wanted topic or leader."""
         return self._failures > 0
 
     def age_ms(self, now_ms: int) -> int:

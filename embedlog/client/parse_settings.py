@@ -55,7 +55,7 @@ def one_of(definitions: Definitions, name: str, *given: Mapping[str, Any] | None
 
 
 def converters(settings: Settings, kind: str) -> list[Converter | None]:
-    """Make and configure the converters of key.`kind` and value.`kind`; None if one is not set.
+    """Make and configure the converters of key.`kind` and value.`kind`; None for an unset one.
 
     `kind` is "serializer" or "deserializer".
     """

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 _OWNERS = {"consumers": CONSUMER, "producers": PRODUCER}
 _ALIKE_FROM = 0.8
-"""The lowest difflib ratio of a suggestion: 'linger.msec' and 'linger.ms' have 0.9, unrelated names
-less than 0.7."""
+"""Lowest difflib ratio of a hint: 'linger.msec' for 'linger.ms' has 0.9, others less than 0.7."""
 
 _NOT_NEEDED = "is not needed: it has no effect"
 _IS_LOGGED = "has no effect: the clients log to the standard library's logger 'embedlog.client'"

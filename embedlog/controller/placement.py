@@ -70,7 +70,7 @@ def place(
 
 
 class _Turns:
-    """Brokers of a rack, each given out once in a turn. Each turn begins one broker further on."""
+    """Gives out the brokers of a rack in rounds. Each round begins one broker further on."""
 
     def __init__(self) -> None:
         self.nodes: list[int] = []

@@ -4,7 +4,8 @@
     synced        synced offset           records that survive a loss of power (fsync topics only)
     committed     high watermark          records that every in-sync replica has, and has synced on
                                           fsync topics. The leader computes the offset, see
-                                          `remote_replicas`; followers get it in fetches
+                                          `remote_replicas`; followers get it in fetches.
+                                          `storage/log/offsets.py` keeps it
     stable        last stable offset      committed records before the first open transaction
 
 Writers hold the partition lock. Readers hold no lock: the log publishes each new state by one

@@ -3,7 +3,8 @@
 Writes go by position, reads through a read-only mapping of the whole file; the page cache keeps the
 two coherent. Nothing is stored through a mapping: on a full disk that causes SIGBUS, which kills
 the host program. A mapping is never closed or resized, only dropped: a view in use keeps it alive.
-On a system that cannot cut or remove a mapped file, reads copy instead; see `descriptors`.
+On a system that cannot cut or remove a mapped file, reads copy instead. `descriptors` has the calls
+of each system for write, sync and reserve.
 
 After `fork` the child closes its parent's files. Views stay readable in the child: it inherits the
 mappings on purpose (no MADV_DONTFORK), because touching a missing mapping would kill it.

@@ -256,7 +256,11 @@ class SimTree(MemoryTree):
         return survivor
 
     def image(self, sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool) -> SimTree:
-        """Return the tree if these sectors and the first `names` changes of entries survived."""
+        """Return the tree after a loss of power.
+
+        Of the unsynced data only these sectors and the first `names` changes of entries survive;
+        with `keeps_sizes` also the new sizes of files.
+        """
         durable: dict[int, Names] = {}
         for directory, changes in self.unsynced[:names]:
             entries = durable.setdefault(id(directory), dict(directory.synced))

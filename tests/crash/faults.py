@@ -12,7 +12,9 @@ or at all later calls until the disk is mended. Then:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from errno import EIO, EMFILE, ENOSPC
+from itertools import count, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from embedlog.errors import EmbedlogError
@@ -23,6 +25,7 @@ from tests.crash.history import OPERATIONS, Healing, History
 from tests.crash.promises import KILLED, LOST_POWER, Broken, Ending, check
 from tests.crash.report import Options, Report
 from tests.crash.simulated import log_of, open_cluster, silence
+from tests.support.sizes import size
 
 if TYPE_CHECKING:
     from embedlog.runtime.files import File
@@ -32,6 +35,8 @@ OFFSETS = "__consumer_offsets"
 CI_COUNT = 1
 """Number of operations in a row; the last meets the fault."""
 SOAK_COUNT = 2
+CALL_STEP = size(4, full=1)
+"""For a change every fourth file call fails; which ones differs with each way to fail."""
 
 SYNCS = frozenset(("sync", "sync_directory"))
 GROWING = frozenset(("write", "reserve", "create", "make_directory", "rename"))
@@ -104,17 +109,19 @@ class FaultyFiles(Healing):
 def run(options: Options) -> Report:
     report = Report("faults", options)
     silence()
-    for operations in _workloads(options.count):
-        for level in ("os", "fsync"):
-            sweep(report, level, operations)
+    step = 1 if options.soak else CALL_STEP
+    for number, operations in enumerate(_workloads(options.count)):
+        sweep(report, "os", operations, first=number, step=step)
+        sweep(report, "fsync", operations, first=number + 1, step=step)
     return report
 
 
-def sweep(report: Report, level: str, operations: tuple[str, ...]) -> None:
-    """Let each call of the last operation fail in every way."""
-    for kind in KINDS:
-        for forever in (False, True):
-            _sweep(report, level, operations, kind, forever=forever)
+def sweep(
+    report: Report, level: str, operations: tuple[str, ...], *, first: int = 0, step: int = 1
+) -> None:
+    """Let calls of the last operation fail in every way, each call or every `step`th."""
+    for number, (kind, forever) in enumerate(product(KINDS, (False, True)), first):
+        _sweep(report, level, operations, kind, calls=count(number % step, step), forever=forever)
 
 
 def _workloads(length: int) -> list[tuple[str, ...]]:
@@ -125,10 +132,15 @@ def _workloads(length: int) -> list[tuple[str, ...]]:
 
 
 def _sweep(
-    report: Report, level: str, operations: tuple[str, ...], kind: Kind, *, forever: bool
+    report: Report,
+    level: str,
+    operations: tuple[str, ...],
+    kind: Kind,
+    *,
+    calls: Iterable[int],
+    forever: bool,
 ) -> None:
-    call = 0
-    while True:
+    for call in calls:
         disk = FaultyFiles()
         history = History(disk, level, tolerated=True)
         for operation in operations[:-1]:
@@ -149,7 +161,6 @@ def _sweep(
             report.fail(f"{where}, call {call}, {first}: {type(error).__name__}: {error}")
             if not disk.failed:
                 return
-        call += 1
 
 
 def _check(history: History, failed: list[tuple[str, str]], kind: Kind) -> None:

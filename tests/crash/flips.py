@@ -33,13 +33,14 @@ from tests.crash.simulated import (
     shown,
     silence,
 )
+from tests.support.sizes import size
 
 if TYPE_CHECKING:
     from embedlog.storage.log.log import Log
 
-CI_COUNT = 3_500
-"""Bits flipped in each of the four directories, evenly spread, about every sixth. The soak flips
-every bit, and of larger directories.
+CI_COUNT = size(350, full=3_500)
+"""Bits flipped in each of the four directories, evenly spread: the full size flips about every
+sixth, the soak every bit, and of larger directories.
 """
 SOAK_COUNT = 1 << 30
 

@@ -11,8 +11,9 @@ import sys
 import tempfile
 
 from tests.crash.report import Options, Report
+from tests.support.sizes import size
 
-CI_COUNT = 500
+CI_COUNT = size(100, full=500)
 SOAK_COUNT = 20_000
 
 _PER_HOST = 2_000

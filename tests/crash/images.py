@@ -43,6 +43,7 @@ from tests.crash.progress import Progress
 from tests.crash.promises import KILLED, LOST_POWER, Broken, Ending, check
 from tests.crash.report import Options, Report
 from tests.crash.simulated import OWN_PRODUCERS, Shown, log_of, open_cluster, shown, silence
+from tests.support.sizes import size
 from wire.records import build_batch
 
 if TYPE_CHECKING:
@@ -59,8 +60,10 @@ Workload = tuple[str, tuple[str, ...]]
 Tried = tuple[Report, "array[int]"]
 """The report of a workload, and the digests of the images that were checked."""
 
-CI_COUNT = 20_000
+CI_COUNT = size(7_000, full=20_000)
 SOAK_COUNT = 10_000_000
+PAIR_STEP = size(4, full=1)
+"""For a change every fourth pair of operations is tried; each is first and second several times."""
 
 POWER_IMAGES = 3
 """At one call: an image without unsynced data, one with all of it, and one with a random part."""
@@ -174,13 +177,17 @@ def _short_length(options: Options) -> int:
 
 @cache
 def _short_workloads(options: Options) -> list[Workload]:
-    """Yield every short (level, operations)."""
+    """Return every short (level, operations): of pairs every `PAIR_STEP`th, in a soak all."""
     return [
         (level, operations)
         for length in range(_short_length(options) + 1)
-        for operations in product(OPERATIONS, repeat=length)
+        for operations in _sequences(length)[:: 1 if options.soak or length < 2 else PAIR_STEP]
         for level in ("os", "fsync")
     ]
+
+
+def _sequences(length: int) -> list[tuple[str, ...]]:
+    return list(product(OPERATIONS, repeat=length))
 
 
 def _random_workload(options: Options, number: int) -> Workload:

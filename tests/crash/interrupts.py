@@ -22,8 +22,9 @@ from embedlog.runtime.lock_order import held_here
 from tests.crash.interrupted import SCENARIOS, Scenario
 from tests.crash.opcodes import Countdown
 from tests.crash.report import Options, Report
+from tests.support.sizes import size
 
-CI_COUNT = 15_000
+CI_COUNT = size(1_500, full=15_000)
 """Interrupts of logs. Clusters take longer and get fewer: see `Scenario.cost`."""
 SOAK_COUNT = 1_000_000
 

@@ -31,8 +31,9 @@ from tests.crash.ledger import Ledger
 from tests.crash.opcodes import Countdown
 from tests.crash.report import Options, Report
 from tests.crash.writer import Writer
+from tests.support.sizes import size
 
-CI_COUNT = 1_000
+CI_COUNT = size(100, full=1_000)
 SOAK_COUNT = 100_000
 
 WAYS = ("threads",) * 5 + ("opcode",) * 3 + ("opening", "opening", "closing", "clean")

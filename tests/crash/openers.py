@@ -18,8 +18,9 @@ from collections.abc import Callable
 import embedlog
 from tests.crash.child import Child, Gate, Say
 from tests.crash.report import Options, Report
+from tests.support.sizes import size
 
-CI_COUNT = 1_000
+CI_COUNT = size(100, full=1_000)
 SOAK_COUNT = 100_000
 
 _WON = b"won"

@@ -26,8 +26,9 @@ from tests.crash import kill, mounts
 from tests.crash.child import Child, Say
 from tests.crash.report import Options, Report
 from tests.crash.writer import Writer
+from tests.support.sizes import size
 
-CI_COUNT = 10
+CI_COUNT = size(3, full=10)
 SOAK_COUNT = 200
 
 _DISK_SIZE = 256 << 20

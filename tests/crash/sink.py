@@ -42,8 +42,9 @@ from tests.crash.child import Child, Say
 from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
 from tests.crash.report import Options, Report
+from tests.support.sizes import size
 
-CI_COUNT = 30
+CI_COUNT = size(4, full=30)
 SOAK_COUNT = 2_000
 
 PARTITIONS = 3

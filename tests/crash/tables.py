@@ -42,8 +42,9 @@ from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
 from tests.crash.report import Options, Report
 from tests.spark.pipeline.committer_process import open_table
+from tests.support.sizes import size
 
-CI_COUNT = 9
+CI_COUNT = size(3, full=9)
 SOAK_COUNT = 600
 """A third of the runs for each format."""
 

@@ -1,4 +1,4 @@
-"""Groups under two hundred seeds: members of both protocols, and a broker that crashes."""
+"""Groups under many seeds: members of both protocols, and a broker that crashes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tests.simulation.classic_member import ClassicMember
 from tests.simulation.consumer_member import ConsumerMember
 from tests.simulation.member import SimMember
 from tests.simulation.world import World
+from tests.support.sizes import size
 
-SEEDS = 200
+SEEDS = size(40, full=200)
 STEPS = 10
 STEP_MS_MAX = 6000
 MEMBERS_MAX = 5

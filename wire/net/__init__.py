@@ -1,5 +1,5 @@
-"""The only files of `wire` that touch sockets, clocks and threads.
+"""Sockets: frames between clients and servers. Only this part of `wire` uses sockets and clocks.
 
-`poller` waits for sockets, `listener` serves Kafka's frames, `channels` carries a client's frames.
-Nothing here decodes messages: the message codecs live in `wire`.
+`listener` is the server's side, `channels` the client's; both wait for sockets with a `poller`.
+Nothing here decodes messages.
 """

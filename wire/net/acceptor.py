@@ -34,13 +34,13 @@ class Acceptor:
     def __init__(
         self, sock: socket.socket, loop: Loop, limits: ListenerLimits, reports: Reports
     ) -> None:
-        """Take ownership of `sock`, which listens: see `listening_socket`."""
+        """Take ownership of `sock`, a socket from `listening_socket`."""
         self._sock = sock
         self.fd = sock.fileno()
         self.connection_count = 0
-        """Accepted connections that have not ended."""
+        """Number of open connections."""
         self.again_at = _NEVER
-        """When the pause ends; infinity without a pause."""
+        """Time until which no connection is accepted; infinity if accepting is not paused."""
         self._loop = loop
         self._limits = limits
         self._reports = reports
@@ -63,7 +63,8 @@ class Acceptor:
             except BlockingIOError:
                 return
             except OSError as error:
-                # Without descriptors the connection stays ready: an immediate retry would spin.
+                # Without free descriptors the connection stays in the queue, and the poller reports
+                # it again at once: pause, instead of a busy loop.
                 if error.errno in _OUT_OF_RESOURCES:
                     self._reports.short_of(error)
                     self._pause(_PAUSE_S)
@@ -80,12 +81,12 @@ class Acceptor:
                 sock.close()  # the peer has already closed the connection
 
     def entered(self, host: str) -> None:
-        """Count an accepted connection."""
+        """Count a connection from `host` that was opened."""
         self.connection_count += 1
         self._counts[host] = self._counts.get(host, 0) + 1
 
     def left(self, host: str) -> None:
-        """Count an ended connection."""
+        """Count a connection from `host` that has ended."""
         self.connection_count -= 1
         self._counts[host] -= 1
         if not self._counts[host]:
@@ -101,7 +102,10 @@ class Acceptor:
         self._sock.close()
 
     def _is_welcome(self, host: str) -> bool:
-        """Return whether the limits allow a connection from `host`; count it in the accept rate."""
+        """Return whether the limits allow another connection from `host`.
+
+        Log a refusal. Count the connection in the accept rate, if that applies to `host`.
+        """
         limits, now = self._limits, self._loop.now
         if self.connection_count >= limits.connection_count_max:
             self._reports.not_welcome(host, f"max.connections={limits.connection_count_max}")
@@ -131,13 +135,14 @@ def is_loopback(host: str) -> bool:
 
 
 def listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:
-    """Return a listening socket. A name stands for its first IPv4 address, else its first address.
+    """Return a listening socket. If `host` is a name, prefer its first IPv4 address.
 
     Raises:
         OSError: the system cannot listen on the address.
         RemoteAddress: the address is no loopback address, and `allow_remote` is False.
     """
-    # As bytes: for text Python loads its tables of international names, which takes 1 MB and 3 ms.
+    # Pass the name as bytes: for text Python loads its tables of international names, which takes
+    # 1 MB and 3 ms.
     name = (host.encode() if host.isascii() else host) or None
     found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)

@@ -1,4 +1,4 @@
-"""`Channel`: one connection of a client, its events, and the sockets of all channels."""
+"""`Channel`: one connection of a client; its events; and `ChannelSockets`, the open sockets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Channel:
-    """A connection, connected or being set up.
+    """A client's connection to one host and port, from the first attempt to the end.
 
-    Callers may use `host`, `port`, the properties, and `state`, a free slot. The other attributes
-    belong to `SocketChannels`.
+    Callers may use `host`, `port` and the properties. `state` is free for the caller's data. The
+    other attributes belong to `SocketChannels`.
     """
 
     __slots__ = (
@@ -49,39 +49,39 @@ class Channel:
         self.addresses: list[Address] = []
         """Addresses of the host that were not tried yet."""
         self.address: Address | None = None
-        """The address that is tried or in use."""
+        """The address that is being tried, or that the channel is connected to."""
         self.sock: socket | None = None
         self.fd = -1
         self.mask = 0
         self.is_connected = False
-        """Whether frames can be exchanged: False during the setup and after the end."""
+        """True while frames can be exchanged: not during the setup, nor after the end."""
         self.tls: TlsStream | None = None
         self.timeout_s = timeout_s
         self.deadline = 0.0
-        """When the attempt to connect counts as failed."""
+        """Time at which the attempt to connect to `address` counts as failed."""
         self.queue = SendQueue()
         self.waiting: list[bytes | bytearray | memoryview] = []
-        """Buffers to send once connected."""
+        """Buffers that are sent as soon as the channel is connected."""
         self.reader = FrameReader(frame_size_max)
 
     @property
     def is_closed(self) -> bool:
-        """Whether either side has ended the connection."""
+        """True once either side has ended the connection."""
         return self.sock is None
 
     @property
     def unsent_size(self) -> int:
-        """Bytes passed to `send` that the socket has not taken."""
+        """Size of the buffers passed to `send` that the socket has not taken yet."""
         return self.queue.size + sum(map(len, self.waiting))
 
     @property
     def given_size(self) -> int:
-        """Bytes queued for the socket so far, taken by it or not."""
+        """Size of all buffers given to the socket's queue so far, sent or not."""
         return self.queue.sent_size + self.queue.size
 
     @property
     def sent_size(self) -> int:
-        """Bytes that the socket has taken so far."""
+        """Number of bytes that the socket has taken so far."""
         return self.queue.sent_size
 
     @property
@@ -105,9 +105,9 @@ class EventKind:
 class ChannelEvent:
     """An event of a channel.
 
-    FRAME sets `frame`: a view, without the size, that stays valid and unchanged while it is held.
-    CLOSED sets `reason`, one line of text, and `is_refused`: the two sides do not agree on TLS, so
-    a retry would fail too.
+    FRAME sets `frame`, a view of the frame without its size. The caller may keep the view: its
+    bytes do not change. CLOSED sets `reason`, one line of text. It also sets `is_refused` if the
+    two sides do not agree on TLS, so that a retry would fail as well.
     """
 
     __slots__ = ("channel", "frame", "is_refused", "kind", "reason")
@@ -134,16 +134,16 @@ class ChannelEvent:
 
 
 class ChannelSockets:
-    """The channels with a socket, by descriptor, and the poller that waits for them."""
+    """The sockets of all channels, and the poller that waits for them."""
 
     def __init__(self, poller: Poller | None) -> None:
         self.poller = poller if poller is not None else make_poller()
         self.by_fd: dict[int, Channel] = {}
         self.left: dict[tuple[str, int], Address] = {}
-        """(host, port) -> the address of the connection that ended last."""
+        """(host, port) -> the address of its connection that ended last."""
 
     def give(self, channel: Channel, sock: socket, mask: int) -> None:
-        """Give the channel this socket, and wait for `mask`."""
+        """Make `sock` the channel's socket, and make the poller report `mask` for it."""
         channel.sock, channel.fd, channel.mask = sock, sock.fileno(), mask
         self.by_fd[channel.fd] = channel
         self.poller.register(channel.fd, mask)
@@ -162,8 +162,8 @@ class ChannelSockets:
         channel.is_connected = False
         if channel.address is not None:
             self.left[channel.host, channel.port] = channel.address
-        # Forgotten first: after a KeyboardInterrupt here a second call must not unregister the
-        # descriptor, which another socket may have by then.
+        # Clear the attributes first: if a KeyboardInterrupt comes in between, a second call must
+        # not unregister the descriptor, which may belong to another socket by then.
         channel.sock, channel.fd, channel.tls = None, -1, None
         with suppress(OSError, KeyError):  # an interrupt came before the registration
             self.poller.unregister(fd)

@@ -1,4 +1,4 @@
-"""A client's sockets: many non-blocking connections that carry whole frames.
+"""A client's connections: many non-blocking sockets that send and receive whole frames.
 
     channels = SocketChannels()
     channel = channels.connect("localhost", 9092)
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 FIRST_FRAME_SIZE_MAX = 16 << 20
-"""A larger first frame closes the channel: the first bytes of TLS look like the size of
-a frame of 350 MB, whose end would never come."""
+"""A larger first frame closes the channel. If the peer speaks TLS, its first bytes look like the
+size of a frame of 350 MB, and the channel would wait for that frame's end."""
 
 
 class SocketChannels:
     """A set of client connections, polled together.
 
-    A frame larger than `frame_size_max` closes its channel: the limit bounds the memory that a peer
-    can claim. `connect_timeout_ms` is the time for each address of a host, TLS handshake included,
-    unless `connect` gives another. The buffer sizes apply to the socket in the system; -1 keeps the
-    system's default. With `tls` a channel is connected after the handshake.
+    A frame larger than `frame_size_max` closes its channel, so that a peer cannot use more memory.
+    `connect_timeout_ms` is the time for each address of a host, TLS handshake included; `connect`
+    may give another. The buffer sizes are set on the sockets; -1 keeps the system's default. With
+    `tls` a channel counts as connected after the handshake.
     """
 
     def __init__(
@@ -68,14 +68,15 @@ class SocketChannels:
         self._sockets.poller.register(self._waker.fd, READ)
         self._events: list[ChannelEvent] = []
         self.is_waiting = False
-        """Whether `poll` waits, or was interrupted while waiting: then it has moved no bytes."""
+        """True while `poll` waits. If still True after an interrupt of `poll`, the interrupt came
+        during the wait, before any bytes were moved."""
         _open.add(self)
 
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
-        """Begin to connect. A CONNECTED or CLOSED event follows, also if `host` cannot be resolved.
+        """Begin to connect. A CONNECTED or CLOSED event follows, even if `host` cannot be resolved.
 
-        The channel tries each address of `host`, beginning with the successor of the address whose
-        connection ended last.
+        The channel tries each address of `host` in turn. It begins behind the address that the last
+        ended connection to this host and port had.
         """
         timeout_s = self._connect_timeout_s if timeout_ms is None else timeout_ms / 1_000
         first_size_max = min(self._frame_size_max, FIRST_FRAME_SIZE_MAX)
@@ -87,10 +88,10 @@ class SocketChannels:
         return channel
 
     def send(self, channel: Channel, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
-        """Write bytes: at once as many as the socket takes, the rest during `poll`.
+        """Write as many bytes as the socket takes at once, and the rest during `poll`.
 
-        The queue holds buffers by reference until they are written. Before the channel is connected
-        they wait; a closed channel drops them, and its CLOSED event gives the reason.
+        The buffers are not copied: they must not change until they are written. Before the channel
+        is connected they wait. A closed channel drops them; its CLOSED event gives the reason.
         """
         if channel.sock is None:
             return
@@ -125,7 +126,8 @@ class SocketChannels:
                 if fd == self._waker.fd:
                     self._waker.clear()
             elif channel.is_connected:
-                # An error or hang-up counts as both: the read or write finds out its kind.
+                # Treat an error or hang-up as both READ and WRITE: the call on the socket then
+                # raises the error.
                 if mask & ~READ:
                     self._write(channel)
                 if mask & ~WRITE and channel.sock is not None:
@@ -144,7 +146,7 @@ class SocketChannels:
         self._events = [event for event in self._events if event.channel is not channel]
 
     def close_all(self) -> None:
-        """Close every channel, the waker and the poller. The last call."""
+        """Close every channel, the waker and the poller. No other call may follow."""
         for channel in list(self._sockets.by_fd.values()):
             self.close(channel)
         self._events.clear()
@@ -153,7 +155,7 @@ class SocketChannels:
         _open.discard(self)
 
     def begin_again(self) -> None:
-        """In a forked child: end every channel, and leave sockets and poller to the parent."""
+        """In a forked child: end every channel; the parent keeps its sockets and its poller."""
         for channel in self._sockets.abandon():
             self._closed(channel, "forked")
         self._waker.abandon()

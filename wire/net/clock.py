@@ -1,4 +1,4 @@
-"""The machine's monotonic clock for time-outs, which works even if a test freezes `time`."""
+"""A monotonic clock for time-outs. It keeps running if a test freezes Python's `time` module."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class _Machine:
-    """The clock as class attributes: libraries that freeze time replace attributes of modules."""
+    """Holds the clock's function: libraries that freeze time replace attributes of modules only."""
 
     if hasattr(time, "clock_gettime"):
         read, which = time.clock_gettime, (time.CLOCK_MONOTONIC,)

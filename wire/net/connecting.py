@@ -1,4 +1,4 @@
-"""`Connecting`: sets up connections: the addresses of a host in turn, TLS, deadlines."""
+"""`Connecting`: sets up a client's connections, with the addresses of a host in turn, and TLS."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Connecting:
         self._try_next_address(channel, "no address")
 
     def go_on(self, channel: Channel, mask: int) -> bool:
-        """Continue after an event of the socket; return whether the channel is connected.
+        """Continue the setup after an event of the socket; return whether the channel is connected.
 
         Raises:
             ConnectFailed: no address is left, or TLS failed.
@@ -88,7 +88,7 @@ class Connecting:
         return True
 
     def forget(self, channel: Channel) -> None:
-        """Drop a channel that has ended."""
+        """Stop setting up a channel that has ended."""
         self._under_way.discard(channel)
         channel.addresses.clear()
 
@@ -97,7 +97,10 @@ class Connecting:
         return min(channel.deadline for channel in self._under_way) - self._clock()
 
     def expire(self) -> list[tuple[Channel, str]]:
-        """Try the next address of each overdue channel; return the failed channels with reasons."""
+        """Try the next address of each channel past its deadline.
+
+        Return the channels that have no address left, with reasons.
+        """
         now = self._clock()
         failed = []
         for channel in [each for each in self._under_way if each.deadline <= now]:
@@ -110,7 +113,7 @@ class Connecting:
         return failed
 
     def _in_turn(self, host: str, port: int) -> list[Address]:
-        """Return the addresses of a host, beginning after the one used last."""
+        """Return the addresses of a host, beginning behind the last used address."""
         addresses = resolve(host, port)
         last = self._sockets.left.get((host, port))
         if last not in addresses:
@@ -138,7 +141,7 @@ class Connecting:
                 sock.setsockopt(socket.SOL_SOCKET, option, value)
             try:
                 code = sock.connect_ex(address)
-            except OSError as error:  # not OverflowError: a port out of range is a caller's bug
+            except OSError as error:  # no OverflowError: a port out of range is the caller's bug
                 code, failure = error.errno or -1, error_text(error)
             if code in {0, EINPROGRESS, EWOULDBLOCK}:
                 channel.deadline = self._clock() + channel.timeout_s

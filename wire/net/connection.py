@@ -1,12 +1,12 @@
-"""The connections of a listener: bytes in, whole frames to the service, answers out in order.
+"""The connections of a listener: they pass whole frames to the service, and write its answers.
 
-The service owns the bytes of a frame until its `handle` returns. If `handle` parks the request
-(returns None), the service keeps the bytes, and the listener takes a new buffer unless they are a
-copy. Otherwise the next read overwrites them, so an answer must not contain views of its request.
+The service may use the bytes of a frame until `handle` returns. Then the next read overwrites them,
+so an answer must not contain views of its request. If `handle` returns None, the request is parked:
+it gets its answer later, and until then the service may keep using the bytes.
 
-Requests are handled one at a time, in order. While a request is parked, or an answer is not
-written, the listener reads and handles nothing more of that connection: a peer that does not read
-its answers cannot send requests without end.
+The requests of a connection are handled one at a time, in order. While a request is parked, or an
+answer is not fully written, the listener reads and handles nothing more of that connection. So a
+peer that does not read its answers cannot send requests without end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Handle = Callable[["Connection", bytes | memoryview], Buffers | None]
 
     class Service(Protocol):
-        """Handles the frames of a listener. All calls come from the loop's thread."""
+        """Handles the frames of a listener's peers. All calls come from the loop's thread."""
 
         def connected(self, connection: Connection) -> None:
             """A peer has connected: the service may set `connection.state`."""
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
         def handle(
             self, connection: Connection, frame: bytes | memoryview
         ) -> Sequence[bytes | bytearray | memoryview] | None:
-            """Answer one frame (given without its size) with buffers that include the size.
+            """Handle one frame, given without its size; return the buffers of the answer's frame.
 
-            An empty sequence means no answer. None parks the connection until
-            `connection.respond`. See above for the owner of the frame's bytes.
+            Return an empty sequence if there is no answer. Return None to park the request until
+            `connection.respond`. The module's text says how long the frame's bytes are valid.
             """
 
         def disconnected(self, connection: Connection) -> None:
             """Either side has ended the connection."""
 
         def turn(self) -> int | None:
-            """Do due work; return the ms until the next work, None for never."""
+            """Do the work that is due; return the milliseconds until the next, None for never."""
 
 
 _GATHER_SIZE = 256 * 1024
@@ -66,8 +66,9 @@ _NEVER = float("inf")
 class Connection:
     """A connection of a listener.
 
-    The service may use `state` (a free slot), `peer_host`, `peer_port`, `local_host`, `local_port`,
-    `respond`, `respond_with` and `close`. Everything else belongs to the listener's thread.
+    The service may use `peer_host`, `peer_port`, `local_host`, `local_port`, `respond`,
+    `respond_with` and `close`; `state` is free for its data. Everything else belongs to the
+    listener.
     """
 
     __slots__ = (
@@ -104,17 +105,18 @@ class Connection:
         self._last_active_at = host.loop.now
 
     def respond(self, buffers: Buffers | None) -> None:
-        """Answer the parked request, once; None sends no answer. Any thread may call it.
+        """Answer the parked request; with None end it without an answer. Any thread may call it.
 
-        The buffers include the size, and must not change until they are written.
+        The buffers include the frame's size. They must not change until they are written.
         """
         self.respond_with(lambda: buffers)
 
     def respond_with(self, make: Make) -> None:
-        """Answer as `respond` does, with the result of `make`, called in the listener's thread.
+        """Answer as `respond` does, with the result of `make()`. Any thread may call it.
 
-        If the caller is that thread, serving another connection's request, `make` runs at once: the
-        waiting client gets its answer before that request is finished.
+        The listener's thread calls `make`. If it is the caller, in the middle of another
+        connection's request, it calls `make` at once: the parked client gets its answer before that
+        other request is finished.
         """
         host = self._host
         if self._is_parked and self.is_open and host.loop.is_this_thread:
@@ -123,17 +125,18 @@ class Connection:
             host.loop.post(self, Connection._answer, make)
 
     def close(self) -> None:
-        """Close after all given answers are written. Any thread may call it."""
+        """Close the connection after the answers given so far are written. For any thread."""
         self._is_closing = True
         self._host.loop.post(self, Connection.go_on, None)
 
-    # Everything below belongs to the listener.
+    # Only the listener calls the methods below.
 
     def receive(self) -> None:
         """Read once and handle every whole frame. Requires: the poller reported READ only.
 
-        While a connection waits to write or for memory, its mask is not READ. It may still come
-        here if another connection's request in this wake-up changed the mask (`respond_with`).
+        Do nothing if the connection no longer waits for READ: another connection's request in the
+        same wake-up may have answered a parked request here (`respond_with`), so that this one now
+        waits to write or for memory.
         """
         if self._is_parked:
             self._mute()
@@ -148,7 +151,9 @@ class Connection:
             else:
                 start, end, view = received.start, received.end, memoryview(received.buffer)
                 if end == len(view):
-                    return  # set aside, `go_on` is posted: an empty read would look like the end
+                    # The buffer is full and `go_on` is posted. A read into no room would look like
+                    # the end of the connection.
+                    return
                 count = self._sock.recv_into(view[end:])
         except BlockingIOError:
             return
@@ -166,7 +171,7 @@ class Connection:
                 self._is_parked = True
             else:
                 if loop.late:
-                    # The clients that waited for this request get their answers before its sender.
+                    # First send the answers to parked clients that this request has completed.
                     host.take_late()
                     if not self.is_open:
                         return
@@ -178,7 +183,10 @@ class Connection:
             self._handle_frames(view, start, end + count)
 
     def write(self) -> None:
-        """Write the queued answers; go on once all are written. Requires: a writable socket."""
+        """Write the queued answers; once all are written, go on with the next frame.
+
+        Requires: the poller reported that the socket can be written.
+        """
         queue, now = self._queue, self._host.loop.now
         size = queue.size
         is_done = queue.flush(self._sock)
@@ -189,9 +197,12 @@ class Connection:
             self.go_on()
 
     def go_on(self, _: object = None) -> None:
-        """Handle the next frame or read on, unless an answer is unwritten or a request parked."""
+        """Handle the received frames and read on, unless an answer is unwritten.
+
+        While a request is parked no other is handled.
+        """
         if self._queue.size:
-            return  # `write` comes back here
+            return  # `write` calls this again
         if self._is_closing:
             self._host.drop(self)
             return
@@ -200,18 +211,18 @@ class Connection:
         if received.buffer is not None and received.start < received.end and not self._is_parked:
             self._handle_frames(memoryview(received.buffer), received.start, received.end)
         if self.is_open and not (self._queue.size or received.is_starved):
-            # Even while parked: see `_mute`.
+            # Wait for READ even while a request is parked: see `_mute`.
             self.wait_for(READ)
 
     def hang_up(self, mask: int) -> None:
-        """After an error or a hang-up: handle the received bytes first, then drop."""
+        """Handle an error or a hang-up: read the rest if possible, else drop the connection."""
         if mask & READ and self._mask == READ and not self._is_parked:
             self.receive()
         else:
             self._host.drop(self)
 
     def deadline(self) -> float:
-        """Return when to close the connection if nothing changes; infinity for never."""
+        """Return the time at which to close an inactive connection; infinity for never."""
         host, received = self._host, self._received
         if self._queue.size:
             return host.unread.stalled_at(self) + host.limits.write_stall_ms / 1_000
@@ -231,7 +242,7 @@ class Connection:
             reports.idle(self)
 
     def trim(self, *, now: float) -> None:
-        """Give back the buffer kept for a next large frame, if unused for `_KEPT_S`."""
+        """Give back the empty buffer that is kept for a large frame, if unused for `_KEPT_S`."""
         if self._last_active_at + _KEPT_S <= now:
             self._received.give_back()
 
@@ -260,7 +271,7 @@ class Connection:
         self._sock.close()
 
     def _answer(self, make: Make) -> None:
-        """Write the answer of the parked request; post the handling of bytes received meanwhile."""
+        """Write the answer of the parked request, then go on with bytes received meanwhile."""
         assert self._is_parked, "a response without a request that waits for one"
         host, received = self._host, self._received
         buffers = make()
@@ -269,7 +280,7 @@ class Connection:
         self._last_active_at = host.loop.now
         is_all = not buffers or self._send(buffers)
         if is_all and (received.buffer is not None or self._mask != READ or self._is_closing):
-            # Posted: this may run in the middle of another connection's request.
+            # Post it, because this may run in the middle of another connection's request.
             host.loop.post(self, Connection.go_on, None)
 
     def _handle_frames(self, view: memoryview, start: int, end: int) -> None:
@@ -323,7 +334,7 @@ class Connection:
         """Keep the bytes behind the last handled frame, and update the buffers."""
         host, received = self._host, self._received
         if self._is_parked:
-            # The service owns the frame's bytes, so the bytes behind them move to another buffer.
+            # The service keeps the frame's bytes, so the bytes behind them move to another buffer.
             received.lend()
             received.set_aside(view, start, end)
         elif start == end:
@@ -336,28 +347,29 @@ class Connection:
             received.set_aside(view, start, end)
             received.starve(self)
             self.wait_for(0)
-            # The connections that hold the memory have tighter deadlines from here on.
+            # From now on the connections that hold the memory have tighter deadlines.
             host.sweep_by(host.loop.now)
 
     def _send(self, buffers: Buffers) -> bool:
-        """Write after all earlier answers; return False if the socket did not take everything."""
+        """Write an answer behind all earlier ones; return False if the socket did not take all."""
         is_all = self._queue.send(self._sock, buffers)
         if not is_all:
             self._wait_for_peer()
         return is_all
 
     def _wait_for_peer(self) -> None:
-        """Wait until the socket takes the rest of an answer."""
+        """Make the poller report when the socket can take the rest of an answer."""
         host = self._host
         host.unread.note(self, self._queue.size, host.loop.now)
         self.wait_for(WRITE)
         host.sweep_by(self.deadline())
 
     def _mute(self) -> None:
-        """Stop polling for READ after more bytes came while a request is parked.
+        """Stop waiting for READ, because more bytes came while a request is parked.
 
-        Not done when parking: most parked requests are answered before the client sends more, and
-        each change of the mask costs a system call. Drops a connection that the client has closed.
+        Drop the connection if the client has closed it. Parking itself leaves the mask alone: most
+        parked requests are answered before the client sends more, and each change of the mask costs
+        a system call.
         """
         try:
             is_gone = not self._sock.recv(1, MSG_PEEK)
@@ -370,7 +382,10 @@ class Connection:
 
 
 class Connections:
-    """The open connections of a listener, and their shared parts. Requires: the loop's thread."""
+    """The open connections of a listener, and objects that they share.
+
+    Requires: the loop's thread.
+    """
 
     def __init__(
         self,
@@ -391,7 +406,7 @@ class Connections:
         self.unread = UnreadAnswers(limits.response_size_max, self._too_much_unread)
         self.quick_size_max = min(_QUICK_SIZE_MAX, limits.request_size_max)
         self.sweep_at = _NEVER
-        """When `sweep` must be called; infinity while no deadline is set."""
+        """Time at which `sweep` must be called; infinity while no connection has a deadline."""
 
     def open(self, sock: socket, peer: tuple[str, int]) -> None:
         connection = Connection(self, sock, peer)
@@ -441,7 +456,7 @@ class Connections:
     def attempt(
         self, connection: Connection, action: Callable[[Connection, Any], None], value: Any
     ) -> None:
-        """Call `action(connection, value)`; an error ends only this connection."""
+        """Call `action(connection, value)`. An error drops this connection, and no other."""
         try:
             action(connection, value)
         except Exception as error:  # no peer may end the loop
@@ -466,10 +481,10 @@ class Connections:
             else:
                 connection.trim(now=now)
                 next_at = min(next_at, deadline, latest)
-        # Coarse: deadlines that fall into the same second share a wake-up.
+        # At least a second later, so that deadlines close to each other share one wake-up.
         self.sweep_at = max(next_at, now + _SWEEP_S)
 
     def _too_much_unread(self, slowest: Connection) -> None:
-        """Post the drop of the connection whose peer has stalled for the longest time."""
+        """Drop, in the next turn, the connection whose peer has stalled for the longest time."""
         self.reports.cut_off(slowest, "unread", "too many bytes of answers are not read")
         self.loop.post(slowest, lambda connection, _: self.drop(connection), None)

@@ -19,18 +19,19 @@ class ListenerLimits:
 
     produce_size_max: size of a Produce request [socket.request.max.bytes].
     request_size_max: size of any other request.
-    receive_size_max: bytes of all requests being received that are larger than a receive buffer,
-        over all connections; further requests wait [queued.max.request.bytes].
-    response_size_max: bytes of unread responses over all connections. Above it the listener
+    receive_size_max: memory for the requests that are being received, over all connections.
+        Requests that fit into a receive buffer do not count. Without memory a request waits
+        [queued.max.request.bytes].
+    response_size_max: bytes of unread responses over all connections. Above this the listener
         disconnects the peer that has not read for the longest time.
     connection_count_max: connections in total [max.connections].
     address_connection_count_max: connections from one address [max.connections.per.ip].
     accept_rate_max: new connections in a second [max.connection.creation.rate].
-    limit_loopback: apply the last two limits to loopback peers as well. Off by default: processes
+    limit_loopback: apply the two limits above to loopback peers as well. Off by default: processes
         of one machine share an address, and a test suite opens connections as fast as it can.
     idle_ms: silence after which a connection is closed [connections.max.idle.ms].
-    frame_grace_ms, frame_rate_min: the time for a request from its first to its last byte:
-        `frame_grace_ms` plus its size at `frame_rate_min` bytes a second.
+    frame_grace_ms, frame_rate_min: a request must arrive, from its first to its last byte, within
+        `frame_grace_ms` plus the time for its size at `frame_rate_min` bytes a second.
     write_stall_ms: the time for which a peer may leave a response unread.
     """
 
@@ -65,7 +66,10 @@ class ListenerLimits:
 
 
 def may_be_large(view: memoryview, start: int, end: int, limits: ListenerLimits) -> bool:
-    """Return whether a frame at view[start:end] may exceed `request_size_max`: Produce may."""
+    """Return whether the frame at view[start:end] may exceed `request_size_max`.
+
+    Only a Produce request may. True if the API key has not arrived yet.
+    """
     (size,) = size_at(view, start)
     if not 0 <= size <= limits.produce_size_max:
         return False
@@ -75,7 +79,7 @@ def may_be_large(view: memoryview, start: int, end: int, limits: ListenerLimits)
 
 
 def size_needed(view: memoryview, start: int, end: int, limits: ListenerLimits) -> int:
-    """Return the bytes from `start` on that the next step needs: the whole frame, or its head."""
+    """Return how many bytes from `start` on must arrive next: the whole frame, or its head."""
     if end - start < SIZE.size:
         return SIZE.size
     (size,) = size_at(view, start)

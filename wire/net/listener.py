@@ -1,4 +1,4 @@
-"""The server side: a loop that waits for sockets and passes whole frames to a service.
+"""The server's side: a loop that waits for sockets and passes whole frames to a service.
 
 The thread that calls `run` runs the loop. After each wake-up it handles all frames, calls the
 service's `turn` once, and writes the answers that other threads posted. Between events it sleeps
@@ -8,8 +8,9 @@ without a timeout unless the service or a deadline needs one: an idle listener c
     print("listening on", listener.address)
     listener.run()                      # until listener.stop(), from any thread or signal handler
 
-Its parts: `Loop` waits, `Acceptor` accepts peers, each `Connection` reads, handles frames and
-writes. `ReceiveMemory` and `UnreadAnswers` limit the memory of all connections together.
+Its parts: `Loop` waits; `Acceptor` accepts connections; each `Connection` reads, passes frames to
+the service and writes answers. `ReceiveMemory` and `UnreadAnswers` limit the memory of all
+connections together.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _NEVER = float("inf")
 
 
 class Listener:
-    """Listens on one address and serves every connection in one thread.
+    """Listens on one address and serves all its connections in one thread.
 
-    `host` and errors are as for `listening_socket`. Port 0 takes a free port. `address` is the
-    (host, port) in use.
+    `host`, `allow_remote` and errors are as for `listening_socket`. Port 0 takes a free port.
+    `address` is the (host, port) in use.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Listener:
 
     @property
     def signal_fd(self) -> int:
-        """For `signal.set_wakeup_fd` on Windows, where a signal does not end a wait."""
+        """Descriptor for `signal.set_wakeup_fd` on Windows, where a signal does not end a wait."""
         return self.loop.signal_fd
 
     def close(self) -> None:
@@ -123,7 +124,7 @@ class Listener:
                 connection = connection_of(fd)
                 try:
                     if connection is None:
-                        # The waker, the acceptor, or a connection dropped in this turn.
+                        # The waker, the acceptor, or a connection that was dropped in this turn.
                         has_newcomers |= not loop.was_woken(fd) and fd == self._acceptor.fd
                     elif mask == READ:
                         connection.receive()
@@ -131,21 +132,24 @@ class Listener:
                         connection.write()
                     else:
                         connection.hang_up(mask)
-                except Exception as error:  # the top of the thread: no peer may end the loop
+                except Exception as error:  # top frame of the thread: no peer may end the loop
                     if connection is None:
                         self.reports.failed("the listener's own descriptors failed", error)
                     else:
                         self.connections.failed(connection, error)
             if has_newcomers:
-                # Last: a new connection may reuse the descriptor of one dropped in this turn, and
-                # must not get its events.
+                # Accept last: a new connection may reuse the descriptor of a connection that was
+                # dropped in this turn, and must not get that one's events.
                 self._accept()
             timeout = self._finish_turn()
-        # Answers given before the end are still written, as far as the sockets take them.
+        # Write the answers that were given before the end, as far as the sockets take them.
         self.connections.take_late()
 
     def _finish_turn(self) -> float | None:
-        """Run the service's turn, write late answers, check deadlines; return the next timeout."""
+        """Call the service's `turn`, write posted answers, check deadlines.
+
+        Return the seconds until the next turn is due, None if only an event makes one due.
+        """
         loop, connections = self.loop, self.connections
         while True:
             loop.has_news = False
@@ -153,7 +157,7 @@ class Listener:
                 connections.take_late()
             try:
                 delay_ms = self._service.turn()
-            except Exception as error:  # as in `_run`; and a failing turn must not spin
+            except Exception as error:  # as in `_run`; the delay keeps it from failing in a loop
                 self.reports.failed("a service failed in its turn", error)
                 delay_ms = 1_000
             if not loop.late:

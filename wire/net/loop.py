@@ -25,21 +25,21 @@ class Loop:
         self.poller = poller if poller is not None else make_poller()
         self.now = clock()
         self.late: deque[tuple[Any, Callable[[Any, Any], None], object]] = deque()
-        """Posted actions that were not run yet."""
+        """Posted actions, (target, action, value), that are still to be run."""
         self.has_news = False
-        """Set by `wake`; the owner of the loop resets it."""
+        """True after `wake`, until the code that runs the loop sets it to False."""
         self.is_stopping = False
         self._poll = self.poller.poll
         self._clock = clock
         self._thread = 0
-        """The thread that runs the loop, 0 for none."""
+        """Id of the thread that runs the loop; 0 if no thread does."""
         self._is_waiting = False
         self._waker = Waker()
         self.poller.register(self._waker.fd, READ)
 
     @property
     def is_this_thread(self) -> bool:
-        """Whether the caller is the thread that runs the loop."""
+        """True if the calling thread runs the loop."""
         return self._thread == get_ident()
 
     @property
@@ -56,7 +56,8 @@ class Loop:
 
     def wait(self, timeout: float | None) -> list[tuple[int, int]]:
         """Wait at most `timeout` seconds (None: no limit); return the ready (descriptor, mask)s."""
-        # Set before the check: a thread that posts after the check sees it and wakes the poll.
+        # Set this before checking for news: a thread that posts after the check then sees that it
+        # must wake the poll.
         self._is_waiting = True
         if self.has_news or self.late:
             timeout = 0.0

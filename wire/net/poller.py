@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Poller(Protocol):
-        """`EpollPoller`, `SelectorPoller`, or a test's fake."""
+        """Waits for registered sockets: an `EpollPoller`, a `SelectorPoller`, or a test's fake."""
 
         def register(self, fd: int, mask: int, /) -> None: ...
 
@@ -40,8 +40,8 @@ _HAS_EPOLL = hasattr(select, "epoll")
 class EpollPoller:
     """The system's epoll, level-triggered; its methods are epoll's own.
 
-    A reported mask may also hold the bits of an error or a hang-up, which epoll reports for every
-    registered socket. The next call on the socket finds out the error.
+    A reported mask may also have bits for an error or a hang-up, which epoll reports for every
+    registered socket. The next call on the socket then raises the error.
     """
 
     def __init__(self) -> None:
@@ -102,16 +102,16 @@ def make_poller() -> Poller:
 class Waker:
     """A descriptor that makes a poll return: an eventfd, or else a pair of sockets.
 
-    Not a pipe: Windows waits for sockets only. Any thread or signal handler may call `wake`; only
-    the first call after a `clear` costs a system call (0.45 us).
+    A pair of sockets, and no pipe, because Windows can wait for sockets only. Any thread or signal
+    handler may call `wake`; only the first call after a `clear` costs a system call (0.45 us).
     """
 
     def __init__(self) -> None:
         self._is_set = False
         self._is_closed = False
-        # Guards against `close` only: another file may soon reuse the descriptor number.
-        # Re-entrant, because a signal handler may call `wake` in the middle of `wake`. No lock is
-        # taken under it.
+        # Keeps `wake` from writing to a descriptor that `close` has closed: another file may reuse
+        # the number. Re-entrant, because a signal handler may call `wake` in the middle of `wake`.
+        # No other lock is taken while it is held.
         self._lock = RLock()
         self._pair: tuple[socket, socket] | None = None
         """The socket to poll, and the socket to write to."""
@@ -143,7 +143,7 @@ class Waker:
                     self._pair[1].send(b"\x01")
 
     def clear(self) -> None:
-        """Reset the waker. The loop must check for news after this call, never before."""
+        """Reset the waker. The loop must check for news after this call, not before it."""
         try:
             if self._pair is None:
                 os.read(self.fd, 8)
@@ -160,7 +160,10 @@ class Waker:
             self.abandon()
 
     def abandon(self) -> None:
-        """Close in a forked child, without the lock: its owner may not exist in this process."""
+        """Close the descriptors in a forked child, without taking the lock.
+
+        The thread that held the lock at the fork does not exist in the child.
+        """
         if self._is_closed:
             return
         self._is_closed = self._is_set = True

@@ -1,8 +1,8 @@
-"""The memory of requests that are being received, and its limit for all peers of a listener.
+"""The memory for requests that a listener receives, and its limit over all connections.
 
-A small request is read into a buffer that all connections share. A connection keeps a larger or
-incomplete request in a buffer of its own (`Received`); `ReceiveMemory` counts the buffers of large
-requests. A connection without room waits with the received part of its request, and gets room when
+A small request is read into a buffer that all connections share. A larger or incomplete request has
+a buffer of its connection's own (`Received`). `ReceiveMemory` limits the size of all large buffers
+together: if there is no room, a connection keeps the received part of its request, and waits until
 other requests are done.
 """
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from wire.net.limits import ListenerLimits
 
 RECEIVE_SIZE = 64 * 1024
-"""The size of the shared buffer, and so of one read. Larger buffers count against the limit."""
+"""Size of the shared buffer, and so of one read into it. Only larger buffers count against the
+limit."""
 
 _OWN_SIZE_MIN = 4 * 1024
 _STEP_SIZE = 256 * 1024
@@ -27,19 +28,19 @@ _NEVER = float("inf")
 
 
 class ReceiveMemory:
-    """The shared buffer, and the size of all other buffers. Requires: the listener's thread."""
+    """The shared buffer, and the limit of all large buffers. Requires: the listener's thread."""
 
     def __init__(self, size_max: int) -> None:
         self.view = memoryview(bytearray(RECEIVE_SIZE))
         """The shared buffer, for connections without a buffer of their own."""
         self.held_size = 0
-        """Bytes of all large buffers together."""
+        """Size of all large buffers together."""
         self.starved: dict[Received, Any] = {}
-        """The buffers that wait for room, and their connections."""
+        """Buffers that wait for room -> their connections."""
         self._size_max = size_max
         self._holders: set[Received] = set()
         self._favourite: Received | None = None
-        """May exceed the limit until its request is done."""
+        """The one buffer that may exceed the limit until its request is done, or None."""
 
     def join(self, holder: Received) -> None:
         """Add a new connection's buffer."""
@@ -56,14 +57,15 @@ class ReceiveMemory:
         self.view = memoryview(bytearray(RECEIVE_SIZE))
 
     def count(self, capacity: int) -> None:
-        """Count a buffer that was taken, or given back (negative)."""
+        """Count a buffer of `capacity` bytes; with a negative `capacity`, count a released one."""
         if abs(capacity) > RECEIVE_SIZE:
             self.held_size += capacity
 
     def has_room_for(self, holder: Received, capacity: int, *, instead_of: int = 0) -> bool:
-        """Return whether `holder` may take a buffer of `capacity`.
+        """Return whether `holder` may take a buffer of `capacity` bytes.
 
-        `instead_of` is the size of the buffer that it replaces.
+        `instead_of` is the size of its present buffer, which the new one would replace. If there is
+        no room, the empty buffers that other connections keep are released first.
         """
         more = capacity - (instead_of if instead_of > RECEIVE_SIZE else 0)
         if self._has_room_for(holder, more):
@@ -80,15 +82,16 @@ class ReceiveMemory:
         )
 
     def done_with(self, holder: Received) -> None:
-        """Record that the holder's frame has been handled and its bytes released."""
+        """End the right of this buffer to exceed the limit: its frame was handled."""
         if holder is self._favourite:
             self._favourite = None
 
     def feed_starved(self, now: float) -> list[Any]:
         """Give room to waiting buffers; return their connections, which can read again.
 
-        The frame that misses the fewest bytes comes first. If all frames that hold memory wait for
-        each other, this frame may exceed the limit; no other may until it is done.
+        The frame with the fewest missing bytes comes first. If there is no room for it, and no
+        other frame in memory is nearer to its end, it may exceed the limit. That keeps frames from
+        waiting for each other for ever. Only one frame at a time may exceed the limit.
         """
         fed: list[Any] = []
         for holder in sorted(self.starved, key=_missing_size):
@@ -112,8 +115,8 @@ def _missing_size(holder: Received) -> float:
 class Received:
     """The unhandled bytes of one connection, buffer[start:end]: part of a frame, or several frames.
 
-    A connection without a buffer of its own reads into the shared one. It keeps an empty large
-    buffer for a while, because another large frame is likely to follow.
+    A connection without a buffer of its own reads into the shared one. After a large frame it keeps
+    the empty buffer for a while, because another large frame is likely to follow.
     """
 
     __slots__ = (
@@ -133,14 +136,14 @@ class Received:
         self.start = 0
         self.end = 0
         self.started_at = 0.0
-        """When the first bytes of the incomplete frame arrived; 0 if unknown."""
+        """Time at which the first bytes of the incomplete frame arrived; 0 if unknown."""
         self.is_starved = False
-        """Whether it waits for memory."""
+        """True while the connection waits for memory."""
         self._memory = memory
         self._limits = limits
         self._needed = SIZE.size
         self._lent_size = 0
-        """Size of the buffer that the service holds while the request is parked."""
+        """Size of the buffer that a parked request occupies; 0 if there is none."""
         memory.join(self)
 
     def empty(self) -> None:
@@ -150,10 +153,10 @@ class Received:
             self._resize(0)
 
     def keep(self, view: memoryview, start: int, end: int, now: float) -> bool:
-        """Keep view[start:end], with room to read the rest of its first frame behind it.
+        """Keep view[start:end], with room behind it to read the rest of its first frame.
 
-        The buffer grows with the received bytes: an announced size alone takes no memory. Returns
-        False, and changes nothing, if there is no memory.
+        The buffer grows with the received bytes, so that a peer cannot take memory by announcing a
+        large size. If there is no memory, change nothing and return False.
         """
         memory, buffer = self._memory, self.buffer
         self._needed = needed = size_needed(view, start, end, self._limits)
@@ -163,20 +166,21 @@ class Received:
         if buffer is None or len(buffer) < size or size == len(buffer) < needed:
             capacity = max(needed, size, _OWN_SIZE_MIN)
             if capacity > RECEIVE_SIZE:
-                # Rounded up, so that a slightly larger next frame fits too.
+                # Round up, so that a slightly larger next frame fits as well.
                 capacity = min(capacity, max(_GROWTH * size, RECEIVE_SIZE))
                 capacity += -capacity % (_STEP_SIZE if capacity > RECEIVE_SIZE else 1)
             held = 0 if buffer is None else len(buffer)
             if not memory.has_room_for(self, capacity, instead_of=held):
                 return False
             if start and end == RECEIVE_SIZE and memory.has_room_for(self, _STEP_SIZE):
-                # The peer sends several frames and filled a whole read: read it in larger steps.
+                # The peer sends several frames, and they filled a whole read: read larger pieces.
                 capacity = max(capacity, _STEP_SIZE)
             rest = view[start:end]
             self._resize(capacity)[:size] = rest
             self.end = size
         elif start and (start + needed > len(buffer) or len(buffer) - end < RECEIVE_SIZE > size):
-            # The frame would not fit, or the room behind it is small and moving it is cheap.
+            # Move the bytes to the buffer's begin: the frame would not fit behind `start`, or there
+            # is little room to read and few bytes have to be moved.
             buffer[:size] = bytes(view[start:end])
             self.start, self.end = 0, size
         else:
@@ -184,21 +188,21 @@ class Received:
         return True
 
     def set_aside(self, view: memoryview, start: int, end: int) -> None:
-        """Keep view[start:end] for later, in a buffer of that size, without room to read."""
+        """Keep view[start:end] for later, in a buffer of just that size."""
         rest = view[start:end]
         self._resize(len(rest))[:] = rest
         self.end = len(rest)
         self._needed = 0
 
     def starve(self, connection: object) -> None:
-        """Wait for memory for the frame whose received bytes are set aside."""
+        """Begin to wait for memory. Requires: `set_aside` keeps the received part of the frame."""
         assert self.buffer is not None, connection
         self.is_starved = True
         self._needed = size_needed(memoryview(self.buffer), self.start, self.end, self._limits)
         self._memory.starved[self] = connection
 
     def grow(self, now: float) -> bool:
-        """Try again to get room for a large frame; return whether more can be read."""
+        """Try again to get memory for the waiting frame; return whether there was room."""
         assert self.buffer is not None, self
         if not self.keep(memoryview(self.buffer), self.start, self.end, now):
             return False
@@ -206,7 +210,7 @@ class Received:
         return True
 
     def lend(self) -> None:
-        """Hand the buffer of a parked request to the service."""
+        """Leave the buffer of a parked request to the service; it still counts as used memory."""
         if self.buffer is None:
             self._memory.renew_view()
             return
@@ -214,7 +218,7 @@ class Received:
         self._memory.count(self._lent_size)
 
     def take_back(self) -> None:
-        """Release the bytes of the parked request, once answered or without a client."""
+        """Stop counting the parked request's buffer: it was answered, or the client is gone."""
         if self._lent_size:
             self._memory.count(-self._lent_size)
             self._memory.done_with(self)
@@ -230,7 +234,7 @@ class Received:
             self._resize(0)
 
     def forget(self) -> None:
-        """Release everything after the end of the connection."""
+        """Release all memory, because the connection has ended."""
         self._resize(0)
         self.take_back()
         self._memory.leave(self)
@@ -241,15 +245,16 @@ class Received:
         return self._needed - size if 0 < size < self._needed > RECEIVE_SIZE else _NEVER
 
     def deadline(self) -> float:
-        """Return when the incomplete frame must have arrived."""
+        """Return the time by which the incomplete frame must have arrived."""
         limits, size = self._limits, self._needed
         if self._memory.starved and not self.is_starved:
-            # Others wait for this memory: the bytes must arrive steadily, not just by the end.
+            # Others wait for this memory, so the deadline counts the bytes that have come, not the
+            # whole frame: a peer that stalls must not hold the memory as long as for a whole frame.
             size = min(size, self.end - self.start)
         return self.started_at + limits.frame_grace_ms / 1_000 + size / limits.frame_rate_min
 
     def _resize(self, capacity: int) -> bytearray:
-        """Replace the buffer by an empty one of `capacity`; 0 means none."""
+        """Replace the buffer by an empty one of `capacity` bytes; 0 only releases it."""
         if self.buffer is not None:
             self._memory.count(-len(self.buffer))
         self._memory.count(capacity)

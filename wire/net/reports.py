@@ -1,6 +1,6 @@
-"""A listener's log lines about its peers, limited per kind of line.
+"""A listener's log lines about its peers. The lines of each kind are limited.
 
-A peer connects and sends at will: without a limit it could flood the log.
+Without a limit a peer could flood the log, because it may connect and send as often as it likes.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Reports:
         self.log = log if log is not None else NamedLogger("wire.net")
         self._clock = clock
         self._windows: dict[str, list[float]] = {}
-        """Kind of line -> start of its window, lines logged in it, lines left out since. The kinds
-        are few: none contains text from a peer."""
+        """Kind of line -> [start of its window, lines logged in the window, lines left out in it].
+        There are only few kinds, because none contains text from a peer."""
 
     def connected(self, peer: Peer) -> None:
         self.log.debug("connection from %s:%d", peer.peer_host, peer.peer_port)
@@ -73,7 +73,7 @@ class Reports:
         self.cut_off(peer, known or "size", why or "")
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Log a defect, or an error of the system."""
+        """Log an unexpected error: a bug, or an error of the system."""
         self.log.error("%s", what, exc_info=error)
 
     def short_of(self, error: OSError) -> None:

@@ -1,4 +1,4 @@
-"""Host names in the system's resolver. Every call may wait for the network."""
+"""Looking up host names with the system's resolver. Every call may wait for the network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def resolve(host: str, port: int) -> list[Address]:
         OSError: `host` has no address.
     """
     try:
-        # As bytes: for text Python loads its tables of international names, 1 MB and 3 ms.
+        # Pass the name as bytes: for text Python loads its tables of international names, which
+        # takes 1 MB and 3 ms.
         name = host.encode() if host.isascii() else host.encode("idna")
     except UnicodeError as error:
         raise OSError(str(error)) from None
@@ -25,7 +26,7 @@ def resolve(host: str, port: int) -> list[Address]:
 
 
 def canonical_names(host: str) -> list[str]:
-    """Return the canonical name of each address of `host`, or its digits if it has no name.
+    """Return the canonical name of each address of `host`; the numeric address if it has no name.
 
     Raises:
         OSError: `host` has no address.

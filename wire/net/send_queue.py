@@ -1,4 +1,4 @@
-"""Writing lists of buffers to a non-blocking socket, payloads by reference."""
+"""Writing lists of buffers to a non-blocking socket, without copying large ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _HAS_GATHER = hasattr(os, "sysconf")
 """False on Windows, whose sockets have no sendmsg."""
 _GATHER_COUNT_MAX = min(os.sysconf("SC_IOV_MAX"), 1024) if _HAS_GATHER else 16
 _JOIN_SIZE_MAX = 32 * 1024
-"""Up to this size a copy is cheaper than a gather write of many small buffers."""
+"""Buffers of up to this size in all are joined: a copy is cheaper than a gather write of many."""
 
 
 def _send_joined(sock: socket, buffers: Sequence[bytes | bytearray | memoryview]) -> int:
-    """Send without a gather write, on Windows: join as many buffers as are worth a copy."""
+    """Send with a plain `send`, for Windows: join small buffers first. Return the bytes sent."""
     first = buffers[0]
     if len(first) >= _JOIN_SIZE_MAX:
         return sock.send(first)
@@ -34,9 +34,9 @@ def _send_joined(sock: socket, buffers: Sequence[bytes | bytearray | memoryview]
 class SendQueue:
     """The bytes that a socket has not taken yet.
 
-    Buffers are bytes or memoryviews of bytes; the queue holds them by reference until the socket
-    has taken them, and they must not change meanwhile. `size` counts the held bytes, `sent_size`
-    the taken ones.
+    Buffers are bytes or memoryviews of bytes. The queue does not copy them, so they must not change
+    until the socket has taken them. `size` is the number of bytes in the queue, `sent_size` the
+    number of bytes that the socket has taken so far.
     """
 
     __slots__ = ("_buffers", "sent_size", "size")
@@ -104,7 +104,7 @@ class SendQueue:
         self.size = 0
 
     def _push(self, buffers: Sequence[bytes | bytearray | memoryview], sent: int) -> None:
-        """Queue the bytes behind the first `sent` ones."""
+        """Queue all bytes of `buffers` but the first `sent`, which the socket has taken."""
         for buffer in buffers:
             size = len(buffer)
             if sent >= size:

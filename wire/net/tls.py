@@ -1,15 +1,15 @@
-"""TLS for a client's connections, without sockets: bytes in, bytes out.
+"""TLS for a client's connections, without sockets: it encrypts and decrypts bytes in memory.
 
     client = TlsClient(TlsOptions(trusted_file="ca.pem"))
     stream = client.stream("broker1")
-    while not stream.handshake():          # False: it needs more bytes of the peer
+    while not stream.handshake():          # False: it needs more bytes from the peer
         sock.send(stream.outgoing()); stream.feed(sock.recv(size))
     sock.send(b"".join(stream.encrypt(buffers)))
     frames = stream.decrypt(sock.recv(size), frame_reader)
 
-OpenSSL works on two memory buffers, not on the socket. So `SocketChannels` keeps its own loop with
-partial sends, and OpenSSL holds no bytes that a poll would miss. This costs a copy each way, which
-is little compared with the encryption.
+OpenSSL works on two memory buffers, not on the socket. So `SocketChannels` does all reads and
+writes itself, and OpenSSL never holds received bytes that a poll would not report. This costs a
+copy in each direction, which is little compared with the encryption.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class TlsRefused(OSError):
 class TlsOptions:
     """The settings of a TLS client.
 
-    Certificates and keys are PEM: texts, or paths of files. The default for trusted certificates is
-    the system's store. `certificate` is a chain, the client's own first; its key may be in the same
-    file. `checks_host` compares the requested host with the peer's certificate; without
-    `checks_peer` the client accepts any certificate. `ciphers` are OpenSSL's or IANA's names; an
-    empty list leaves the choice to OpenSSL.
+    Certificates and keys are PEM, given as text or as the path of a file. By default the system's
+    store has the trusted certificates. `certificate` is a chain that begins with the client's own;
+    its key may be in the same file. With `checks_host` the peer's certificate must name the host
+    that the client connects to. Without `checks_peer` the client accepts any certificate. `ciphers`
+    are OpenSSL's or IANA's names; an empty list leaves the choice to OpenSSL.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class TlsClient:
         self._context = context
 
     def stream(self, host: str) -> TlsStream:
-        """Return the stream of a connection to `host`, which the certificate must name."""
+        """Return the stream of a connection to `host`, the name for the `checks_host` check."""
         return TlsStream(self._context, host, self._ciphers_of_1_3)
 
 
@@ -114,9 +114,9 @@ class TlsStream:
         self._host = host
         self._allowed = allowed
         self.is_open = False
-        """Whether the handshake is complete."""
+        """True once the handshake is complete."""
         self.has_heard = False
-        """Whether the peer has sent any encrypted data."""
+        """True once the peer has sent encrypted data."""
 
     @property
     def end_reason(self) -> str:
@@ -131,15 +131,15 @@ class TlsStream:
         return "closed by the peer"
 
     def feed(self, data: Buffer) -> None:
-        """Take bytes from the peer, during the handshake."""
+        """Take bytes that the peer sent, during the handshake."""
         self._incoming.write(data)
 
     def outgoing(self) -> bytes:
-        """Return the bytes to send to the peer, each once."""
+        """Return the bytes that must be sent to the peer now, and forget them."""
         return self._outgoing.read()
 
     def say_goodbye(self, sock: socket) -> None:
-        """Send the last TLS alert, best effort: a broker logs the reason in it."""
+        """Try to send the last TLS alert to the peer. A broker logs the reason in it."""
         if last := self._outgoing.read():
             try:
                 sock.send(last)
@@ -166,7 +166,7 @@ class TlsStream:
         return True
 
     def encrypt(self, buffers: Iterable[Buffer]) -> list[bytes]:
-        """Return the TLS records of plain bytes. Requires: `is_open`."""
+        """Encrypt plain bytes; return the TLS records to send. Requires: `is_open`."""
         for buffer in buffers:
             view = memoryview(buffer)
             while view:
@@ -174,7 +174,7 @@ class TlsStream:
         return [self._outgoing.read()]
 
     def decrypt(self, data: Buffer, reader: FrameReader) -> list[memoryview] | None:
-        """Decrypt bytes of the peer; return the completed frames, or None if the peer ended TLS.
+        """Decrypt bytes from the peer; return the completed frames, or None if the peer ended TLS.
 
         Send `outgoing` afterwards. Requires: `is_open`.
 
@@ -192,7 +192,7 @@ class TlsStream:
             except ssl.SSLWantReadError:
                 return frames
             except ssl.SSLError as error:
-                # With TLS 1.3 a server rejects our certificate only after the handshake.
+                # With TLS 1.3 a server rejects the client's certificate only after the handshake.
                 raise (
                     OSError(_told(error)) if self.has_heard else TlsRefused(_told(error))
                 ) from None
@@ -203,7 +203,7 @@ class TlsStream:
 
 
 def _told(error: ssl.SSLError) -> str:
-    """Return OpenSSL's message without the places in its source and Python's."""
+    """Return OpenSSL's message without the file names and line numbers in it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not accepted: {error.verify_message}"
     reason = (error.reason or str(error)).lower().replace("_", " ")
@@ -287,7 +287,7 @@ def _pem(text: str) -> str:
     return "\n".join(out)
 
 
-# Cipher suites: TLS 1.3 suites have one name, older suites have IANA's and OpenSSL's names.
+# Cipher suites. A suite of TLS 1.3 has one name, an older suite has IANA's and OpenSSL's names.
 
 
 def _is_of_tls_1_3(name: str) -> bool:
@@ -297,7 +297,7 @@ def _is_of_tls_1_3(name: str) -> bool:
 def _restrict_ciphers(
     context: ssl.SSLContext, names: list[str], versions: list[ssl.TLSVersion]
 ) -> list[ssl.TLSVersion]:
-    """Allow only these suites; return the TLS versions that can use one of them."""
+    """Allow only these suites in the context; return the TLS versions that can use one of them."""
     older = [_openssl_name(name) for name in names if not _is_of_tls_1_3(name)]
     if older:
         try:
@@ -313,7 +313,10 @@ def _restrict_ciphers(
 
 
 def _openssl_name(name: str) -> str:
-    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` -> `ECDHE-RSA-AES128-GCM-SHA256`."""
+    """Convert IANA's name of a suite to OpenSSL's.
+
+    For example, `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256`.
+    """
     exchange, found, cipher = name.removeprefix("TLS_").partition("_WITH_")
     if not found:
         return name

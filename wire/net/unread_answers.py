@@ -11,13 +11,16 @@ _TAKEN = (0, float("inf"))
 
 
 class UnreadAnswers:
-    """Per connection: the bytes that its socket has not taken, and when it last took some.
+    """Counts the answers that peers have not read: the bytes that a socket has not taken yet.
 
     Requires: the listener's thread.
     """
 
     def __init__(self, size_max: int, cut_off: Callable[[Any], None]) -> None:
-        """If the unread bytes exceed `size_max`, call `cut_off` with the slowest connection."""
+        """If the unread bytes of all connections exceed `size_max`, call `cut_off(connection)`.
+
+        The connection is the one whose peer has read nothing for the longest time.
+        """
         self.size = 0
         """The unread bytes of all connections."""
         self._size_max = size_max
@@ -25,7 +28,7 @@ class UnreadAnswers:
         self._unread: dict[Hashable, tuple[int, float]] = {}
 
     def note(self, connection: Hashable, size: int, now: float) -> None:
-        """Set the unread bytes of a connection; at `now` it took some, or began to stall."""
+        """Set a connection's unread bytes; at `now` its socket took bytes or began to stall."""
         difference = size - self._unread.get(connection, _TAKEN)[0]
         if size:
             self._unread[connection] = (size, now)
@@ -36,5 +39,5 @@ class UnreadAnswers:
             self._cut_off(min(self._unread, key=self.stalled_at))
 
     def stalled_at(self, connection: Hashable) -> float:
-        """Return when the peer last took bytes of an unread answer; infinity if it has read all."""
+        """Return the time since which the peer has read nothing; infinity if it has read all."""
         return self._unread.get(connection, _TAKEN)[1]

@@ -1,20 +1,23 @@
-"""The bytes of record batches: build, read, check, compress; magic 2, and reading magic 0 and 1.
+"""Record batches as bytes: building, reading, checking and compressing them.
 
-    format.py       the layout, drawn once             batch.py     RecordBatch, a view; stamp
+Batches of magic 2 are built and read; old messages of magic 0 and 1 are read, and made for old
+clients.
+
+    format.py       the layout of a batch, drawn       batch.py     RecordBatch, a view of bytes
     known.py        caches of batch shapes             legacy_conversion.py   to magic 0 and 1
     record.py       one record as a tuple              control.py   transaction markers
     compression.py  the codecs, framed as Kafka's      crc32c.py    the checksum
-    retain.py       a batch with fewer records         legacy.py    magic 0 and 1
+    retain.py       removes records from a batch       legacy.py    magic 0 and 1
 
     encode/         records to batches
-        builder.py  values -> batch                    built.py     batches made in this process
-        joins.py    the pieces of records, for both
+        builder.py  columns of values to a batch       built.py     batches that need no check
+        joins.py    the records section, for both
 
     decode/         batches to records
         loop.py     the plain loop that defines validity
-        choose.py   picks the form of reading          columns.py   batch -> numpy columns
-        rows.py     records as fields, before tuples   scan.py      the checks of an append
-      faster forms, each proven equal to the plain loop:
+        choose.py   picks the way to read a batch      columns.py   batch to numpy columns
+        rows.py     columns that become tuples         scan.py      the checks of an append
+      faster ways to read, each proven equal to the plain loop:
         uniform.py  batches of records of one size, compared whole
         runs.py     fields at an even distance, taken as columns
         layouts.py  runs with the layout of an earlier batch, compared whole

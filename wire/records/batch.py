@@ -1,4 +1,4 @@
-"""A record batch of magic 2 as a view over its bytes, whose layout is drawn in `format.py`."""
+"""`RecordBatch`: a view over the bytes of one batch of magic 2. `format.py` draws the layout."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _INT64 = Struct(">q")
 class RecordBatch:
     """A view over the bytes of one batch of magic 2; nothing is copied or decompressed.
 
-    `buffer` is a memoryview of exactly this batch (bytes that follow it are cut off). The header is
-    decoded on construction and frozen: after `stamp` make a new view.
+    `buffer` is a memoryview of exactly this batch; later bytes are cut off. The header is decoded
+    once, on construction: after `stamp` has changed the bytes, make a new view.
 
     Raises:
         CorruptBatch: fewer bytes than the declared size, a wrong magic, or a size below 61.
@@ -112,12 +112,12 @@ class RecordBatch:
 
     @property
     def codec(self) -> int:
-        """The id of the codec, see `Codec`; 5-7 are unassigned."""
+        """The id of the codec (see `Codec`). Kafka assigns no codec to 5-7."""
         return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """See `TimestampType`."""
+        """The source of the timestamps: see `TimestampType`."""
         return (self.attributes & TIMESTAMP_TYPE_BIT) >> 3
 
     @property
@@ -136,7 +136,7 @@ class RecordBatch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The time from which compaction may remove tombstones and markers, if set."""
+        """The time from which compaction may remove tombstones and markers, or None."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -191,7 +191,7 @@ class RecordBatch:
         return decompress(codec, records, limit=limit)
 
     def records(self, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
-        """Return an iterator over the records. This call raises all errors, the iterator none.
+        """Return an iterator over the records. Errors are raised by this call, before the first.
 
         Raises:
             InvalidRecord: a record is malformed, or the number of records is not the declared one.
@@ -202,7 +202,7 @@ class RecordBatch:
         return map(Record, tuples(self, limit))
 
     def columns(self, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
-        """Return numpy arrays of offsets, timestamps, and places of keys and values."""
+        """Return the records as numpy arrays: offsets, timestamps, positions of keys and values."""
         from wire.records.decode.choose import columns
 
         return columns(self, limit)
@@ -217,7 +217,7 @@ class RecordBatch:
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Return `sequence` plus `increment`; 0 follows 2147483647."""
+    """Return `sequence` plus `increment`. Sequences wrap around: 0 follows 2147483647."""
     return (sequence + increment) & SEQUENCE_MAX
 
 
@@ -261,10 +261,10 @@ def stamp(
     timestamp_type: int | None = None,
     max_timestamp: int | None = None,
 ) -> None:
-    """Write the leader's fields into the batch that begins at `position`.
+    """Write the fields that the leader sets into the batch that begins at `position`.
 
-    Base offset and leader epoch lie outside the checksum. A new `timestamp_type` or `max_timestamp`
-    changes the checksum, which is then computed again.
+    Base offset and leader epoch lie outside the checksum. If `timestamp_type` or `max_timestamp` is
+    given, the checksum is computed again.
     """
     _INT64.pack_into(buffer, position, base_offset)
     _INT32.pack_into(buffer, position + 12, leader_epoch)

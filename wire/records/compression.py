@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wire.records.record import Buffer
 
 RATIO_MAX = 2000
-RATIO_FREE_SIZE = 1 << 20  # outputs up to here may have any ratio
+RATIO_FREE_SIZE = 1 << 20  # an output up to this size may have any ratio to its input
 ZSTD_WINDOW_SIZE_MAX = 128 << 20
 
 GZIP_WBITS = 16 + zlib.MAX_WBITS
@@ -43,13 +43,13 @@ LZ4_CONTENT_SIZE_BIT = 0x08
 LZ4_INDEPENDENT_BIT = 0x20
 LZ4_VERSION_MASK = 0xC0
 LZ4_VERSION = 0x40
-LZ4_LEVEL_DEFAULT = 9  # Kafka's name for the fast compressor; every other level is HC
+LZ4_LEVEL_DEFAULT = 9  # in Kafka level 9 selects the fast compressor, every other level HC
 LZ4_LEVEL_HC_MIN = 3
 LZ4_CHUNK_SIZE = 256 << 10
 
 ZSTD_LEVEL_DEFAULT = 3
 ZSTD_BLOCK_SIZE_MAX = 128 << 10
-ZSTD_BLOCK_BYTES_MIN = 4  # a run-length block: 3 bytes of header, 1 byte to repeat
+ZSTD_BLOCK_BYTES_MIN = 4  # the smallest block: 3 bytes of header, and 1 byte that it repeats
 
 _SIZE = Struct(">i")
 
@@ -58,7 +58,8 @@ def compress(codec: int, data: Buffer, level: int | None = None, magic: int = 2)
     """Return `data` compressed; `level` None means Kafka's default for the codec.
 
     Raises:
-        UnsupportedCodec: the codec is unknown, zstd below magic 2, or its library not installed.
+        UnsupportedCodec: the codec is unknown, is zstd for a magic below 2, or its library is not
+            installed.
     """
     if codec == Codec.NONE:
         return bytes(data)
@@ -110,7 +111,7 @@ def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
     while True:
         stream = zlib.decompressobj(GZIP_WBITS)
         try:
-            # One byte more than allowed distinguishes "exactly the limit" from "above the limit".
+            # Ask for one byte more than allowed, to notice an output above the limit.
             piece = stream.decompress(rest, room + 1)
         except zlib.error as error:
             raise CorruptPayload(f"gzip: {error}") from None
@@ -202,7 +203,7 @@ def _unlz4(data: Buffer, limit: int, magic: int) -> bytes:
     room = limit
     position = 0
     while True:
-        # The library allocates the maximum it may return, so it may return a piece at a time.
+        # The library allocates as much as it may return, so ask for a piece at a time.
         allowed = min(room + 1, LZ4_CHUNK_SIZE if output else max(4 * len(source), 64 << 10))
         try:
             piece, consumed, at_end = frame.decompress_chunk(
@@ -222,14 +223,17 @@ def _unlz4(data: Buffer, limit: int, magic: int) -> bytes:
 
 
 def _checked_lz4_header(source: bytes, magic: int) -> bytes:
-    """Return the frame; with magic 0, which allows a wrong header checksum, correct it."""
+    """Check the header of an lz4 frame, and return the frame.
+
+    With magic 0 a wrong checksum of the header is allowed; it is corrected in the result.
+    """
     if len(source) < 7 or source[:4] != LZ4_MAGIC:
         raise CorruptPayload("lz4: no frame header")
     flags = source[4]
     if flags & LZ4_VERSION_MASK != LZ4_VERSION:
         raise CorruptPayload(f"lz4: frame version {flags >> 6}, expected 1")
     if not flags & LZ4_INDEPENDENT_BIT:
-        raise CorruptPayload("lz4: dependent blocks are not allowed")  # as Kafka's reader
+        raise CorruptPayload("lz4: dependent blocks are not allowed")  # Kafka refuses them as well
     if magic > 0:
         return source
     end = 14 if flags & LZ4_CONTENT_SIZE_BIT else 6
@@ -259,8 +263,8 @@ def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
             while not stream.eof:
                 if position >= len(source):
                     raise CorruptPayload("zstd: the frame ends early")
-                # The library returns the whole output of its input, so the input is limited to
-                # about the room that is left: 4 bytes can make a block of 128 KiB.
+                # The library returns the whole output of the input that it gets, and 4 bytes of
+                # input can become 128 KiB. So it gets only as much as may fit into the room left.
                 step = max(256, room // ZSTD_BLOCK_SIZE_MAX * ZSTD_BLOCK_BYTES_MIN)
                 piece = stream.decompress(source[position : position + step])
                 if len(piece) > room:
@@ -276,7 +280,7 @@ def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
 
 
 def xxh32_small(data: bytes) -> int:
-    """Return the XXH32, seed 0, of fewer than 16 bytes, such as an LZ4 header."""
+    """Return the XXH32 hash, with seed 0, of fewer than 16 bytes, such as an LZ4 header."""
     assert len(data) < 16, len(data)
     prime1, prime2, prime3 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
     prime4, prime5 = 0x27D4EB2F, 0x165667B1

@@ -1,4 +1,4 @@
-"""Control records: records for brokers and clients themselves, which applications do not see.
+"""Control records: records that brokers and clients read, and applications do not see.
 
     key     int16 version = 0, int16 type
     value   of ABORT and COMMIT: int16 version = 0, int32 epoch of the transaction coordinator
@@ -58,9 +58,9 @@ def parse_control_type(key: bytes | None) -> int:
 
 
 def control_records(batch: RecordBatch) -> list[Record]:
-    """Return the records of a control batch, none if compaction has emptied it.
+    """Return the records of a control batch; no records if compaction has emptied it.
 
-    The plain loop reads them: a batch of one record gains nothing from the faster forms.
+    The plain loop reads them, because it is the fastest for a batch of one record.
 
     Raises as `RecordBatch.records` does.
     """
@@ -83,7 +83,7 @@ def control_type_of(batch: RecordBatch) -> int:
 
 
 class EndTransactionMarker:
-    """The end of a producer's transaction: COMMIT or ABORT, by the coordinator of that epoch."""
+    """A marker that ends a producer's transaction, with the epoch of the coordinator."""
 
     __slots__ = ("control_type", "coordinator_epoch")
 
@@ -139,7 +139,10 @@ def build_end_transaction_marker(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytes:
-    """Return the control batch that ends a transaction; `control_type` is COMMIT or ABORT."""
+    """Return a control batch with a marker that ends a transaction.
+
+    `control_type` is COMMIT or ABORT.
+    """
     assert control_type in (ControlType.ABORT, ControlType.COMMIT), control_type
     return build_batch(
         [_END_TRANSACTION_MARKER.pack(0, coordinator_epoch)],
@@ -155,7 +158,7 @@ def build_end_transaction_marker(
 
 
 class BuiltMarker(BuiltBatch):
-    """The control batch of one `marker`, built by this process: see `BuiltBatch`.
+    """A control batch with one `marker` that this process has built: see `BuiltBatch`.
 
     `bytes(batch)` equals the result of `build_end_transaction_marker` at offset 0.
     """

@@ -1,12 +1,12 @@
 """CRC-32C (Castagnoli): the checksum of record batches of magic 2.
 
-Three implementations, best first; `IMPLEMENTATION` names the one in use:
+There are three implementations. The first that is installed is used, and `IMPLEMENTATION` names it:
 
     "crc32c"         24-31 GB/s, any buffer
     "google-crc32c"  23-31 GB/s, but takes `bytes` only: other buffers are copied
     "crcmod"         0.5 GB/s
 
-Vector: crc32c(b"123456789") == 0xE3069283.
+Test vector: crc32c(b"123456789") == 0xE3069283.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def load_crc32c() -> CrcFunction:
     """Return the function of the `crc32c` package's extension module.
 
-    The package's own `__init__` imports importlib.metadata and argparse to find its version, which
-    takes 35-50 ms; the extension file alone loads in less than 1 ms. So this loads the file, unless
-    the program has imported the package already.
+    Only the extension's file is loaded, in less than 1 ms, unless the program has imported the
+    package already. The package's own `__init__` imports importlib.metadata and argparse to find
+    its version, which takes 35-50 ms.
 
     Raises:
         ImportError: the package or its extension is not installed.

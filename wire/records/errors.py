@@ -22,7 +22,7 @@ class CorruptBatch(RecordsError):
 
 
 class InvalidRecord(RecordsError):
-    """Record number `index` of the batch is malformed; -1 if no single record is."""
+    """A record is malformed: number `index` of its batch, or -1 if no single record is at fault."""
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(f"record {index}: {reason}")

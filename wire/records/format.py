@@ -1,9 +1,9 @@
 """The record batch, magic 2: the unit of the wire, of the disk and of replication.
 
     position  size  field
-    0         8     baseOffset            \\ the broker writes offset and epoch;
-    8         4     batchLength           |  bytes after this field
-    12        4     partitionLeaderEpoch  /  outside the checksum
+    0         8     baseOffset            the leader writes it; outside the checksum
+    8         4     batchLength           bytes after this field; outside the checksum
+    12        4     partitionLeaderEpoch  the leader writes it; outside the checksum
     16        1     magic = 2             at the same place in every format
     17        4     crc                   CRC-32C of the bytes from 21 to the end
     21        2     attributes            bits 0-2 codec, 3 timestamp type, 4 transactional,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wire.records.record import Buffer
 
     class Batch(Protocol):
-        """The part of `RecordBatch` that readers of records use: it imports the readers itself."""
+        """The part of `RecordBatch` that the readers in `decode/` use: it imports these readers."""
 
         attributes: int
         base_offset: int
@@ -55,14 +55,14 @@ MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21  # the checksum covers the bytes from here on
 MAX_TIMESTAMP_POSITION = 35
-PRODUCER_POSITION = 43  # of its id, epoch and first sequence
+PRODUCER_POSITION = 43  # producer id, producer epoch and base sequence
 
 HEADER = Struct(">qiibIhiqqqhii")
-FRAME_HEAD = Struct(">qiibI")  # the header up to its crc
-CHECKED_HEAD = Struct(">hiqqqhii")  # the header after it
+FRAME_HEAD = Struct(">qiibI")  # the header up to and with the crc
+CHECKED_HEAD = Struct(">hiqqqhii")  # the header after the crc
 PRODUCER = Struct(">qhi")
 ENTRY_HEAD = Struct(">qiib")  # offset, size after LOG_OVERHEAD, epoch (or legacy crc), magic
-LENGTH_MIN = 14  # a magic 0 message with null key and null value
+LENGTH_MIN = 14  # the size of the smallest entry: a magic 0 message with null key and null value
 SEQUENCE_MAX = 0x7FFF_FFFF
 
 CODEC_MASK = 0x07

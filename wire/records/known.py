@@ -1,4 +1,4 @@
-"""Caches about the shapes of batches, which make encoding and decoding of similar ones faster."""
+"""Caches that make encoding and decoding faster for batches that resemble earlier ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Kept(dict["K", "V"]):
     """A cache of at most `count_max` entries, which clears itself when full.
 
-    A lost entry costs only the time to make it again.
+    An entry that was cleared is made again when it is next needed.
     """
 
     __slots__ = ("count_max",)
@@ -29,40 +29,43 @@ class Kept(dict["K", "V"]):
 
 
 class Known:
-    """All caches of this package. The default is one for the process, `KNOWN`.
+    """All caches of this package. By default the process uses `KNOWN`.
 
-    Threads may share it without a lock: each step is one operation of a dict, and two threads that
-    make the same entry make equal ones.
+    Threads may share it without a lock: each step is one operation of a dict, and if two threads
+    make the same entry, their results are equal.
     """
 
     def __init__(self) -> None:
-        # Encoding.
+        # Caches for encoding.
         self.templates: Kept[tuple[int, int, bool], list[bytes]] = Kept(128)
-        """By the sizes of key and value: the bytes before each record's key or value, from the end
-        of the record before it, or only from the offset delta on. 48 B a record."""
+        """(key size, value size, whether heads are included) -> a result of `joins.template`. 48 B
+        a record."""
         self.ready_parts: Kept[int, tuple[list[Any], int]] = Kept(8)
-        """By the size of the values: the parts for the last count. 16 B a record."""
+        """Size of the values -> the last result of `joins._uniform_parts`. 16 B a record."""
         self.offset_deltas: list[bytes] = []
-        """The varints of 0, 1, 2, ..., up to 65,536; a longer list replaces it. 36 B each."""
-        # Decoding: by the size of all records of a batch and their number, unless named otherwise.
+        """The varints of 0, 1, 2, ..., at most 65,536 of them, 36 B each. A longer list replaces
+        this one when it is needed."""
+        # Caches for decoding. Unless a text names another key, the key is (size of all records of a
+        # batch, number of records).
         self.shapes: Kept[tuple[int, int], Any] = Kept(512)
-        """`Shape`s, up to 150 B a record."""
+        """The `Shape` of such batches: see `uniform`. Up to 150 B a record."""
         self.shape_sightings: Kept[tuple[int, int], int] = Kept(1024)
-        """How many such batches without a known shape were met."""
+        """How many such batches were read while their shape was unknown."""
         self.shape_readers: Kept[tuple[int, int], Any] = Kept(64)
-        """By the size of a batch and its record count: the reader of several. 80 B a record."""
+        """(size of a batch, number of records) -> a `uniform._Reader`. 80 B a record."""
         self.layouts: Kept[tuple[int, int], Any] = Kept(16)
-        """`Layout`s, about 40 B a record."""
+        """The `Layout` of such batches: see `layouts`. About 40 B a record."""
         self.layout_sightings: Kept[tuple[int, int], None] = Kept(1024)
-        """Batches that were met at least once."""
+        """The keys are the sizes and counts of batches that were read before. Values are unused."""
         self.unpackers: Kept[tuple[int, tuple[tuple[int, int], ...], int], Any] = Kept(256)
-        """By stride, places and sizes of fields, and number of records: the `Struct`."""
+        """(stride, places and sizes of fields, number of records) -> the `Struct` that cuts these
+        fields out: see `runs._unpacker`."""
         self.offset_columns: Kept[tuple[int, int], bytes] = Kept(16)
-        """By size and place: byte `place` of all offset deltas of `size` bytes. Up to 123 KB."""
+        """(size, place) -> a result of `runs._offset_column`. Up to 123 KB."""
 
     def forget(self) -> None:
         """Empty all caches."""
-        # New caches instead of cleared ones: another thread may still slice a list from the old.
+        # Make new caches instead of clearing the old: another thread may be using a list in them.
         Known.__init__(self)
 
 

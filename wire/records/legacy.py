@@ -1,7 +1,7 @@
-"""Messages of magic 0 (until Kafka 0.9) and magic 1 (0.10): read and written.
+"""Messages of magic 0 (until Kafka 0.9) and magic 1 (0.10): reading and writing them.
 
     position  size  field
-    0         8     offset          of a compressed wrapper: its last message's offset
+    0         8     offset          a compressed wrapper has the offset of its last message
     8         4     size            bytes after this field
     12        4     crc             CRC-32 of the bytes from 16 to the end
     16        1     magic           0 or 1
@@ -10,10 +10,10 @@
     ...       4+n   key             int32 length, -1 null
     ...       4+n   value           int32 length, -1 null
 
-A compressed wrapper has a null key; its value holds compressed messages of the same magic, each
-with all the fields above. With magic 0 their offsets are absolute. With magic 1 they are relative,
-and the last message has the wrapper's offset; if that is 0, as from some producers, they count as
-absolute.
+A compressed wrapper has a null key. Its value holds compressed messages of the same magic, each
+with all the fields above. With magic 0 the offsets of these messages are absolute. With magic 1
+they are relative, and the last message has the wrapper's offset. If the wrapper's offset is 0, as
+some producers send it, the offsets of magic 1 count as absolute.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _SIZE = Struct(">i")
 class LegacyBatch:
     """A view over one message of magic 0 or 1: a plain record, or a compressed wrapper of many.
 
-    It has the attributes of a `RecordBatch` without producer and epoch. `record_count`,
-    `base_offset` and `records` of a wrapper decompress it.
+    It has the attributes of a `RecordBatch`, but none about producers and leader epochs. For a
+    wrapper, `record_count`, `base_offset` and `records` decompress the messages.
 
     Raises:
         CorruptBatch: fewer bytes than the declared size, or a wrong magic.
@@ -110,12 +110,12 @@ class LegacyBatch:
 
     @property
     def codec(self) -> int:
-        """The id of the codec, see `Codec`; a wrapper's is not NONE."""
+        """The id of the codec (see `Codec`); NONE unless the message is a wrapper."""
         return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """See `TimestampType`; NONE for magic 0."""
+        """The source of the timestamp: see `TimestampType`. NONE for magic 0."""
         if self.magic == 0:
             return TimestampType.NONE
         return (self.attributes & TIMESTAMP_TYPE_BIT) >> 3
@@ -148,7 +148,7 @@ class LegacyBatch:
             )
 
     def records(self, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
-        """Return an iterator over the records. This call raises all errors, the iterator none.
+        """Return an iterator over the records. Errors are raised by this call, before the first.
 
         Raises:
             InvalidRecord: a key or value does not fit its message. Or a wrapper is empty or cut
@@ -242,7 +242,7 @@ def encode_message(
     key: bytes | None,
     value: bytes | None,
 ) -> bytes:
-    """Return one message; magic 0 drops the timestamp and its type."""
+    """Return one encoded message. With magic 0 the timestamp and its type are dropped."""
     if magic == 0:
         body = bytes((0, attributes & CODEC_MASK))
     else:
@@ -259,7 +259,7 @@ def encode_wrapper(
     codec: int,
     timestamp_type: int = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """Return the records, at least one, as one compressed message."""
+    """Return one compressed wrapper of the records. Requires: there is at least one record."""
     records = list(records)
     first, last = records[0], records[-1]
     base_offset = first.offset if magic == 1 else 0

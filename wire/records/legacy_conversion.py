@@ -1,4 +1,4 @@
-"""Conversion of magic 2 to magic 0 and 1, for clients of Kafka 0.10 and older."""
+"""Converting batches of magic 2 to messages of magic 0 or 1, for clients up to Kafka 0.10."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def down_convert(view: Buffer, *, magic: int, first_offset: int) -> bytes:
-    """Return the whole batches in `view` as messages of `magic` 0 or 1 (Fetch 0-3).
+    """Return the whole batches in `view` as messages of `magic` 0 or 1, for answers to Fetch v0-3.
 
-    The result has no control batches, headers or producers, and no records below `first_offset`
-    from uncompressed batches. Batches of this magic or an older one are copied.
+    The result has no control batches, headers or producer fields. Records below `first_offset` are
+    left out if their batch is not compressed. Batches of `magic` or an older one are copied.
 
     Raises:
         UnsupportedCodec: a batch is compressed with zstd.

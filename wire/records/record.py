@@ -32,7 +32,7 @@ def item(index: int) -> Any:
 
 
 class Record(_RecordBase):
-    """A record. It is a tuple so that `map(Record, ...)` makes a million of them quickly.
+    """One record. It is a tuple, so that `map(Record, ...)` makes a million of them quickly.
 
     >>> record = Record((7, 1700000000000, None, b"v", ()))
     >>> record.offset, record.value

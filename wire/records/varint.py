@@ -1,4 +1,4 @@
-"""Zig-zag varints, from tables if a table is faster.
+"""Zig-zag varints: encoding and decoding them, with tables where these are faster.
 
 A signed number n becomes the unsigned (n << 1) ^ (n >> 63): 0, -1, 1, -2 -> 0, 1, 2, 3. It is
 written in groups of seven bits, lowest first; a set top bit means that another byte follows.
@@ -27,12 +27,13 @@ SMALL_NUMBERS = {raw: (raw >> 1) ^ -(raw & 1) for raw in SMALL}
 INT64_MIN = -(1 << 63)
 INT64_MAX = (1 << 63) - 1
 
-# A table stops growing here: batches hold small numbers, but an attacker could send large ones.
+# A table stops growing at this size. Usual batches hold few small numbers; an attacker could send
+# many large ones.
 TABLE_SIZE_MAX = 1 << 16
 
 
 class Malformed(ValueError):
-    """The bytes are not a valid number or record; the caller adds the place."""
+    """The bytes are not a valid number or record. The caller adds the position to the message."""
 
 
 def encode_varint(number: int) -> bytes:
@@ -55,7 +56,7 @@ def varint_size(number: int) -> int:
 
 
 class Table(dict[int, bytes]):
-    """number -> `make(number)`, made on first use: for `map(table.__getitem__, numbers)`."""
+    """A cache, number -> `make(number)`, for use as `map(table.__getitem__, numbers)`."""
 
     __slots__ = ("make",)
 
@@ -88,7 +89,10 @@ def read_varint(data: bytes | memoryview, position: int, size_max: int) -> tuple
 
 
 def read_unsigned(data: bytes | memoryview, position: int, size_max: int) -> tuple[int, int]:
-    """Read a varint of two bytes or more as `read_varint` does, but leave it zig-zag encoded."""
+    """Read a varint as `read_varint` does, but leave the number zig-zag encoded.
+
+    Requires: the varint has two bytes or more.
+    """
     byte = data[position + 1]
     unsigned = data[position] & 0x7F | (byte & 0x7F) << 7
     position += 2
@@ -121,16 +125,16 @@ def int64(number: int) -> int:
 
 
 def timestamps_of(base_timestamp: int, deltas: Sequence[int]) -> list[int]:
-    """Return base + delta for every delta, as 64-bit integers."""
+    """Return `base_timestamp` + delta for every delta. The sums wrap around at 64 bits."""
     if base_timestamp + min(deltas) >= INT64_MIN and base_timestamp + max(deltas) <= INT64_MAX:
         return [base_timestamp + delta for delta in deltas]
     return [int64(base_timestamp + delta) for delta in deltas]
 
 
 def timestamps_with(base_timestamp: int, deltas: bytes) -> Iterable[int]:
-    """Return base + delta for deltas given as varints of one byte each.
+    """Return `base_timestamp` + delta for every byte of `deltas`, each a varint of one byte.
 
-    Without deltas the result is an endless `repeat` of the base timestamp.
+    If `deltas` is empty, the result is an endless `repeat` of the base timestamp.
     """
     if not deltas:
         return repeat(base_timestamp)

@@ -1,8 +1,8 @@
 """ApiVersions (API key 18), versions 0-5, flexible from 3: which APIs and versions a broker speaks.
 
-v1 throttle time. v3 name and version of the client software; features (tagged). v4 lists features
-whose minimum version is 0. v5 the cluster and node that the client wants to reach. The response
-header is version 0 at every version, so that any client can read a refusal.
+v1 throttle time. v3 name and version of the client software; features (tagged). v4 includes
+features whose minimum version is 0. v5 the cluster and node that the client wants to reach. The
+response header always has version 0, so that every client can read the error UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations

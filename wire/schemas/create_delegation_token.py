@@ -1,6 +1,6 @@
 """CreateDelegationToken (API key 38), versions 0-3, flexible from 2: create a delegation token.
 
-v3 for another owner.
+v3 the token may be for another user.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""DeleteRecords (API key 21), versions 0-2, flexible from 2: move the start of partitions forward.
+"""DeleteRecords (API key 21), versions 0-2, flexible from 2: raise the start offset of partitions.
 
-Offset -1 is the high watermark.
+Offset -1 means the high watermark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """DescribeLogDirs (API key 35), versions 0-5, flexible from 2: log directories of a broker and the
 sizes of their replicas.
 
-Null topics ask for all. v3 an error for the whole answer. v4 size of the volume. v5 cordoned
-directories.
+If `topics` is null, all are described. v3 an error for the whole answer. v4 size of the volume. v5
+cordoned directories.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (API key 50), version 0, flexible: which SCRAM credentials users
 have.
 
-Null users ask for all.
+If `users` is null, all are described.
 """
 
 from __future__ import annotations

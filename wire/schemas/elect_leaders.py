@@ -1,6 +1,7 @@
 """ElectLeaders (API key 43), versions 0-2, flexible from 2: elect preferred or unclean leaders.
 
-v1 election type, an error for the whole answer. Null partitions mean all.
+v1 election type, an error for the whole answer. If `topic_partitions` is null, all partitions
+elect leaders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records of __consumer_offsets (1): stored offsets and classic groups.
 
-A key is its record type as an int16, then the message at version 0. A value is its version as an
-int16, then the message; an empty value deletes.
+The key of a record is its record type as an int16, then the key's message at version 0. The value
+is its version as an int16, then the value's message. An empty value deletes the entry of the key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Request and response headers as declarations; `wire.headers` has the rules and a faster path.
+"""Request and response headers as declarations.
+
+`wire.headers` knows the header version of each API version, and encodes and decodes headers faster.
 
 Request v0 lacks the client id. Request v2 and response v1 are flexible. The client id keeps its
 int16 length, because a broker must be able to read it in requests newer than itself.

@@ -1,8 +1,8 @@
 """InitProducerId (API key 22), versions 0-6, flexible from 2: a producer id and epoch, for
 idempotence and transactions.
 
-v3 names the id and epoch to bump. v4 may answer PRODUCER_FENCED. v5 may answer
-TRANSACTION_ABORTABLE. v6 two-phase commit (KIP-939, unstable).
+v3 the producer's present id and epoch, to bump that epoch. v4 may answer PRODUCER_FENCED. v5 may
+answer TRANSACTION_ABORTABLE. v6 two-phase commit (KIP-939, unstable).
 """
 
 from __future__ import annotations

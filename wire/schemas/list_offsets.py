@@ -1,8 +1,8 @@
 """ListOffsets (API key 2), versions 0-11, flexible from 6: the offset of a timestamp, of the start
 or of the end.
 
-v0 a list of offsets per partition. v1 one offset with its timestamp. v2 isolation level, throttle
-time. v4 leader epochs. v5 may answer OFFSET_NOT_AVAILABLE. v7-v9 and v11 only add special
+v0 a list of offsets for each partition. v1 one offset with its timestamp. v2 isolation level,
+throttle time. v4 leader epochs. v5 may answer OFFSET_NOT_AVAILABLE. v7-v9 and v11 only add special
 timestamps (-3, -4, -5, -6). v10 timeout.
 """
 

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (API key 46), version 0, flexible: partitions that are being moved.
 
-Null topics ask for all.
+If `topics` is null, all are listed.
 """
 
 from __future__ import annotations

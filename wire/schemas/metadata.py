@@ -1,10 +1,10 @@
 """Metadata (API key 3), versions 0-13, flexible from 9: brokers, topics, partitions and their
 leaders.
 
-v0 no topics means all. v1 null means all, none means none; racks and the controller. v2 cluster id.
-v3 throttle time. v4 topic creation can be forbidden. v5 offline replicas. v7 leader epochs. v8-v10
-authorized operations of the cluster, v8+ of topics. v10 topic ids. v12 topics asked for by id. v13
-an error for the whole answer.
+v0 an empty list of topics means all topics. v1 null means all topics, an empty list none; racks and
+the controller. v2 cluster id. v3 throttle time. v4 the request can forbid the creation of topics.
+v5 offline replicas. v7 leader epochs. v8-v10 authorized operations of the cluster, v8+ of topics.
+v10 topic ids. v12 topics can be requested by id. v13 an error for the whole answer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """OffsetCommit (API key 8), versions 0-10, flexible from 8: store the offsets of a group.
 
-v1 member and generation, a timestamp per partition. v2-v4 retention time. v3 throttle time. v6
+v1 member and generation, a timestamp for each partition. v2-v4 retention time. v3 throttle time. v6
 leader epochs. v7 static members. v9 for groups of the consumer protocol (KIP-848). v10 topic ids in
 place of names.
 """

@@ -1,6 +1,6 @@
 """OffsetFetch (API key 9), versions 0-10, flexible from 6: the stored offsets of groups.
 
-v0 read them from ZooKeeper. v2 null means all topics; an error for the whole answer. v3 throttle
+v0 offsets come from ZooKeeper. v2 null means all topics; an error for the whole answer. v3 throttle
 time. v5 leader epochs. v7 can insist on stable offsets. v8 several groups at once. v9 member id and
 epoch. v10 topic ids in place of names.
 """

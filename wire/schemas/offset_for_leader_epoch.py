@@ -1,6 +1,7 @@
 """OffsetForLeaderEpoch (API key 23), versions 0-4, flexible from 4: where a leader epoch ended.
 
-v1 the epoch in the answer. v2 the current epoch the client knows, throttle time. v3 replica id.
+v1 the epoch in the answer. v2 the current leader epoch that the client knows, throttle time. v3
+replica id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """SaslHandshake (API key 17), versions 0-1: choose the SASL mechanism.
 
-After v0 the tokens follow as bare frames, after v1 inside SaslAuthenticate. Never flexible.
+The SASL messages follow as bare frames after v0, and inside SaslAuthenticate after v1. The API is
+never flexible.
 """
 
 from __future__ import annotations

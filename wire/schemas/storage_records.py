@@ -1,4 +1,4 @@
-"""Entries of files beside the log: the transaction index and the producer snapshot."""
+"""Entries of two files beside a segment: the transaction index and the producer snapshot."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The fetched records of one partition, handed out in parts.
 
-Records before the consumer's position are left out. `take` returns rows, `take_columns` returns
+Records before the consumer's position are left out. `fetched_batches` leaves out aborted records
+for read_committed consumers. `take` returns rows, `take_columns` returns
 whole batches without copying them. `wire.records.decode.choose` picks the fastest way to decode.
 """
 

@@ -71,7 +71,7 @@ class Driver:
         raise AssertionError(self)
 
     def run_if_free(self) -> None:
-        """Make a pass, unless a thread is in one, or holds the sockets and makes the next."""
+        """Make a pass, unless another thread makes one, or polls and will make the next."""
         raise AssertionError(self)
 
     def exclusively(self, action: Callable[[], None]) -> None:
@@ -115,4 +115,3 @@ class Driver:
 
 
 _drivers: dict[int, ref[Driver]] = {}
-"""Every driver of this process, by id."""

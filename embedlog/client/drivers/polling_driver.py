@@ -42,7 +42,8 @@ class PollingDriver(CallerDriver):
                 if self._is_cut_short and self._recover is not None:
                     self._recover()
                 self._is_cut_short = True
-                self._transport.poll()  # perhaps no thread waits for answers, which free memory
+                # Answers free buffer memory, and perhaps no other thread takes them.
+                self._transport.poll()
                 self._delay_ms = self._step()
                 self._is_cut_short = False
             except Exception:  # from a user's callback, or a defect: `step` has dealt with it

@@ -50,7 +50,6 @@ class TurnLock:
             raise
 
     def run(self, action: Callable[[], None], hurry: Callable[[], None]) -> None:
-        """Run `action` in a turn of this thread."""
         self.acquire(hurry)
         try:
             action()
@@ -58,7 +57,6 @@ class TurnLock:
             self.release()
 
     def release(self) -> None:
-        """Give the turn to the thread that has waited longest."""
         self._leave(self._line[0])
 
     @property

@@ -38,7 +38,6 @@ class ConnectionSetup:
     """The setup of the successive connections to one node."""
 
     def __init__(self, address: str, credentials: Credentials | None) -> None:
-        """`address` appears in error texts."""
         self._address = address
         self._credentials = credentials
         self._exchange: SaslExchange | None = None

@@ -351,7 +351,6 @@ def _credentials(settings: Settings, runtime: Runtime) -> Credentials | None:
 def _maker(
     settings: Settings, runtime: Runtime, leaving: dict[NodeConnection, None]
 ) -> Callable[[int, str, int], NodeConnection]:
-    """Return a function that makes a connection from a node's id, host and port."""
     client_id: str = settings["client.id"]
     in_flight_max: int = settings.get("max.in.flight.requests.per.connection", _IN_FLIGHT_MAX)
     credentials = _credentials(settings, runtime)

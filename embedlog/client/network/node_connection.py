@@ -35,8 +35,7 @@ _THROTTLED_SINCE = {
     19: 3, 20: 2, 21: 1, 22: 1, 24: 1, 25: 1, 26: 1, 28: 1, 29: 1, 30: 1, 31: 1, 32: 2, 33: 1,
     34: 1, 35: 1, 37: 1, 42: 1,
 }  # fmt: skip
-"""By API key, the first version in which a throttled client pauses by itself (KIP-219); in older
-versions the broker delays its answers."""
+"""By API key, the version from which clients, not brokers, apply throttling (KIP-219)."""
 
 
 class ConnectionState:
@@ -157,7 +156,6 @@ class NodeConnection:
         return 3, self.retry_at_ms
 
     def flush(self, now_ms: int) -> None:
-        """Write the waiting requests that may be written now."""
         requests = self.requests
         deadline_ms = requests.waiting_deadline_ms
         if deadline_ms is None:

@@ -114,10 +114,7 @@ class NodeRequests:
         return len(leaving) < count
 
     def next_deadline_ms(self) -> int:
-        """Return the earliest deadline of the written and the first waiting request.
-
-        Without requests, return NEVER_MS.
-        """
+        """Return the next deadline of a written or of the first waiting request, or NEVER_MS."""
         deadlines = [each.deadline_ms for each in self._written()]
         if self._waiting:
             deadlines.append(self._waiting[0].deadline_ms)

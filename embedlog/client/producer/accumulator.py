@@ -3,7 +3,7 @@
 Records join the last batch of their partition's queue while it is open and has room; the sender
 takes batches from the front. A batch is due when it is closed (full, asked for, or followed by
 another batch), when it has waited linger.ms, or when memory is short. After a failed attempt it is
-due when its back-off is over, or when the partition has another leader than the one that failed
+due when its back-off is over, or when the partition has a leader other than the failed one
 (KIP-951).
 
 buffer.memory limits the bytes that wait: see `BufferPool`.
@@ -93,15 +93,13 @@ class RecordAccumulator:
         self.incomplete = IncompleteBatches(self.lock)
         self.next_due_ms = NEVER
         self.lacks_leader: dict[str, None] = {}
-        """Topics with a batch whose partition had no leader when `ready` last looked at all
-        queues."""
+        """Topics with a batch whose partition had no leader when `ready` last saw all queues."""
         self.active: dict[PartitionQueue, None] = {}
         """The queues that hold a batch; the queue that was served last comes last."""
         self.has_sendable = False
         """True if a batch was closed since the sender last looked."""
         self.needs_attention = False
-        """True if a batch was closed since the producer last looked, or one was begun that no later
-        pass will look at (see `Care`)."""
+        """True if a batch was closed since the last look, or begun while `care` is not armed."""
         self.care = Care()
         self._clock = clock
         # Otherwise a producer with little memory could never begin a batch.
@@ -445,9 +443,7 @@ class MemoryWait:
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.waited_ns = 0
-        """Waiting time of all threads together."""
         self.exhausted_count = 0
-        """Waits that ended without free memory."""
 
     def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
         """Wait in line until `has_room()`, while the sender sends all batches.

@@ -250,13 +250,11 @@ class ProducerBatch:
     leader: PartitionInfo | None = None
     """The leader of its last attempt."""
     topic_id = bytes(16)
-    """The topic id of its last attempt. The answer names this id, even if the topic has another by
-    then."""
+    """The topic id of its last attempt, which the answer names even if the topic has a new id."""
     is_on_wire = False
     """True if it was sent and its outcome is unknown."""
     may_be_written = False
-    """True if an attempt ended without an answer, or with one that leaves open whether the records
-    are in the log."""
+    """True if an attempt had no answer, or an answer that leaves open if the batch is written."""
     last_error: Exception | None = None
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
     """None until it is known."""
@@ -474,7 +472,6 @@ class ProducerBatch:
             self.on_done(self)
 
     def part_is_done(self, _part: ProducerBatch) -> None:
-        """Finish once all parts are done."""
         if isinstance(self.outcome, InParts) and all(part.is_done for part in self.outcome.parts):
             self.finish()
 

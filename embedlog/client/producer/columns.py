@@ -1,8 +1,7 @@
 """Records as columns: they become record batches without a step per record.
 
 The records of `send` join the columns of an open batch one by one. The records of `send_batch` come
-as columns; loops in C count and cut them, and only keys that decide the partition are read one by
-one.
+as columns; C loops count and cut them. Only keys that decide the partition are read one by one.
 """
 
 from __future__ import annotations

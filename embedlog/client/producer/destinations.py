@@ -53,7 +53,7 @@ class Destinations:
         metadata.wanted.in_use = self._topics_in_use
 
     def close(self) -> None:
-        """Let every look-up raise ClosedError, even one that is waiting."""
+        """Let every look-up raise ClosedError, even a waiting look-up."""
         self._is_closed = True
         self.known.clear()
         if self._chosen is not None:

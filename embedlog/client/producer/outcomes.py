@@ -396,7 +396,7 @@ class Upkeep:
             pending.add_callback(lambda _: self._answer_arrived(sent))
 
     def follow_again(self) -> None:
-        """Follow all requests again, after a Ctrl-C that may have prevented it."""
+        """Follow all requests again, because Ctrl-C may have prevented `follow`."""
         self.answers.clear()
         self.sent = {sent: None for sent in self.sent if sent.pending is not None}
         for sent in self.sent:

@@ -1,6 +1,7 @@
 """The partition of a record: by its key, or by the function that partitioner.class names.
 
 With a key: murmur2, as in every Kafka client, so that all clients send a key to the same partition.
+Without a key: `queues.py` chooses the partition.
 partitioner.class may be
 
     a function      (topic, key_bytes, value_bytes) -> partition, with a `TopicInfo`; or

@@ -109,7 +109,6 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     queues: ProducerQueues,
     numbers: Sequences | None,
 ) -> InProcessSender | RequestSender:
-    """Make the sender for this transport."""
     is_transactional = settings["transactional.id"] is not None
     if isinstance(transport, InProcessTransport) and transport.appends and not is_transactional:
         return InProcessSender(transport, metadata, accumulator, settings, transactions=numbers)

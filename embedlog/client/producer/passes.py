@@ -219,8 +219,7 @@ class UnattendedPasses:
         if oldest.is_closed or left_ms <= 0:
             self._driver.run_if_free()
             if self._transport.in_process and self._accumulator.incomplete.oldest() is oldest:
-                # The batch waits for the broker, perhaps for its disk, and no other thread may do
-                # that work.
+                # The broker may have to finish it, and perhaps no other thread runs its duties.
                 self._transport.poll()
             if self._accumulator.incomplete.oldest() is not oldest:
                 self._care.is_relied_on = True

@@ -23,7 +23,7 @@ _IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
 class SenderSettings:
-    """The settings that a sender uses, in its own types."""
+    """The settings that a sender reads."""
 
     def __init__(self, settings: Settings, *, in_process: bool) -> None:
         codec: str = settings["compression.type"]

@@ -53,5 +53,5 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if partition.value is None:
-            return  # Spark does so for a read without partitions
+            return  # Spark reads one such partition if `partitions` returned none
         yield from read_slice(partition.value, self._schema, self._options, self._group)

@@ -1,8 +1,8 @@
-"""The cleaner of a directory's logs: it cleans the log with the largest share of dirty bytes first.
+"""The cleaner of a data directory's logs.
 
-It cleans a log in one round, and repeats that until no log is worth a round. It works in slices of
-some milliseconds, in the thread that drives the scheduler, and has nothing to do while no compacted
-log changes.
+It does a round on the log with the largest share of dirty bytes, then on the next, until no log is
+due. It works in slices of some milliseconds, in the thread that drives the scheduler. While no
+compacted log changes it does not run at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LogCleaner:
-    """Compacts the logs of one directory. Its calls exclude each other."""
+    """Compacts the logs of one data directory. Thread-safe: one call at a time."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class LogCleaner:
     ) -> None:
         """`checkpoint` stores every log's `cleaned_offset`.
 
-        `remove` gets files to be removed, and after how many milliseconds.
+        `remove(paths, delay_ms)` removes files after a delay.
         """
         self._logs = logs
         self._checkpoint = checkpoint
@@ -52,12 +52,13 @@ class LogCleaner:
         self._round: CleaningRound | None = None
         self._is_stopped = False
         self.uncleanable: dict[Log, tuple[int, str]] = {}
-        """Logs whose cleaning failed -> wall time and reason; left alone until opened again."""
+        """Log -> (wall time, reason) of a failed cleaning. Such a log is not cleaned again before
+        it is next opened."""
 
     def run_once(self) -> int | None:
-        """Do one slice of work; return milliseconds until the next.
+        """Do one slice of work; return the milliseconds until the next.
 
-        None if no log is due, nor will be before some log changes.
+        None if no log will be due before a log changes.
         """
         with self._lock:
             if self._is_stopped or not self._settings.log_cleaner_enable:
@@ -69,9 +70,10 @@ class LogCleaner:
             return self._continue(self._round)
 
     def finish_now(self) -> Iterator[int]:
-        """Do every round that is due, a slice at a time; yield the bytes that each slice saves.
+        """Do every round that is due, one slice per step of the iterator.
 
-        If the disk refuses a round, or changes of the log end it, it is left to a later time.
+        Yield the bytes that a round has saved if the slice completed it, else 0. Stop early if the
+        disk refuses a round, or if the log was changed so that the round had to end.
         """
         while True:
             with self._lock:
@@ -92,13 +94,16 @@ class LogCleaner:
                 return
 
     def stop(self) -> None:
-        """End the round that is under way, and begin no other."""
+        """Abandon the present round, and do no work from now on."""
         with self._lock:
             self._is_stopped = True
             self._end_round()
 
     def _begin(self) -> int | None:
-        """Begin a round on the log that needs it most; without one, return when to look again."""
+        """Begin a round on the log with the largest share of dirty bytes, among the logs due.
+
+        If no log is due, return the milliseconds until the next look, as `run_once` does.
+        """
         now_ms = self._clock.wall_ms()
         logs = [log for log in self._logs() if log.config.compact and log.failure is None]
         self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
@@ -113,7 +118,8 @@ class LogCleaner:
                 self._leave_alone(log, str(error))
                 continue
             except KafkaError as error:
-                # No descriptor for a segment. A segment that can never be read stops the round.
+                # A segment cannot be opened. Without a descriptor try again later; after any other
+                # error leave the log alone.
                 if not _is_harmless(error):
                     self._leave_alone(log, str(error))
                 waits.append(self._settings.log_cleaner_backoff_ms)
@@ -156,7 +162,7 @@ class LogCleaner:
             if not _is_harmless(error):
                 self._give_up(round.log, error)
             else:
-                # No room, or too many open files: perhaps not next time.
+                # The disk is full or too many files are open: try again later.
                 self._end_round()
                 return self._settings.log_cleaner_backoff_ms
         if round.log.chain.is_swapping:
@@ -181,6 +187,6 @@ class LogCleaner:
 
 
 def _is_harmless(error: KafkaError | OSError) -> bool:
-    """Whether something ran short that may not be short next time."""
+    """Return whether the cause is a shortage (disk, descriptors) that may be over next time."""
     cause = error.__cause__ if isinstance(error, KafkaError) else error
     return isinstance(cause, OSError) and cause.errno in HARMLESS_ERRORS

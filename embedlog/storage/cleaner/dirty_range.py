@@ -1,12 +1,12 @@
-"""The part of a log that compaction has not seen, and whether it is worth a round.
+"""The dirty range: the part of a log that compaction has not read, and whether a round is due.
 
     log start           first dirty                  end                    log end
         |    clean          |         dirty           |    not yet cleanable   |
 
-`end` is the begin of the segment that holds the last stable offset, of the last segment, or of the
-first segment younger than min.compaction.lag.ms, whichever comes first. A round is due if dirty /
-(clean + dirty) in bytes is above min.cleanable.dirty.ratio, or if the oldest dirty segment has
-waited for max.compaction.lag.ms (KIP-354).
+`end` is the base offset of a segment: of the segment that holds the last stable offset, of the last
+segment, or of the first segment younger than min.compaction.lag.ms, whichever is lowest. A round is
+due if dirty / (clean + dirty) in bytes is above min.cleanable.dirty.ratio, or if the oldest dirty
+record is older than max.compaction.lag.ms (KIP-354).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DirtyRange(Value):
-    """The dirty range of a log: offsets `first_dirty` and `end`, sizes in bytes."""
+    """The dirty range of a log, offsets `first_dirty` to `end` (exclusive). Sizes are in bytes."""
 
     first_dirty: int
     end: int
@@ -31,11 +31,11 @@ class DirtyRange(Value):
     dirty_size: int
     is_due: bool
     wait_ms: int | None
-    """Milliseconds until time alone makes another look worth while; None for never."""
+    """Milliseconds until a lag setting may change the result; None if time alone never does."""
 
     @property
     def ratio(self) -> float:
-        """The share of the readable bytes that compaction has not seen."""
+        """The share of dirty bytes in the bytes before `end`."""
         return _ratio(self.clean_size, self.dirty_size)
 
 
@@ -48,7 +48,8 @@ def dirty_range(log: Log, now_ms: int) -> DirtyRange:
     config = log.config
     segments = log.segments
     first_dirty = log.offsets.cleaned_offset
-    # Outside the log: records were deleted below, or the end was lost. Then all of it is dirty.
+    # The checkpoint may lie outside the log, after deleted records or a lost end: then the whole
+    # log is dirty.
     if not log.offsets.log_start_offset <= first_dirty <= segments[-1].next_offset:
         first_dirty = log.offsets.log_start_offset
     unseen = segments_from(segments, first_dirty)
@@ -92,13 +93,13 @@ def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | Non
 
 
 def _age_base(segment: Segment) -> int:
-    """Return the youngest record's time; without timestamps, the time of the last append."""
+    """Return the segment's largest timestamp, or the time of its last append if it has none."""
     largest = segment.largest()[0]
     return largest if largest >= 0 else segment.modified_ms
 
 
 def _first_timestamp(segment: Segment) -> int:
-    """Return the largest timestamp of the first batch, -1 without one."""
+    """Return the largest timestamp of the segment's first batch; -1 if the segment is empty."""
     size = segment.size
     for info in walk(segment.file.view(0, size), 0, size, segment.path):
         return info[4]

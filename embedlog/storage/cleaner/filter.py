@@ -1,20 +1,20 @@
-"""The rules of compaction for a batch, and a batch's fields that it needs.
+"""Which records of a batch compaction keeps. The first line that fits a record decides:
 
-    record, at or above the round's end          stays, untouched
-    of an aborted transaction                    goes
-    without a key                                goes
-    with a later record of its key               goes
-    tombstone (null value), the latest           stays until its batch's delete horizon
-    any other latest record                      stays
-    transaction marker                           stays until its batch's delete horizon
+    a record at or above the round's end         stays
+    a record of an aborted transaction           is removed
+    a record without a key                       is removed
+    a record with a later record of its key      is removed
+    the latest record of a key, a tombstone      stays until its batch's delete horizon
+    the latest record of a key, with a value     stays
+    a transaction marker                         stays until its batch's delete horizon
 
-The delete horizon (KIP-534): the first round that keeps a tombstone, or a marker whose transaction
-has no batches left, writes now + delete.retention.ms into the batch. So a reader that began before
-has that long to reach it.
+A tombstone is a record with a null value. The delete horizon (KIP-534) gives readers time: the
+first round that keeps a tombstone, or a marker whose transaction has no batches left, writes now +
+delete.retention.ms into the batch. A reader that has read older values has that long to reach it.
 
-A batch without records goes, with two exceptions whose header stays: the last batch of a producer
-(its sequence and epoch are needed to recognise the next one), and the batch that ends where the
-round ends (it marks the end of the log). A batch that keeps all its records is copied as it is.
+A batch without records is removed, with two exceptions whose header stays: the last batch of a
+producer (the next batch is checked against its sequence and epoch), and the batch that ends where
+the round ends (it marks the end offset). A batch that keeps all its records is copied unchanged.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from wire.records.legacy import LegacyBatch
 
 COLUMNS_COUNT_MIN = 32
-"""Number of records from which numpy is faster: measured at 30 to 40, keys of varying length."""
+"""Batches of this many records or more are read with numpy, which is faster from about 30 to 40
+records on (measured with keys of varying length)."""
 
 
 class BatchFilter:
-    """The rules of one round."""
+    """Applies the rules of one round to batches in offset order."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class BatchFilter:
         delete_retention_ms: int,
         limit: int = DECOMPRESSED_SIZE_MAX,
     ) -> None:
-        """The round maps the records below offset `end`; `now_ms` is wall time.
+        """`latest` has the keys of the records below offset `end`; `now_ms` is wall time.
 
         `limit` is the largest size of a decompressed batch.
         """
@@ -65,11 +66,11 @@ class BatchFilter:
         self._last_of_producers: Mapping[int, tuple[int, int]] = {}
 
     def protect(self, last_of_producers: Mapping[int, tuple[int, int]]) -> None:
-        """Keep these producers' last batches: id -> (last data offset or -1, epoch)."""
+        """Set the producers whose last batch must stay: id -> (last data offset or -1, epoch)."""
         self._last_of_producers = last_of_producers
 
     def filter(self, batch: RecordBatch) -> memoryview | bytes | None:
-        """Return the rest of the next batch: its own bytes, a smaller batch, or None."""
+        """Return what stays of the next batch: its own bytes, a smaller batch, or None."""
         is_settled = self._transactions.read(batch)
         if batch.base_offset >= self._end:
             return batch.buffer
@@ -153,9 +154,9 @@ def read_fields(
 
 
 def modernised(batch: LegacyBatch) -> Iterator[RecordBatch]:
-    """Yield batches of magic 2 with the same records at the same offsets.
+    """Convert an old message set: yield a batch of magic 2 for each record, with its offset.
 
-    One per record, because the offsets of an old message set may have gaps.
+    One batch cannot hold all records, because their offsets may have gaps.
     """
     batch.check_crc()
     for record in batch.records():

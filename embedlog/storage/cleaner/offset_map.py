@@ -1,8 +1,8 @@
-"""Key -> offset of the last record with that key, for as many keys as a given memory holds.
+"""The last offset of each key in the dirty range, for as many keys as the memory limit allows.
 
-A dictionary of the keys themselves: two keys never collide, so no record is lost. It costs about
-130 bytes more per key than Kafka's table of hashes. When the memory is used up, compaction cleans
-with the keys mapped so far, and the next round continues from there.
+The map is a dictionary of the keys themselves. Kafka keeps hashes instead, which may collide; this
+map never removes a wrong record, and costs about 130 bytes more per key. When the memory is used
+up, the round ends at that offset, and the next round continues there.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 ENTRY_OVERHEAD = 130
-"""Bytes per key besides its own: the headers of two objects, and a slot of a dictionary that has
-just grown. Measured with 16-byte keys: 75 when it is full, 127 after it grew."""
+"""Memory per key besides the key's bytes: the headers of two objects, and a slot in a dictionary
+that has just grown. Measured with 16-byte keys: 75 in a full dictionary, 127 after it grew."""
 
 NEVER = (1 << 63) - 1
-"""Offset of the record that would follow one without a key: none of these is ever kept."""
+"""The "last offset" of the key None. Every record without a key is older, so none is kept."""
 
 
 class OffsetMap:
-    """Filled in offset order, then read. For one thread."""
+    """A dictionary of the last offset of each key, with a memory limit. For one thread."""
 
     __slots__ = ("_latest", "_size", "_size_max")
 
     def __init__(self, size_max: int) -> None:
-        """The map is full at about `size_max` bytes."""
+        """`is_full` is true once the map uses about `size_max` bytes."""
         self._latest: dict[bytes | None, int] = {None: NEVER}
         self._size_max = size_max
         self._size = 0
 
     def add(self, keys: Sequence[bytes | None], offsets: Iterable[int]) -> None:
-        """Note the records of one batch."""
+        """Add the records of one batch. Batches come in offset order."""
         latest = self._latest
         before = len(latest)
         latest.update(zip(keys, offsets, strict=True))
@@ -44,12 +44,12 @@ class OffsetMap:
 
     @property
     def is_full(self) -> bool:
-        """Whether the memory is used up. `add` still works."""
+        """Return whether the memory limit is reached. `add` still works then."""
         return self._size >= self._size_max
 
     @property
     def latest(self) -> Callable[[bytes | None, int], int]:
-        """The function from a key to its offset, or to the second argument without one."""
+        """The function `(key, default)` that returns the key's last offset, or the default."""
         return self._latest.get
 
     def __len__(self) -> int:

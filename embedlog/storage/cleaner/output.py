@@ -1,11 +1,13 @@
-"""The segment that compaction writes, and its swap with the segments that it was made from.
+"""Writing a compacted segment, and swapping it with the segments that it replaces.
 
-    <base>.log.cleaned    being written; removed when the directory is next opened
-    <base>.log.swap       whole and synced: from here on it counts, whatever happens
-    <base>.log            the former segments are out of the way
+The file has three names, one after the other:
 
-The step from `.cleaned` to `.swap` decides. Readers without a lock are never disturbed: the former
-segments keep their files open, under any name or none, until the last reader drops them.
+    <base>.log.cleaned    It is being written. After a crash the next open removes it.
+    <base>.log.swap       It is whole and synced. After a crash the next open completes the swap.
+    <base>.log            The former segments were renamed, and it has taken their place.
+
+The rename from `.cleaned` to `.swap` decides. Readers without a lock are not disturbed: the files
+of the former segments stay open, even without a name, until the last reader drops them.
 """
 
 from __future__ import annotations
@@ -26,26 +28,28 @@ if TYPE_CHECKING:
 
 WRITE_SIZE = 1 << 20
 SYNC_SIZE = 8 << 20
-"""Bytes per sync: the thread that drives the scheduler waits for the disk meanwhile."""
+"""The output is synced each time that this many bytes were written. The thread that drives the
+scheduler waits for each sync, so a sync must be short."""
 SEGMENT_SIZE_MAX = 2**31 - 1
 
 
 class SegmentTooLarge(Exception):
-    """The batches that stay do not fit into one segment file."""
+    """The remaining batches do not fit into one segment file."""
 
 
 class CleanedOutput:
     """A segment while compaction fills it. Nobody else uses it before `swap_in`.
 
-    If the disk refuses before that, the next open of the directory removes the file.
+    If the disk refuses before `swap_in`, the next open of the directory removes the file.
     """
 
     def __init__(
         self, log: Log, base_offset: int, aborted: TransactionIndex, *, suffix: str = paths.CLEANED
     ) -> None:
-        """Begin the file; `aborted` gets the aborted transactions of the appended batches.
+        """Create the file. `aborted` becomes the segment's index of aborted transactions.
 
-        `suffix` ends with `paths.CLEANED`: the next open removes the file after a crash.
+        `suffix` must end with `paths.CLEANED`, so that the next open removes the file after a
+        crash.
         """
         self._log = log
         self._is_decided = False
@@ -60,10 +64,10 @@ class CleanedOutput:
         self._synced_size = 0
 
     def append(self, batch: RecordBatch) -> None:
-        """Add a batch with the offsets it has.
+        """Append a batch without changing its offsets.
 
         Raises:
-            SegmentTooLarge: there are 2 GiB already.
+            SegmentTooLarge: the file would exceed 2 GiB.
         """
         segment = self.segment
         last_offset, size = batch.last_offset, batch.size
@@ -78,7 +82,7 @@ class CleanedOutput:
             self._write()
 
     def finish(self, next_offset: int, modified_ms: int) -> None:
-        """Write and sync the rest; the segment spans the offsets below `next_offset`."""
+        """Write and sync the rest. `next_offset` is the end offset of the finished segment."""
         self._write()
         segment = self.segment
         _, size, largest, holder = segment.end
@@ -91,12 +95,16 @@ class CleanedOutput:
         segment.file.is_name_synced = True
 
     def swap_in(self, former: tuple[Segment, ...]) -> list[str]:
-        """Put the finished segment in place of `former`; return the useless files.
+        """Replace the segments `former` by the finished one; return the paths of files to remove.
 
-        Requires: the partition lock, and that `former` is part of the log, in a row and not written
-        to. After the deciding step the swap can only be completed: if the disk runs short
-        `is_swapping` stays set, and the caller repeats the call. Another error or an interrupt
-        there poisons the log: the next open completes the swap.
+        Requires: the partition lock. `former` are closed segments of the log, next to each other.
+
+        The rename to `.swap` decides. If the disk runs short after it, this raises, `is_swapping`
+        stays set, and the caller must repeat the call. Any other error or an interrupt after the
+        rename poisons the log, and the next open completes the swap.
+
+        Raises:
+            KafkaStorageError: the disk refuses, or another swap of the log is under way.
         """
         log, segment = self._log, self.segment
         if log.chain.is_swapping and not self._is_decided:
@@ -127,7 +135,7 @@ class CleanedOutput:
             raise
 
     def _complete(self, former: tuple[Segment, ...]) -> list[str]:
-        """Do the steps after the decision; they can be repeated after an error."""
+        """Do the steps after the rename to `.swap`. After an error they can be repeated."""
         log, files, segment = self._log, self._log.files, self.segment
         if not self._is_volatile:
             files.sync_directory(log.directory)
@@ -146,7 +154,7 @@ class CleanedOutput:
                 events.debug("%s: the indexes are not stored: %s", self.segment.path, error)
 
     def discard(self) -> None:
-        """Remove the file. Not after `swap_in`."""
+        """Remove the file, if it still has its first name. Requires: `swap_in` was not called."""
         self._file.close()
         if self._log.files.stat(self._path) is not None:
             self._log.files.remove(self._path)
@@ -154,7 +162,7 @@ class CleanedOutput:
     def _write(self) -> None:
         if not self._pending:
             return
-        # Joined, because a single call of the system takes no more than 1,024 pieces.
+        # Join the pieces, because one system call takes at most 1,024 of them.
         content = b"".join(self._pending)
         position = self.segment.end[1] - self._pending_size
         write_fully(self._file.write, [content], position)
@@ -164,18 +172,18 @@ class CleanedOutput:
             self._sync()
 
     def _sync(self) -> None:
-        # At every level but memory: the former segments are about to be removed, and may have been
-        # durable.
+        # Sync at every durability level but `memory`: the former segments will be removed, and
+        # their records may have been durable.
         if not self._is_volatile:
             self._file.sync()
         self._synced_size = self.segment.end[1]
 
 
 def _put_away(former: tuple[Segment, ...]) -> list[str]:
-    """Give the files of former segments meaningless names; return these.
+    """Rename the files of former segments for removal; return the new paths.
 
-    The first one's log stays, because the new one replaces it. So does its snapshot: the producer
-    state at that offset is the same.
+    The first segment's log keeps its name, because the new file will be renamed over it. Its
+    producer snapshot stays, because the producer state at that offset is the same.
     """
     useless = former[0].file.put_away(paths.SIDECARS)
     for old in former[1:]:

@@ -1,12 +1,12 @@
 """One round of compaction of one log, in slices.
 
-    1. map       read the dirty range; note the last offset of every key in it; sync the range
-    2. rewrite   read every segment below the range's end, group by group, and write the rest
-                 into one segment per group, which takes their place
+    1. map       Read the dirty range, note the last offset of every key in it, and sync it.
+    2. rewrite   Read all segments below the range's end, in groups of neighbours. Write the
+                 remaining records of each group into one new segment, and swap it in.
 
-Reading and writing need no lock; only the swap takes the partition lock. The log may be truncated,
-shortened by retention or deleted meanwhile: then the round ends, and its finished groups stay,
-because every group is clean on its own.
+Reading and writing need no lock; the swap takes the partition lock. If the log is truncated,
+shortened by retention or deleted meanwhile, the round ends. Groups that were swapped in stay,
+because each is correct on its own.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 
 SLICE_SIZE = 64 << 10
 VERIFY_SIZE = 1 << 20
-"""Bytes read between two turns of the scheduler's other work: some 5 ms."""
+"""Checking the batches of an earlier process takes this many bytes a slice: some 5 ms."""
 
 
 class LogChanged(Exception):
-    """The segments of the round have changed."""
+    """The log's segments have changed, or the log failed, so the round cannot continue."""
 
 
 class CleaningProgress:
-    """The progress of a round, in bytes."""
+    """The bytes that a round has to rewrite, and has read and written so far."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        """Bytes to be rewritten."""
+        """Size of all segments that the round rewrites."""
         self.read = self.written = 0
 
 
 class CleaningRound:
-    """A round under way. For one thread at a time, without the partition lock."""
+    """One round. For one thread at a time, which must not hold the partition lock."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class CleaningRound:
         checkpoint: Callable[[], object],
         remove: Callable[[list[str], int], None],
     ) -> None:
-        """`now_ms` is wall time, `map_size_max` bytes of memory for keys.
+        """`now_ms` is wall time; `map_size_max` limits the memory for keys, in bytes.
 
-        `checkpoint` stores every log's `cleaned_offset`. `remove` gets the files that become
-        useless, and after how many milliseconds they may go.
+        `checkpoint` stores every log's `cleaned_offset` and `gaps_below`. `remove(paths, delay_ms)`
+        removes the replaced files after a delay.
         """
         self.log = log
         self.is_complete = False
         self._is_announced = False
-        """True once it is stored that there may be gaps up to the end of the rewritten range."""
+        """True once it is stored that the log may have gaps in the rewritten range."""
         self._first_dirty = found.first_dirty
         self._end = found.end
         self._now_ms = now_ms
@@ -88,12 +88,12 @@ class CleaningRound:
         self._slices = self._run()
 
     def step(self) -> bool:
-        """Do one slice; return whether the round is complete: then `cleaned_offset` has moved.
+        """Do one slice; return True once the round is complete and `cleaned_offset` has risen.
 
         Raises:
-            LogChanged: the round is over, incomplete.
-            CorruptRecord, RecordsError, KafkaStorageError, OSError, SegmentTooLarge: the round is
-                over as well; the log cannot be cleaned, or not now.
+            LogChanged: the log has changed; abandon the round.
+            CorruptRecord, RecordsError, KafkaStorageError, OSError, SegmentTooLarge: the log cannot
+                be cleaned, or not at present; abandon the round.
         """
         self._check_unchanged()
         self._slice_end = self.progress.read + SLICE_SIZE
@@ -105,7 +105,7 @@ class CleaningRound:
         return True
 
     def abandon(self) -> None:
-        """Remove the file of an incomplete round, unless the next open must complete it."""
+        """Remove the file of an incomplete round, unless its swap has been decided."""
         if self._output is not None:
             self._output.discard()
             self._output = None
@@ -116,7 +116,7 @@ class CleaningRound:
             if segment.size > segment.trusted_size:
                 yield from self._verify(segment)
             if segment.aborted.index is None:
-                # A loaded segment's are found by reading it.
+                # The segment was loaded without its aborted transactions: read it to find them.
                 files, directory = self.log.files, self.log.directory
                 for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
                     yield self.progress.read
@@ -124,7 +124,8 @@ class CleaningRound:
             yield self.progress.read
         yield from self._fill_map(set(aborted))
         if self.log.config.durability != "memory":
-            # A mapped record makes older ones go, so a loss of power must not take it.
+            # Older records are removed because of the mapped ones. A loss of power must not take
+            # the mapped records afterwards.
             self.log.durability.sync(self._end)
             yield self.progress.read
         transactions = CleanedTransactions(set(aborted))
@@ -154,7 +155,7 @@ class CleaningRound:
                 yield self.progress.read
 
     def _verify(self, segment: Segment) -> Iterator[int]:
-        """Check the batches of an earlier process, a few at a time."""
+        """Check the batches that an earlier process has written, VERIFY_SIZE bytes a slice."""
         position, offset, size = 0, segment.base_offset, segment.size
         while position < size:
             end, _ = cut(
@@ -165,7 +166,7 @@ class CleaningRound:
             yield self.progress.read
 
     def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
-        """Note the keys of the dirty range, as far as the memory allows."""
+        """Map the keys of the dirty range. If the memory is used up, end the range there."""
         transactions = CleanedTransactions(aborted)
         offset_map, limit = self._map, self._limit
         for segment in self._sources:
@@ -193,7 +194,7 @@ class CleaningRound:
                     yield self.progress.read
 
     def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch]:
-        """Yield the batches from `position` on, after checking their checksums."""
+        """Yield the batches from `position` on, as magic 2 and with checked checksums."""
         size = segment.size
         for stored in iter_batches(segment.file.view(0, size), position, size):
             self.progress.read += stored.size
@@ -209,7 +210,8 @@ class CleaningRound:
         log = self.log
         if self._is_announced:
             return
-        # Before the first swap: a gap that a loss of power reveals is then no damage.
+        # Store this before the first swap. After a loss of power, the next open must not take the
+        # gaps for damage.
         with log.lock:
             if log.offsets.cleaned_offset < 0:
                 log.offsets.cleaned_offset = self._first_dirty
@@ -218,7 +220,7 @@ class CleaningRound:
         self._is_announced = True
 
     def _swap(self, group: Group, output: CleanedOutput) -> bool:
-        """Put the new segment in place; False if that is decided and could not be done yet."""
+        """Swap the new segment in. Return False if a full disk interrupts: then call it again."""
         log = self.log
         with log.lock:
             self._check_unchanged()
@@ -236,9 +238,9 @@ class CleaningRound:
         return True
 
     def _check_unchanged(self) -> None:
-        """Raise unless the segments yet to be rewritten are in the log, in a row.
+        """Raise LogChanged unless the log still has all segments that are not rewritten yet.
 
-        That includes later groups: their mapped records decide which records of this one go.
+        Later groups count as well: records of this group are removed because of their records.
         """
         sources = self._sources
         log = self.log
@@ -253,7 +255,10 @@ class CleaningRound:
 
 
 def _groups(sources: Group, log: Log) -> list[Group]:
-    """Return neighbours that fit into one segment: by size, index size, span of offsets."""
+    """Split the segments into groups of neighbours that fit into one segment.
+
+    The segment size, the index sizes and the span of offsets limit a group.
+    """
     config = log.config
     groups: list[list[Segment]] = []
     size = entries = time_entries = 0

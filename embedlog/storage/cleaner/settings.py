@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class CleanerSettings(Protocol):
-        """Kafka's log.cleaner settings of a broker; read anew each time."""
+        """Kafka's log.cleaner settings of a broker. The cleaner reads them anew for each use."""
 
         @property
         def log_cleaner_enable(self) -> bool: ...
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSettings:
-    """Kafka's defaults, for a manager without a broker."""
+    """Kafka's default settings, for a data directory that is used without a broker."""
 
     log_cleaner_enable = True
     log_cleaner_backoff_ms = 15_000

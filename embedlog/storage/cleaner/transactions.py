@@ -1,11 +1,12 @@
-"""Transactions as compaction meets them, batch by batch in offset order.
+"""The rules of compaction for batches of transactions, which it reads in offset order.
 
-    a batch of an aborted transaction     goes at once
-    a marker with batches before it       stays: it tells their outcome
-    a marker without                      may go, once readers have had time to see it (KIP-534)
+    a batch of an aborted transaction             is removed at once
+    a marker with batches of its transaction      stays, because readers need the outcome
+    a marker without such batches                 is removed at its delete horizon (KIP-534)
 
-A batch counts even if this round drops it, or an earlier one emptied it: its marker goes in a later
-round, so that no crash leaves the batch without the marker.
+Any batch that this round has read counts, even if the round removes it or an earlier round emptied
+it. So a marker is removed in a later round than its batches, and no crash leaves a batch without
+its marker.
 """
 
 from __future__ import annotations
@@ -26,26 +27,29 @@ _CONCERNED = TRANSACTIONAL_BIT | CONTROL_BIT
 
 
 class CleanedTransactions:
-    """The open transactions at the point that a pass over a log has reached."""
+    """Tracks the transactions in a pass over a log, at the batch that was read last."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """`aborted` has every aborted transaction with a batch in the segments to be read."""
+        """`aborted` has every aborted transaction with a batch in the segments of the pass."""
         self._aborted = sorted(aborted, key=_first_offset, reverse=True)
-        """Transactions that have not begun yet, the next one last."""
+        """Transactions that begin behind the last batch read, in reverse order: pop the next."""
         self._aborting: dict[int, AbortedTransaction] = {}
-        """Producer id -> its present transaction, which will be aborted."""
+        """Producer id -> its transaction that is open at this point and will be aborted."""
         self._seen: set[int] = set()
-        """Producers that have written a batch since their last marker."""
+        """Ids of the producers with a data batch since their last marker."""
         self.index = TransactionIndex()
-        """The aborted transactions of the batches read since `begin_segment`."""
+        """Aborted transactions whose marker was read since `begin_segment`, and is still needed."""
 
     def begin_segment(self) -> TransactionIndex:
-        """Begin another index; return it."""
+        """Return a new, empty index for the next output segment; `read` fills it from now on."""
         self.index = TransactionIndex()
         return self.index
 
     def read(self, batch: RecordBatch) -> bool:
-        """Take the next batch; return whether transactions no longer need its records.
+        """Read the next batch; return whether its records may be removed.
+
+        True for data of an aborted transaction, and for a marker whose transaction has no batches
+        left.
 
         Raises:
             InvalidRecord: a control record without a control key.
@@ -65,7 +69,7 @@ class CleanedTransactions:
 
     def _read_marker(self, batch: RecordBatch) -> bool:
         if batch.record_count == 0:
-            return True  # emptied in an earlier round, and kept for its producer's epoch
+            return True  # an earlier round emptied it; its header stayed for the producer's epoch
         control_type = control_type_of(batch)
         if control_type not in (ControlType.ABORT, ControlType.COMMIT):
             return False

@@ -1,10 +1,10 @@
 """The segments of a log that another process owns, and the walk over their batches.
 
-The listing is of one moment. The owner may replace or remove any file meanwhile: then opening it
-fails, and the walk takes another listing.
+A listing shows the segments at one moment. The owner may replace or remove any of them later. If
+opening a listed segment fails, the walk lists the segments again.
 
-The walk notices missing batches. It begins at or before its offset, or at the begin of a segment,
-so it knows the next offset even if it begins inside the hole.
+The walk notices missing batches, even if it starts inside the hole that they left: it begins to
+read at a batch at or before the wanted offset, or at the begin of a segment.
 """
 
 from __future__ import annotations
@@ -27,19 +27,23 @@ if TYPE_CHECKING:
     from embedlog.storage.foreign.segment import Batch
 
     OpenAt = Callable[[int, int], tuple[ForeignSegment, int, int | None]]
-    """(base offset, offset) -> its segment, where to begin, where to end (None: the file's end)."""
+    """(base offset of a segment, wanted offset) -> (the open segment, position to begin at, end
+    position or None for the file's end)."""
 
 LOOKS_MAX = 20
-"""Number of listings that the owner may outdate in a row."""
+"""A read gives up after this many listings in a row whose segments were gone when opened."""
 
 
 class ForeignListing:
-    """The segments of one partition, as they were at the last `look`. Not thread-safe."""
+    """The segments of one partition at the time of the last `look`. Not thread-safe."""
 
     def __init__(
         self, files: Files, data: str, topic_partition: TopicPartition, topic_id: bytes = b""
     ) -> None:
-        """`topic_id` is the content of `partition.metadata`, empty if it is not known yet."""
+        """`topic_id` is the content of `partition.metadata`; empty to accept any topic.
+
+        With a topic id, `look` fails once the topic was deleted or created again.
+        """
         self._files = files
         self._data = data
         self._swapped: set[int | None] = set()
@@ -50,11 +54,11 @@ class ForeignListing:
         self.topic_partition = topic_partition
 
     def look(self) -> None:
-        """List the segments.
+        """List the segments anew.
 
         Raises:
             UnknownTopicOrPartition: the topic was deleted, or created again.
-            FileNotFoundError: there is no segment at the moment.
+            FileNotFoundError: the directory holds no segment at the moment.
         """
         topic_id = self._read_topic_id()
         if self.topic_id and topic_id != self.topic_id:
@@ -71,21 +75,21 @@ class ForeignListing:
             raise FileNotFoundError(self.directory)
 
     def start(self) -> int:
-        """Return where the log begins. Requires: `look`."""
+        """Return the log start offset. Requires: `look` was called."""
         starts = read_offsets(self._files, self._data, paths.LOG_START_OFFSETS)
         return max(self.bases[0], starts.get(self.topic_partition, 0))
 
     def segment(self, base_offset: int) -> ForeignSegment:
         """Open one of the segments; FileNotFoundError if it is gone."""
-        # Compaction's output that replaces several segments, now or soon.
+        # A `.swap` file is compaction's output: it replaces this segment, perhaps with later ones.
         suffix = paths.LOG + paths.SWAP if base_offset in self._swapped else paths.LOG
         return ForeignSegment(self._files, self.directory, base_offset, suffix)
 
     def check_gap(self, expected: int, found: int, path: str) -> None:
-        """Allow offsets to skip to `found`, if the log may have gaps there.
+        """Accept that offset `found` follows instead of `expected`, if the log may have gaps there.
 
         Raises:
-            CorruptRecord: it may not.
+            CorruptRecord: the log has no gaps at these offsets, so batches are missing.
         """
         if self._gaps_below < found:
             self._gaps_below = read_gaps_below(self._files, self._data, self.topic_partition)
@@ -112,14 +116,15 @@ def walk(
     open_at: OpenAt,
     look_again: Callable[[int], None],
 ) -> Iterator[Batch]:
-    """Yield whole batches: the first holds `offset` or follows it, and all begin before the end.
+    """Yield whole batches: the first holds `offset` or follows it, all begin before `end_offset`.
 
-    `look_again(offset)` lists the segments again, or raises if `offset` is gone. Nothing behind the
-    batch that reaches `end_offset` is read: there may be reserved room, or a batch being written.
+    `open_at` opens a segment. `look_again(offset)` lists the segments again, or raises if `offset`
+    is gone. The walk reads nothing behind the batch that reaches `end_offset`: there may be
+    reserved room, or a batch being written.
 
     Raises:
         CorruptRecord: the next batch is damaged, or is missing.
-        OffsetOutOfRange: the log ends before `end_offset`: a crash took unsynced records.
+        OffsetOutOfRange: the log ends before `end_offset`, because a crash took unsynced records.
         TimedOut: the owner replaces segments faster than they can be opened.
     """
     looks = 0
@@ -158,6 +163,6 @@ def walk(
             )
         following = listing.bases[slot + 1]
         if 0 <= expected < following:
-            # Compaction has left nothing in between.
+            # The segment ended before the next one begins: allowed if compaction removed the rest.
             listing.check_gap(expected, following, segment.path)
         offset = max(offset, following)

@@ -1,4 +1,4 @@
-"""The batches for a read_committed reader: aborted transactions are left out."""
+"""Reading a foreign log as a read_committed consumer does: without aborted transactions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
 
 def data_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
-    """Yield the batches of applications, whatever the outcome of their transactions."""
+    """Yield all batches except control batches; aborted transactions are included."""
     for batch in log.batches(offset, end_offset):
         if not (isinstance(batch, RecordBatch) and batch.is_control):
             yield batch
 
 
 def committed_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
-    """Yield committed data batches below `end_offset`, at most the last stable offset.
+    """Yield committed data batches below `end_offset`, without control batches.
 
-    The marker that ends a transaction lies behind its batches, so one search runs ahead.
+    Requires: `end_offset` is at most the last stable offset. The marker that ends a transaction
+    lies behind the transaction's batches, so a second walk over the log searches ahead for markers.
     """
     markers = _Markers(log, end_offset)
     for batch in data_batches(log, offset, end_offset):
@@ -37,20 +38,20 @@ def committed_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]
 
 
 class _Markers:
-    """The ends of transactions, in the order of their offsets."""
+    """Searches ahead for the markers that end transactions."""
 
     def __init__(self, log: Log, end_offset: int) -> None:
         self._log = log
         self._end_offset = end_offset
         self._found: dict[int, list[tuple[int, bool]]] = {}
-        """Producer id -> (offset of the marker, whether it commits)."""
+        """Producer id -> [(offset of a marker, whether it commits), ...], in offset order."""
         self._ahead: Iterator[Batch] | None = None
 
     def commits(self, batch: Batch) -> bool:
-        """Whether the transaction of `batch` was committed; its marker lies ahead.
+        """Return whether the transaction of `batch` was committed, by its marker behind the batch.
 
-        If compaction has removed the marker it was: it removes an aborted transaction's batches
-        first.
+        Without a marker the transaction was committed: compaction has removed the marker, and it
+        removes an aborted transaction's batches before their marker.
         """
         assert isinstance(batch, RecordBatch)
         known = self._found.setdefault(batch.producer_id, [])
@@ -62,7 +63,7 @@ class _Markers:
 
     def _look_for(self, batch: RecordBatch) -> None:
         if self._ahead is None:
-            # A marker may lie behind the last stable offset of its batches.
+            # Search up to the high watermark: a marker may lie at or behind the last stable offset.
             self._ahead = self._log.batches(batch.base_offset, self._log.high_watermark)
         for ahead in self._ahead:
             if isinstance(ahead, RecordBatch) and ahead.is_control:

@@ -1,7 +1,8 @@
-"""Cutting a long range of offsets into parts of some size, between two batches.
+"""Cutting a long range of offsets into parts of about equal size, between batches.
 
-The offset index names the places. It is a hint: without one a segment stays whole. Only the owner
-has the last segment's index; for that segment use positions recorded by an earlier reader.
+A closed segment is cut at entries of its offset index; without a good index it stays whole. The
+last segment's index exists only in the owner's memory, so there the cuts are at batches that this
+process has read before.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def find_cuts(
 ) -> list[int]:
     """Return offsets that cut `offsets` (start, end) into parts of about `size_max` stored bytes.
 
-    `bases` are the base offsets of the log's segments. `marks` has known batches, (base offset,
-    position), by the base offset of their segment. Each cut is the offset behind a batch.
+    `bases` are the base offsets of the log's segments. `marks` has batches that were read before:
+    base offset of a segment -> [(base offset of a batch, its position), ...].
     """
     start, end = offsets
     cuts: list[int] = []
@@ -50,7 +51,7 @@ def _boundaries(
     offsets: tuple[int, int],
     marks: Mapping[int, Sequence[tuple[int, int]]],
 ) -> Iterator[tuple[int, int]]:
-    """Yield (offset behind a batch, stored bytes before it, counted over all segments), rising."""
+    """Yield possible cuts in rising order: (offset, stored bytes before it over all segments)."""
     start, end = offsets
     before = 0
     for slot, base in enumerate(bases):

@@ -1,15 +1,17 @@
-"""One partition's log as another process sees it: no lock taken, nothing written or removed.
+"""Reading one partition's log from another process, without a lock and without writing anything.
 
-The owner may append, roll, compact, delete old segments or the whole topic meanwhile, or die. A
-reader gets only records that the owner has published (see `published_offset`), checked here; a
-removed segment stays readable for its readers. If the owner has died, a reader does not get the
-batches that a recovery would cut, nor a commit of staged files before it is done (see `staging`).
+Meanwhile the owner may append, roll, compact, delete old segments or the whole topic, or die. A
+reader gets only records that the owner has published (see `published_offset`), and checks their
+checksums. A segment that it has opened stays readable after the owner removed it. If the owner has
+died, a reader does not get batches that recovery would cut off, and no records of a commit of
+staged files that is not done (see `staging`).
 
-After a restart of the machine nothing tells how far a log was committed: until its owner opens it,
+After a restart of the machine the published offset no longer holds. Until the owner opens the log,
 readers also get records that other replicas did not have.
 
-At durability `os` a batch may be seen some microseconds before the owner's own readers see it. If
-an interrupt or a failing disk takes back the append at that moment, the batch was never there.
+At durability `os` a reader may see a batch some microseconds before the owner's own readers do. If
+an interrupt or a disk error undoes the append at that moment, the reader has seen a batch that was
+never published.
 """
 
 from __future__ import annotations
@@ -39,19 +41,19 @@ if TYPE_CHECKING:
 
 
 class ForeignLog:
-    """Not thread-safe. `refresh` reads the owner's changes; the facts are of that moment."""
+    """One partition's log, as of the last `refresh`. Not thread-safe."""
 
     def __init__(
         self, files: Files, data: str, topic_partition: TopicPartition, *, is_checked: bool = True
     ) -> None:
         """Read the log for the first time.
 
-        Without `is_checked` the last segment is walked by heads if they suffice: damage shows
-        when a batch is read.
+        Without `is_checked`, the search for the log's end reads only the headers of the last
+        segment's batches if this is safe. Damage then shows when a batch is read.
 
         Raises:
             UnknownTopicOrPartition: there is no such log.
-            CorruptRecord: it cannot be read at all.
+            CorruptRecord: the log cannot be read at all.
         """
         self._files = files
         self._data = data
@@ -69,23 +71,26 @@ class ForeignLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end for read_committed readers, never below the log start offset."""
+        """The end offset for read_committed readers, never below the log start offset."""
         assert self._tail is not None
         return max(self._tail.last_stable_offset, self.log_start_offset)
 
     @property
     def damage(self) -> CorruptRecord | None:
-        """The damage that hides the records from the high watermark on."""
+        """Damage at the high watermark, which hides the later records; None without damage."""
         assert self._tail is not None
         return self._tail.damage
 
     @property
     def topic_id(self) -> bytes:
-        """The content of `partition.metadata`: it differs for a new topic of that name."""
+        """The content of `partition.metadata`. A new topic with the same name has another id."""
         return self._listing.topic_id
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
-        """Return offsets behind batches inside (start, end), about `size_max` bytes apart."""
+        """Return offsets between `start` and `end`, `size_max` bytes or more apart.
+
+        Each lies between two batches.
+        """
         listing, tail = self._listing, self._tail
         assert tail is not None
         marks = {tail.segment.base_offset: tail.segment.marks}
@@ -95,7 +100,10 @@ class ForeignLog:
         )
 
     def mark_before(self, offset: int) -> Mark | None:
-        """Return a batch of the last segment, at or soon before `offset`, None elsewhere."""
+        """Return the place of a batch at or soon before `offset`, for a `ForeignRange`.
+
+        None if no batch before `offset` was read in the last segment.
+        """
         assert self._tail is not None
         segment = self._tail.segment
         found = segment.mark_before(offset)
@@ -108,11 +116,11 @@ class ForeignLog:
     # Looking
 
     def refresh(self) -> None:
-        """Read the owner's changes.
+        """Read the owner's changes: the log start offset, new records, open transactions.
 
         Raises:
             UnknownTopicOrPartition: the topic was deleted, or created again.
-            CorruptRecord: a segment before the last is damaged, which may hide an open transaction.
+            CorruptRecord: a segment before the last is damaged; it may hide an open transaction.
         """
         for _ in range(LOOKS_MAX):
             try:
@@ -124,7 +132,7 @@ class ForeignLog:
                     break
                 self._tail = None
             except FileNotFoundError:
-                continue  # a segment has gone since the listing
+                continue  # a segment was removed after the listing
         else:
             raise errors.UnknownTopicOrPartition(
                 f"{self.topic_partition} has no segment in {self._data}"
@@ -150,7 +158,8 @@ class ForeignLog:
                 tail.skim(limit)
             tail.advance(limit)
             if tail.damage is not None and not is_fresh and known is None:
-                # Perhaps the owner took back an append whose batch the tail had seen.
+                # Perhaps the owner undid an append whose batch this tail has read: read the segment
+                # anew before reporting damage.
                 self._tail = None
                 continue
             slot = bisect_right(self._listing.bases, tail.segment.base_offset)
@@ -162,12 +171,15 @@ class ForeignLog:
             if tail.next_offset == following:
                 self._tail = ForeignTail(self._listing.segment(following), tail.open_transactions)
             else:
-                # The records in between were compacted or removed: begin again, from the last
-                # snapshot.
+                # The records between the two segments were compacted or removed: begin again at the
+                # last producer snapshot.
                 self._tail = None
 
     def _limit_before(self, commit: Commit | None) -> int | None:
-        """Return the end for readers: before a commit that is not done."""
+        """Return the offset at which readers end: published, and before a commit that is not done.
+
+        None if all whole batches may be read.
+        """
         limit = self._limit()
         if commit is None or commit.state != PREPARED:
             return limit
@@ -175,7 +187,7 @@ class ForeignLog:
         return limit if start is None or (limit is not None and limit < start) else start
 
     def _is_overtaken(self, before: Commit | None) -> bool:
-        """Whether another commit has begun since, which readers may have seen in part."""
+        """Return whether a commit that began after `before` may have been read in part."""
         after = read_last(self._files, self._data)
         begun = 0 if after is None else after.sequence
         known = 0 if before is None else before.sequence
@@ -185,9 +197,9 @@ class ForeignLog:
         return begun > known + 1 or (start is not None and self.high_watermark > start)
 
     def _limit(self) -> int | None:
-        """Return the offset up to which the owner has published; None if all whole batches are."""
+        """Return the published offset; None if all whole batches may be read."""
         if not self._is_of_this_boot():
-            return None  # the machine has restarted since: the writer is gone
+            return None  # the machine has restarted, so nobody is writing
         try:
             return read_published(self._files, self._listing.directory)
         except CorruptRecord:
@@ -195,7 +207,7 @@ class ForeignLog:
             return points.get(self.topic_partition, 0)
 
     def _is_of_this_boot(self) -> bool:
-        """Whether the last owner started after the machine did."""
+        """Return whether the last owner opened the directory since the machine's last start."""
         try:
             owner = self._files.read(f"{self._data}/{paths.LOCK}")
         except FileNotFoundError:
@@ -207,8 +219,7 @@ class ForeignLog:
     def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
         """Yield whole batches that begin before `end_offset`; the first holds `offset`.
 
-        Control batches are included. The log may grow meanwhile; batches end at the given offset,
-        at most the high watermark.
+        Control batches are included. Requires: `end_offset` is at most the high watermark.
 
         Raises:
             OffsetOutOfRange: `offset` is outside the log, or was removed before it was read.
@@ -241,7 +252,7 @@ class ForeignLog:
         )
 
     def offset_for_timestamp(self, timestamp: int) -> int | None:
-        """Return the offset of the first record not older than `timestamp`, None without one."""
+        """Return the offset of the first record with at least this timestamp; None without one."""
         end = self.high_watermark
         bases = self._listing.bases
         for slot, base in enumerate(bases):
@@ -251,7 +262,7 @@ class ForeignLog:
                 try:
                     latest = self._listing.segment(base).latest_timestamp()
                 except FileNotFoundError:
-                    continue  # removed meanwhile
+                    continue  # the segment was removed meanwhile
                 if latest is not None and latest < timestamp:
                     continue
             for batch in self.batches(max(base, self.log_start_offset), end):

@@ -1,8 +1,8 @@
-"""Published offsets, read by another process without searching the log's end.
+"""Reading a range of published offsets in another process, without a search for the log's end.
 
-A `ForeignLog` found once how far the owner has published. Parts of that may be read elsewhere, in
-any order and repeatedly, without a new search, which walks over the last segment. They take no lock
-and write no file. A topic that was deleted, or created again, is an UnknownTopicOrPartition.
+A `ForeignLog` finds the published end once, by a walk over the last segment. Other processes, such
+as Spark's tasks, then read ranges below that end in any order and repeatedly. They take no lock and
+write no file. If the topic was deleted, or created again, they raise UnknownTopicOrPartition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class Mark(NamedTuple):
-    """The former place of a batch: a hint. Only its owner has the index of a log's last segment."""
+    """A place where a batch was found in the last segment, so that a read need not search for it.
+
+    It is a hint, and is checked before use. The last segment's index exists only in the owner's
+    memory. `segment` is the segment's base offset.
+    """
 
     segment: int
     base_offset: int
@@ -30,10 +34,10 @@ class Mark(NamedTuple):
 
 
 class ForeignRange:
-    """Batches below `high_watermark`, which was published once. Not thread-safe.
+    """Reads batches below `high_watermark`, which the owner has published. Not thread-safe.
 
-    `topic_id` is the content of `partition.metadata` at the planning of the read: a topic that was
-    created again differs. `mark` is at or not far before the begin of the read.
+    `topic_id` is the content of `partition.metadata` when the read was planned; it shows whether
+    the topic was created again since. `mark` is a batch at or soon before the begin of the read.
     """
 
     def __init__(
@@ -52,7 +56,7 @@ class ForeignRange:
         self._mark = mark
 
     def start(self) -> int:
-        """Return where the log begins now."""
+        """Return the present log start offset."""
         try:
             self._listing.look()
         except FileNotFoundError:
@@ -84,7 +88,7 @@ class ForeignRange:
         segment = self._listing.segment(base)
         mark = self._mark
         if mark is not None and mark.segment == base and mark.base_offset <= offset:
-            self._mark = None  # checked once: it is of the begin
+            self._mark = None  # the mark helps only at the begin of the read
             if segment.begins_with(mark.base_offset, mark.position):
                 return segment, mark.position, None
         return segment, segment.position_of(offset), None

@@ -1,7 +1,7 @@
-"""A segment that another process may be writing, cutting or removing: its batches, each checked.
+"""Reading a segment that another process may be writing, cutting or removing.
 
-Everything is read by copies, never through a mapping (see `Files.open`), and each read checks the
-checksum, because another process wrote the batch.
+Bytes are copied out of the file, never mapped, because the owner may shorten it (see `Files.open`).
+The checksum of every batch is checked on each read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LENGTH_POSITION = 8
 
 
 class Head(NamedTuple):
-    """The head of a batch that was not read."""
+    """The place and header fields of a batch whose records were not read."""
 
     position: int
     size: int
@@ -42,7 +42,7 @@ class Head(NamedTuple):
 
 
 class ForeignSegment:
-    """Its file stays readable after the owner has removed it, while this object exists.
+    """An open segment. It stays readable after the owner has removed the file.
 
     Raises:
         FileNotFoundError: there is no such segment (any more).
@@ -59,14 +59,14 @@ class ForeignSegment:
         self.path = paths.segment_file(directory, base_offset, suffix)
         self._file: File = files.open(self.path, writable=False)
         self._marks: list[tuple[int, int]] = []
-        """(base offset, position) of some batches that were read here."""
+        """(base offset, position) of some batches that were read, for later searches."""
 
     def size(self) -> int:
-        """Return the bytes of the file; the last ones may be no batches."""
+        """Return the size of the file. Reserved room or a torn batch at the end counts as well."""
         return self._file.size()
 
     def is_replaced(self) -> bool:
-        """Whether the segment's name belongs to another file, or to none."""
+        """Return whether the owner has removed the file, or put another under its name."""
         before = self.size()
         stat = self._files.stat(self.path)
         if stat is None:
@@ -75,7 +75,7 @@ class ForeignSegment:
         return not low <= stat.size <= high
 
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
-        """Yield (position, batch) for the good batches of [position, end), or to the file's end.
+        """Yield (position, batch) for the batches from `position` to `end`, or to the file's end.
 
         Raises:
             CorruptRecord: the next batch is bad; perhaps it is being written.
@@ -92,18 +92,21 @@ class ForeignSegment:
                 raise CorruptRecord(self.path, position, reason)
 
     def heads(self, position: int, next_offset: int) -> Iterator[Head]:
-        """Yield the heads of consecutive batches from `position` on: a tenth of reading them.
+        """Yield the heads of consecutive batches from `position` on, without checking checksums.
 
-        The first has at least `next_offset`. Silently end at anything but a batch of magic 2: torn,
-        damaged, older, or reserved room. For batches of this boot: only the last one can be torn,
-        and the reader of a batch finds rot. After a loss of power any of the last may be torn.
+        This takes a tenth of the time of reading the batches. The first head's offset must be at
+        least `next_offset`. End silently at anything that is no whole batch of magic 2: a torn,
+        damaged or older batch, or reserved room.
+
+        Use it only if the machine has not restarted since the batches were written: then only the
+        last batch can be torn. After a loss of power, any of the last batches may be.
         """
         size = self.size()
         while position + HEADER_SIZE <= size:
             try:
                 fields = HEADER.unpack(self._file.view(position, HEADER_SIZE))
             except ValueError:
-                return  # it was cut meanwhile
+                return  # the owner has shortened the file meanwhile
             base_offset, length, _, magic, _, attributes, last_offset_delta = fields[:7]
             producer_id = fields[9]
             batch_size = length + LOG_OVERHEAD
@@ -125,7 +128,7 @@ class ForeignSegment:
         return batch
 
     def _some(self, position: int, end: int) -> Iterator[Batch]:
-        """Yield the batches of one read: some size, or the first batch's."""
+        """Read READ_SIZE bytes, or the first batch if it is larger; yield the whole batches."""
         try:
             view = self._file.view(position, min(READ_SIZE, end - position))
             if len(view) < end - position:
@@ -134,7 +137,7 @@ class ForeignSegment:
                 if len(view) < needed <= end - position:
                     view = self._file.view(position, needed)
         except ValueError as error:
-            # It was cut meanwhile.
+            # The owner has shortened the file meanwhile.
             raise CorruptRecord(self.path, position, str(error)) from None
         at = position
         try:
@@ -157,12 +160,12 @@ class ForeignSegment:
         try:
             return self._file.view(position, max(0, self.size() - position))
         except ValueError:
-            return memoryview(b"")  # it was cut meanwhile
+            return memoryview(b"")  # the owner has shortened the file meanwhile
 
     # Finding
 
     def mark(self, base_offset: int, position: int) -> None:
-        """Note where a batch begins, for later searches."""
+        """Note the place of a batch for later searches, unless the last mark is near it."""
         if not self._marks or position - self._marks[-1][1] >= READ_SIZE // 16:
             self._marks.append((base_offset, position))
 
@@ -171,12 +174,12 @@ class ForeignSegment:
         return self._marks
 
     def mark_before(self, offset: int) -> tuple[int, int] | None:
-        """Return the last marked batch that begins at or before `offset`; None without one."""
+        """Return the last marked batch at or before `offset`: (base offset, position), or None."""
         slot = bisect_right(self._marks, (offset, 1 << 62))
         return self._marks[slot - 1] if slot else None
 
     def begins_with(self, base_offset: int, position: int) -> bool:
-        """Whether a good batch of that base offset begins at `position`."""
+        """Return whether a good batch with this base offset begins at `position`."""
         try:
             for _, batch in self.batches(position):
                 return batch.base_offset == base_offset
@@ -185,7 +188,7 @@ class ForeignSegment:
         return False
 
     def position_of(self, offset: int) -> int:
-        """Return where some batch begins, at or not far before `offset`."""
+        """Return the position of a batch at or before `offset`, to search from."""
         mark = self.mark_before(offset)
         if mark is not None:
             return mark[1]
@@ -200,7 +203,7 @@ class ForeignSegment:
                 self._files.read(path), base_offset=self.base_offset, size=self.size(), path=path
             )
         except (FileNotFoundError, CorruptRecord):
-            return None  # a hint
+            return None  # without the index the search only takes longer
 
     def _ends_with(self, last_offset: int, position: int, timestamp: int | None = None) -> bool:
         if self.size() - position < HEADER_SIZE:
@@ -214,7 +217,7 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """Return the largest timestamp of a finished segment; None without a good index."""
+        """Return the largest timestamp of a closed segment; None if its time index tells none."""
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

@@ -1,7 +1,7 @@
-"""The last segment of a log that another process writes, as far as it is published.
+"""Following the last segment of a log that another process writes, up to the published offset.
 
-A torn batch at the end is being written, or a crash has left it: readers do not get it. A bad batch
-with good ones behind it is damage, because a log is written in order.
+A torn batch at the end is no damage: the owner is writing it, or a crash has left it. Readers do
+not get it. A bad batch with good batches behind it is damage, because a log is written in order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENTRY_HEAD = bytes(LOG_OVERHEAD)
 
 
 class ForeignTail:
-    """The end of a log: position and offset up to which it was read, and the open transactions."""
+    """Reads the last segment as it grows, and tracks the open transactions."""
 
     def __init__(self, segment: ForeignSegment, open_transactions: Mapping[int, int]) -> None:
         self.segment = segment
@@ -35,13 +35,13 @@ class ForeignTail:
         self.open_transactions = dict(open_transactions)
         """Producer id -> first offset of its open transaction."""
         self.damage: CorruptRecord | None = None
-        """The damage that hides the records behind `position`."""
+        """Damage at `position`, which hides the later records; None without damage."""
 
     def skim(self, limit: int | None) -> None:
-        """Advance to the last batch by heads alone, below offset `limit` if there is one.
+        """Advance to the last batch by reading headers only, below `limit` if it is not None.
 
-        The last one is left to `advance`: it may be half written. Requires: a process of this boot
-        has written them all.
+        The last batch is left to `advance`, which checks it: it may be half written. Requires: the
+        machine has not restarted since the batches were written.
         """
         former: Head | None = None
         for head in self.segment.heads(self.position, self.next_offset):
@@ -66,7 +66,7 @@ class ForeignTail:
         return True
 
     def advance(self, limit: int | None) -> None:
-        """Read the new good batches, those below offset `limit` if there is one."""
+        """Read and check the new batches, below offset `limit` if it is not None; set `damage`."""
         self.damage = None
         stopped = self._read(limit)
         if stopped is None or self._is_zeros():
@@ -77,15 +77,16 @@ class ForeignTail:
         is_followed = has_good_batch_after(
             self.segment.remaining(position), 0, self.next_offset, beyond=1
         )
-        # Read it again, because it may have been half written a moment ago. The batches behind it
-        # were written later, and were seen before.
+        # Read the bad batch again: it may have been half written at the first read. The good
+        # batches
+        # seen behind it were written after it, so if it still is bad now, it is damaged.
         stopped = self._read(limit)
         is_published = limit is not None and self.next_offset < limit
         if stopped is not None and position == self.position and (is_followed or is_published):
             self.damage = stopped
 
     def _read(self, limit: int | None) -> CorruptRecord | None:
-        """Advance to the end, or to the first bad batch; return its error."""
+        """Advance to the end or to the first bad batch; return that batch's error, else None."""
         try:
             for position, batch in self.segment.batches(self.position):
                 if limit is not None and batch.last_offset >= limit:
@@ -102,7 +103,7 @@ class ForeignTail:
         return None
 
     def _is_zeros(self) -> bool:
-        """Whether the rest is only room that was reserved."""
+        """Return whether only reserved room follows, or the file ends at `position`."""
         return bytes(self.segment.remaining(self.position)[:LOG_OVERHEAD]) in (b"", _ENTRY_HEAD)
 
     @property
@@ -111,7 +112,7 @@ class ForeignTail:
 
 
 def track(open_transactions: dict[int, int], batch: Batch) -> None:
-    """Note a transaction that begins or ends with `batch`."""
+    """Update `open_transactions` by a transaction that begins or ends with `batch`."""
     if not isinstance(batch, RecordBatch) or not batch.is_transactional:
         return
     if not batch.is_control:
@@ -121,7 +122,9 @@ def track(open_transactions: dict[int, int], batch: Batch) -> None:
 
 
 def ends_transaction(batch: RecordBatch) -> bool | None:
-    """Whether a control batch commits its producer's transaction; None if it does not end it.
+    """Return True if a control batch commits its producer's transaction, False if it aborts it.
+
+    None if the batch is no transaction marker.
 
     Raises:
         CorruptRecord: the marker is malformed.
@@ -136,8 +139,8 @@ def ends_transaction(batch: RecordBatch) -> bool | None:
 def transactions_at(files: Files, directory: str, bases: Sequence[int]) -> dict[int, int]:
     """Return the transactions that are open where the last segment begins.
 
-    They come from the newest good snapshot at a segment's begin and the segments behind it; without
-    a snapshot, from all segments.
+    They are found by the newest good producer snapshot and the segments from its offset on, or by
+    reading all segments if there is no good snapshot.
     """
     found: dict[int, int] = {}
     first = len(bases) - 1

@@ -1,4 +1,7 @@
-"""How far a log survives a loss of power, and the syncs that extend it."""
+"""The end of the records that survive a loss of power, and the syncs that extend it.
+
+`runtime/descriptors.py` makes the system call: fdatasync, or F_FULLFSYNC on macOS.
+"""
 
 from __future__ import annotations
 

@@ -138,7 +138,8 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
         except KafkaStorageError:
             if log.failure is None:
                 raise
-            # Keep the log, read-only: if this opening failed, a second one would find no error.
+            # Do not raise: the kernel reports a failed sync once, so the next opening would succeed
+            # and hide the loss. The log is open, and read-only.
 
 
 def _load_producers(

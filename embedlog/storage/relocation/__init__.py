@@ -1,20 +1,22 @@
 """Moves of logs between the data directories of a broker (Kafka's AlterReplicaLogDirs, KIP-113).
 
-    copy        without a lock   segments byte for byte into `<log>.<uuid>-future`     `future_log`
-    the rest    the log's locks  the last bytes, and the files beside the segments     `future_log`
-    commit      the log's locks  the copy takes the log's name, and the log its files  `relocation`
+    step        locks            effect                                                file
+    copy        none             segments byte for byte into `<log>.<uuid>-future`     `future_log`
+    the rest    the log's        the last bytes, and the files beside the segments     `future_log`
+    commit      the log's        the copy is renamed to the log's name; the `Log`      `relocation`
+                                 continues with the copy's files
     put away    both managers'   the former directory is removed                       `relocation`
 
-`Relocations` makes the moves as a duty, slice by slice; `leftovers` tidies up when directories are
-opened.
+`Relocations` is the duty that makes the moves, slice by slice. `leftovers` cleans up after a crash,
+when the directories are opened.
 
-- No record is decoded. A segment that was compacted, cut or removed during the copy is then another
-  `Segment`, and is copied again.
-- Everything is synced before the copy takes the log's name, at every level: durable records stay
-  durable. That name is the commit.
+- No record is decoded. If a segment is compacted, cut or removed during the copy, the log has
+  another `Segment` object in its place, and that one is copied again.
+- Everything is synced before the copy gets the log's name, at every durability level, so that
+  durable records stay durable. The rename is the commit.
 - The `Log` stays the same object for all its users. Readers of a former segment continue with the
-  bytes of the new one, once the former's name is gone.
-- A crash between the commit and the removal of the former directory leaves two equal directories:
-  `leftovers` decides which one goes.
-- A move that a crash interrupts begins again when its directory is next opened.
+  bytes of the copy once the former file has no name any more.
+- A crash between the commit and the removal of the former directory leaves two equal directories.
+  `leftovers` decides which one is removed.
+- A move that a crash interrupts before the commit begins again when the directory is next opened.
 """

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 CHUNK_SIZE = 1 << 20
 SYNC_SIZE = 8 << 20
-"""Bytes per sync: the thread that drives the scheduler waits for the disk meanwhile."""
+"""The copy is synced each time that this many bytes were written. The thread that drives the
+scheduler waits for each sync, so a sync must be short."""
 
 
 class _Copied:
@@ -28,7 +29,7 @@ class _Copied:
         self.unsynced_size = 0
         self.end_offset = segment.base_offset
         self.is_sealed = False
-        """True once it is complete, synced, and has the files beside it."""
+        """True once the copy of a closed segment is complete and synced, with its indexes."""
         self.file: File | None = None
 
     def close(self) -> None:
@@ -40,11 +41,14 @@ class _Copied:
 class FutureLog:
     """The copy of one log. For one thread at a time. Only `finish` needs the log's locks.
 
-    A segment of the log that cannot be read is a KafkaStorageError.
+    Methods raise KafkaStorageError if a segment of the log cannot be read.
     """
 
     def __init__(self, log: Log, open_files: OpenFiles, data: str, uuid: bytes) -> None:
-        """Make nothing yet. The copy will lie in `data`, the directory of `open_files`."""
+        """The copy will lie in the data directory `data`, which `open_files` belongs to.
+
+        Nothing is created before `make`.
+        """
         self._log = log
         self._open_files = open_files
         self._files = open_files.files
@@ -57,7 +61,10 @@ class FutureLog:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the copied records, as far as is known without decoding."""
+        """End offset of the last segment whose bytes are all copied.
+
+        Records behind it may be copied as well: their offsets are unknown without decoding.
+        """
         known = [copied.end_offset for copied in list(self._segments.values())]
         return max(known, default=self._log.offsets.log_start_offset)
 
@@ -70,11 +77,11 @@ class FutureLog:
         )
 
     def make(self) -> None:
-        """Make the directory."""
+        """Create the directory of the copy."""
         self._files.make_directory(self.directory)
 
     def catch_up(self, size_max: int) -> int:
-        """Copy at most `size_max` more bytes, oldest first; return how many."""
+        """Copy at most `size_max` more bytes, oldest segment first; return how many were copied."""
         log, left = self._log, size_max
         segments = log.segments
         self._drop_changed(segments)
@@ -90,26 +97,26 @@ class FutureLog:
                 if left <= 0:
                     break
             except (OSError, KafkaStorageError):
-                # Retention or compaction may have removed it meanwhile.
+                # If retention or compaction has removed the segment meanwhile, this is no error.
                 if segment in log.segments:
                     raise
                 break
         return size_max - left
 
     def sync(self) -> None:
-        """Sync the copy, so that little is left to `finish`."""
+        """Sync the copied bytes, so that `finish` has little to sync under the log's locks."""
         for segment, copied in self._segments.items():
             self._sync(segment, copied)
 
     def finish(self) -> None:
-        """Copy the rest and the files beside the segments; all then survives a loss of power.
+        """Copy the remaining bytes and the files beside the segments, and sync all of it.
 
         Requires: the partition lock and the sync lock.
         """
         log, files = self._log, self._files
         while self.lag_size:
             self.catch_up(CHUNK_SIZE)
-        self.catch_up(1)  # an empty segment has a file as well
+        self.catch_up(1)  # creates the file of an empty last segment, which has no lag
         self.sync()
         self._copy_file(self._path(log.segments[-1], paths.SNAPSHOT))
         for name in log.files.list(log.directory):
@@ -133,7 +140,7 @@ class FutureLog:
             copied.close()
 
     def discard(self) -> None:
-        """Remove the copy. After an OSError the next open of the directory removes it."""
+        """Remove the copy. After an OSError the next open of the data directory removes it."""
         self.close()
         self._segments.clear()
         remove_tree(self._files, self.directory)
@@ -141,7 +148,7 @@ class FutureLog:
     # Steps
 
     def _drop_changed(self, segments: tuple[Segment, ...]) -> None:
-        """Remove copies of segments that have left the log: others may get their names."""
+        """Remove copies of segments that left the log: new segments may have the same names."""
         present = set(segments)
         for segment in [each for each in self._segments if each not in present]:
             copied = self._segments[segment]
@@ -182,7 +189,7 @@ class FutureLog:
             copied.unsynced_size = 0
 
     def _seal(self, segment: Segment, copied: _Copied) -> None:
-        """Complete the copy of a segment that was finished in the log."""
+        """Sync the complete copy of a closed segment, and copy its indexes and snapshot."""
         if copied.is_sealed:
             return
         self._sync(segment, copied)
@@ -192,7 +199,7 @@ class FutureLog:
         copied.is_sealed = True
 
     def _copy_file(self, path: str, *, sync: bool = False) -> None:
-        """Copy a small file of the log's directory, if it exists."""
+        """Copy the file of the same name in the log's directory to `path`, if it exists."""
         log = self._log
         try:
             content = log.files.read(f"{log.directory}/{path.rpartition('/')[2]}")

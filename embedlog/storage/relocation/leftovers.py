@@ -1,8 +1,11 @@
-"""Two directories with the same log, after a crash in a move: choosing the log's.
+"""After a crash in a move, two data directories may hold the same log: remove the useless copy.
 
-copied-here     the crash came before the former one was removed, and nothing was appended to
-                either before; later only the directory that the metadata names is served
-moved-here      the former one could not be removed, and is older
+The log that a move has copied holds one of two mark files:
+
+copied-here     The former directory was perhaps not removed yet. Both logs were equal at the
+                commit. The data directory that the metadata names counts, else the former one.
+moved-here      The former directory could not be removed, and the log continued here: this
+                directory counts, because the former one is older.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ _MARKS = (paths.COPIED_HERE, paths.MOVED_HERE)
 def settle(
     managers: Sequence[LogManager], directory_of: Callable[[TopicPartition], bytes | None]
 ) -> None:
-    """Remove the leftovers of moves. Requires: no log is loaded.
+    """Remove the leftovers of moves from all data directories. Requires: no log is loaded.
 
-    `directory_of` returns the id of the directory that the metadata names for a partition.
+    `directory_of` returns the id of the data directory that the metadata names for a partition.
     """
     holders: dict[TopicPartition, list[LogManager]] = {}
     for manager in managers:
@@ -62,7 +65,7 @@ def _settle(
 def _newest(
     topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
 ) -> LogManager | None:
-    """Return the manager whose log counts; None if the two do not come from a move."""
+    """Return the manager whose log counts; None if no mark tells, so that both logs stay."""
     moved = _marked(paths.MOVED_HERE, topic_partition, managers)
     copied = _marked(paths.COPIED_HERE, topic_partition, managers)
     if not copied and not moved:
@@ -86,10 +89,9 @@ def _marked(
 
 
 def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) -> set[bytes]:
-    """Return the known topic ids.
+    """Return the topic ids that the partition has in these managers' directories.
 
-    If a topic was deleted and created again, the logs of the directories may belong to different
-    topics.
+    Two ids show that the topic was deleted and created again: then the logs are of two topics.
     """
     found = set()
     for manager in managers:
@@ -102,7 +104,7 @@ def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) 
 
 
 def remove_marks(files: Files, directory: str) -> None:
-    """Remove the marks of a move: there is only one directory with the log."""
+    """Remove the mark files of a move. Requires: only one data directory holds the log."""
     for name in _MARKS:
         path = f"{directory}/{name}"
         try:

@@ -1,4 +1,4 @@
-"""One move: the copy, and the moment in which the log continues with it."""
+"""The move of one log: copying it, and switching the log to the copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from embedlog.storage.log.log import Log
 
     class Directories(Protocol):
-        """The data directories of a broker."""
+        """The data directories of a broker, as far as moves use them."""
 
         @property
         def managers(self) -> Sequence[LogManager]:
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
             """Give a log to another manager: see `LogManager.hand_over`."""
 
         def report(self) -> None:
-            """Tell the controller where logs lie."""
+            """Tell the controller which directory holds which log."""
 
 
 LAST_SIZE = 4 << 20
-"""Bytes that may be copied under the log's locks: that takes some milliseconds."""
+"""At most this many bytes are copied under the log's locks, which takes some milliseconds."""
 
 
 class _CompactionIsAtIt(Exception):
-    """Compaction is about to replace segments: the log moves after that."""
+    """Compaction is about to replace segments: complete the move after that."""
 
 
 class Relocation:
@@ -63,18 +63,18 @@ class Relocation:
         self.future = FutureLog(log, target.opener.open_files, target.directory.path, uuid)
 
     def step(self, size_max: int, *, last_size: int = LAST_SIZE) -> tuple[int, bool]:
-        """Copy at most `size_max` bytes, and complete the move once at most `last_size` are left.
+        """Copy at most `size_max` bytes; complete the move if no more than `last_size` are left.
 
         Return how many bytes were copied, and whether the log has moved.
 
         Raises:
-            OSError, KafkaStorageError, CorruptRecord: one of the disks refuses. The log is as it
-                was, or poisoned: then the next opener decides.
-            ClosedError: the log was deleted, or one of its directories is closed.
+            OSError, KafkaStorageError, CorruptRecord: one of the disks refuses. The log is
+                unchanged, or poisoned: then the next open of the directories decides.
+            ClosedError: the log was deleted, or one of the two data directories is closed.
         """
         future = self.future
         if self.log.directory == self._path:
-            # An interrupt came after the commit.
+            # An interrupt ended an earlier call after the commit: only the cleanup is left.
             future.close()
             self._forget_former(is_gone=self.source.leave_behind(self.log.topic_partition))
             return 0, True
@@ -93,9 +93,10 @@ class Relocation:
         return size, True
 
     def _bring(self) -> None:
-        """Give the copy the log's name, and let the log continue with it.
+        """Give the copy the log's name, and switch the log to it.
 
-        Requires: the partition lock, the sync lock, and that the target's checkpoints know the log.
+        Requires: the partition lock, the sync lock, and that the target's checkpoints include the
+        log.
         """
         log, target, files = self.log, self.target, self.target.directory.files
         if log.chain.is_swapping:
@@ -117,12 +118,12 @@ class Relocation:
             log.move_to(path, target.opener.open_files, target.checkpoints.write_positions)
         finally:
             if not is_settled and log.directory != path:
-                # Later writes to the former files would be lost.
+                # The next open may choose the copy: writes to the former files would be lost.
                 reason = f"the move from {log.directory} to {path} was interrupted"
                 log.health.poison(KafkaStorageError(reason))
 
     def _forget_former(self, *, is_gone: bool) -> None:
-        """Remove the marks of the move, once there is only one directory with the log."""
+        """Remove the marks of the move if the former directory is gone."""
         if not is_gone:
             return
         remove_marks(self.target.directory.files, self.log.directory)

@@ -1,4 +1,4 @@
-"""The moves of a broker's logs: a duty, which makes them slice by slice."""
+"""The duty that moves a broker's logs between its data directories, slice by slice."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 SLICE_SIZE = 4 << 20
 SLICES_PER_SECOND = 10
-"""Least number of slices a second if a rate is set."""
+"""If a rate is set, a slice is at most the rate divided by this, so that the copy flows evenly."""
 WAIT_MS = 100
-"""After this time compaction may be done with a log, or the process may have descriptors again."""
+"""Pause before another try of a move that cannot continue: compaction is replacing the log's
+segments, or the process has no file descriptors left."""
 
 
 class FutureReplica(Value):
-    """A log's copy, for reports: its data directory, bytes, and offset behind the last record."""
+    """The state of a log's copy, for reports. `directory` is the data directory it will lie in."""
 
     log: Log
     directory: str
@@ -43,8 +44,8 @@ class FutureReplica(Value):
 class Relocations:
     """The moves of one broker. Thread-safe.
 
-    One move at a time, in the order of the requests; a move that has to wait lets the others go
-    first.
+    One move is made at a time, in the order of the requests. A move that has to wait goes to the
+    end of the queue.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class Relocations:
         slice_size: int = SLICE_SIZE,
         last_size: int = LAST_SIZE,
     ) -> None:
-        """`rate` returns how many bytes a second may be moved, None for no limit.
+        """`rate` returns how many bytes a second may be copied, None for no limit.
 
-        `slice_size` bytes are moved at a time, and the last `last_size` under the log's locks.
+        `run_once` copies at most `slice_size` bytes. Once no more than `last_size` bytes are left,
+        these are copied under the log's locks.
         """
         self._runtime = runtime
         self._directories = directories
@@ -69,12 +71,13 @@ class Relocations:
         self._moves: dict[TopicPartition, Relocation] = {}
         self._is_stopped = False
         self.failed: dict[TopicPartition, Degradation] = {}
-        """Moves that one of the disks has ended, until they are requested again."""
+        """Moves that failed, by partition. A new request for the partition removes the entry."""
         runtime.scheduler.add(self)
 
     def take_cut_short(self) -> dict[TopicPartition, LogManager]:
-        """Remove the copies that an ended process has left; return their target directories.
+        """Remove the copies of moves that an earlier process did not complete.
 
+        Return the target directory of each, so that the caller can request the move again.
         Requires: no move was requested yet.
         """
         found: dict[TopicPartition, LogManager] = {}
@@ -91,17 +94,17 @@ class Relocations:
         return found
 
     def cancel(self, topic_partition: TopicPartition, *, unless_to: str) -> None:
-        """Give up a move to another directory than the one at `unless_to`."""
+        """Give up the partition's move, unless it goes to the data directory `unless_to`."""
         with self._lock:
             known = self._moves.get(topic_partition)
             if known is not None and known.target.directory.path != unless_to:
                 self._end(known)
 
     def start(self, topic_partition: TopicPartition, path: str) -> None:
-        """Move the partition's log to the directory at `path`, unless it is there, or on its way.
+        """Request a move of the partition's log to the data directory `path`.
 
-        A move to another directory is given up. Nothing is done for a partition without a log, or
-        if the directory is gone.
+        A move to another directory is given up. Nothing else happens if the log is there or moving
+        there, if the partition has no log, or if the directory is offline.
 
         Raises:
             KafkaStorageError: the log cannot be opened.
@@ -138,7 +141,7 @@ class Relocations:
         }
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Do a slice of the first move; return milliseconds until the next."""
+        """Do a slice of the first move; return the milliseconds until the next, None if idle."""
         with self._lock:
             if self._is_stopped or not self._moves:
                 return None
@@ -161,7 +164,7 @@ class Relocations:
         return 1 if rate is None else max(1, size * 1000 // max(1, rate))
 
     def stop(self) -> None:
-        """Stop using the files: unfinished moves begin again with the next opening."""
+        """Close the files and stop. Unfinished moves begin again at the next start."""
         with self._lock:
             self._is_stopped = True
             for move in self._moves.values():
@@ -170,7 +173,7 @@ class Relocations:
         self._runtime.scheduler.remove(self)
 
     def health(self) -> list[Degradation]:
-        """Return the moves that have ended, of logs that still exist."""
+        """Return the failed moves of logs that still exist."""
         return [
             failed
             for topic_partition, failed in self.failed.copy().items()
@@ -213,7 +216,7 @@ class Relocations:
         return 1
 
     def _end(self, move: Relocation) -> None:
-        """Give up a move. Requires: the lock."""
+        """Give up a move, and remove its copy. Requires: the lock."""
         self._moves.pop(move.log.topic_partition, None)
         try:
             move.future.discard()

@@ -1,1 +1,1 @@
-"""Changes that a follower makes to a log: appends of stamped batches, and cuts at its end."""
+"""A follower's changes of a log: appending the leader's batches, and truncating the end."""

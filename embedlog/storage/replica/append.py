@@ -1,4 +1,4 @@
-"""A follower's append: batches as their leader stamped them."""
+"""A follower's append: batches keep the offsets and epochs that the leader assigned."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 def append_as_follower(
     log: Log, records: Buffer, *, leader_epoch: int | None = None, now_ms: int | None = None
 ) -> LogAppendInfo:
-    """Append batches as a leader has stamped them, offsets and epochs included.
+    """Append batches with the offsets and leader epochs that the leader assigned.
 
-    Batches of an epoch above `leader_epoch`, the follower's own, are left out with all that follow
-    (KAFKA-18723). An incomplete batch at the end is ignored. `now_ms` is wall time. Requires: the
-    partition lock.
+    `leader_epoch` is the epoch that the follower knows: the first batch of a higher epoch, and all
+    batches behind it, are left out (KAFKA-18723). An incomplete batch at the end is ignored.
+    `now_ms` is wall time. Requires: the partition lock.
 
     Raises:
-        CorruptMessage: a wrong checksum or structure. Nothing was appended.
-        UnknownServerError: offsets that do not increase, or begin below the log's end. The same.
-        KafkaStorageError: the disk refuses; the batches before are in the log.
+        CorruptMessage: a checksum or the structure is wrong. Nothing was appended.
+        UnknownServerError: the offsets do not increase, or begin below the log end offset. Nothing
+            was appended.
+        KafkaStorageError: the disk refuses a batch. The batches before it are in the log.
     """
     log.check_usable()
     if now_ms is None:
@@ -37,7 +38,7 @@ def append_as_follower(
     if not batches:
         return LogAppendInfo((start, start - 1, -1, log.offsets.log_start_offset, False, -1, 0))
     if log.offsets.gaps_below != EVERYWHERE and _has_gap(batches, start):
-        log.offsets.allow_gaps_below(EVERYWHERE)  # once: the leader's gaps may be anywhere
+        log.offsets.allow_gaps_below(EVERYWHERE)  # stored once, not for each gap of the leader
     for batch in batches:
         if batch.partition_leader_epoch > log.epochs.latest:
             log.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
@@ -69,7 +70,10 @@ def _has_gap(batches: list[RecordBatch], offset: int) -> bool:
 def _checked(
     log: Log, view: memoryview, next_offset: int, leader_epoch: int | None
 ) -> list[RecordBatch]:
-    """Return the whole batches of `view` up to the first of a later epoch, all of them good."""
+    """Return the whole batches of `view` before the first one of an epoch above `leader_epoch`.
+
+    Raises as `append_as_follower`.
+    """
     batches: list[RecordBatch] = []
     try:
         for batch in iter_batches(view):

@@ -1,8 +1,8 @@
-"""Cutting records off a log's end, where a follower's history differs from the leader's.
+"""Truncating a log, for a follower whose last records differ from the leader's.
 
 A file that readers may have mapped is never shortened: touching a page beyond the end of a mapped
-file kills the process. The remaining part of a cut segment is copied into a new file, which takes
-the old one's name; views of the old file stay as they were, and so do reads of the old segment.
+file kills the process. Instead the part to keep is copied into a new file, which is renamed over
+the old one. Readers that have the old segment continue with the old file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _COPY_SIZE = 1 << 20
 
 
 def truncate_to(log: Log, offset: int) -> bool:
-    """Drop the records from the batch of `offset` on; return whether there were any.
+    """Remove the batch that holds `offset`, and all later ones; return whether there were any.
 
     Requires: the partition lock.
 
     Raises:
-        KafkaStorageError: the disk refuses; less may have been cut, from the end on.
+        KafkaStorageError: the disk refuses. Perhaps only some of the last segments were removed.
     """
     log.check_usable()
     if offset >= log.log_end_offset:
@@ -44,7 +44,7 @@ def truncate_to(log: Log, offset: int) -> bool:
     _check_settled(log)
     kept = segments[bisect_right(segments, offset, key=base_offset_of) - 1]
     position = kept.indexes.position_of(offset, kept.size)
-    with log.durability.lock:  # a sync under way must not promise records that go
+    with log.durability.lock:  # a sync under way must not report removed records as durable
         log.offsets.before_truncation(offset)
         left = segments
         try:
@@ -59,30 +59,33 @@ def truncate_to(log: Log, offset: int) -> bool:
         except OSError as error:
             raise log.health.refused(error) from error
         finally:
-            # Even after an interrupt the log has the segments of the directory.
+            # Even after an interrupt the log must have the segments that are in the directory.
             if left is not segments:
                 log.replace_segments(left)
     return True
 
 
 def lose_unsynced(log: Log) -> None:
-    """Cut the log as a loss of power may. Requires and raises as `truncate_to`."""
+    """Remove the records that are not synced, to simulate a loss of power.
+
+    Requires and raises as `truncate_to`.
+    """
     truncate_to(log, max(log.durability.synced_offset, log.offsets.log_start_offset))
 
 
 def truncate_fully_and_start_at(log: Log, offset: int) -> None:
-    """Drop everything and continue as an empty log at `offset`.
+    """Remove all records, and continue as an empty log that begins at `offset`.
 
     Requires: the partition lock.
 
     Raises:
-        KafkaStorageError: the disk refuses; less may have been dropped, from the end on.
+        KafkaStorageError: the disk refuses. Perhaps only some of the last segments were removed.
     """
     log.check_usable()
     _check_settled(log)
     with log.durability.lock:
-        # The start offset first: after a crash behind the removal of the segments the log restarts
-        # there.
+        # Set the start offset first: if a crash follows the removal of the segments, the log begins
+        # there again.
         former, log.offsets.log_start_offset = log.offsets.log_start_offset, offset
         try:
             log.offsets.before_truncation(offset)
@@ -91,7 +94,7 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
             raise
         left = segments = log.segments
         try:
-            # They are hints, and would be wrong for new records.
+            # Producer snapshots only save time, and would be wrong for new records.
             remove_snapshots(log.files, log.directory)
             while left:
                 if left[-1].base_offset == offset:
@@ -101,14 +104,14 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
         except OSError as error:
             raise log.health.refused(error) from error
         finally:
-            # Even after an interrupt the log has the segments of the directory.
+            # Even after an interrupt the log must have the segments that are in the directory.
             if left:
                 log.offsets.log_start_offset = former
                 if left is not segments:
                     log.replace_segments(left)
         segment = log.chain.new(offset)
         try:
-            segment.file.create()  # otherwise the next write does it
+            segment.file.create()  # if this fails, the next write creates it
         except OSError as error:
             raise log.health.refused(error) from error
         finally:
@@ -116,12 +119,12 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
 
 
 def _start_over(log: Log, segment: Segment) -> None:
-    """Continue as an empty log, without epochs and producers.
+    """Make `segment` the log's only one, and forget its epochs and producers.
 
     Requires: the log's directory holds no producer snapshot.
 
     Raises:
-        KafkaStorageError: the disk refuses; the next append stores the rest.
+        KafkaStorageError: the epochs cannot be stored; the next append stores them.
     """
     log.epochs.clear()
     log.transactions.applied_offset = -1
@@ -131,7 +134,10 @@ def _start_over(log: Log, segment: Segment) -> None:
 
 
 def _check_settled(log: Log) -> None:
-    """Refuse while compaction puts a segment in place that may hold records to be cut."""
+    """Raise KafkaStorageError while a swap by compaction waits for the disk.
+
+    Its segment may hold records that are to be removed.
+    """
     if log.chain.is_swapping:
         raise KafkaStorageError(
             f"{log.topic_partition}: a compacted segment is yet to take its place"

@@ -1,7 +1,7 @@
 """The owner's part of a commit: check a manifest, prepare, place, publish; finish it after a crash.
 
-lock order    the adoption's own lock, then the partition locks of all logs of the commit,
-              sorted; no other code ever holds two of them
+Lock order: `Adopter.lock`, then the partition locks of all logs of the commit, sorted by partition.
+No other code ever holds two partition locks.
 """
 
 from __future__ import annotations
@@ -31,21 +31,18 @@ if TYPE_CHECKING:
     from embedlog.storage.state_files.commit_file import Commit
 
 RENAMED_SIZE_MIN = 4 << 20
-"""Smaller files are appended: otherwise there would be many small segments."""
+"""A smaller file does not become a segment of its own; its batches are appended."""
 
 
 class CommitTarget(Value):
-    """A log that gets staged batches, and the epoch of its leader."""
+    """A log that gets staged batches, and its partition's leader epoch."""
 
     log: Log
     leader_epoch: int
 
 
 class Adopter:
-    """Commits manifests for the owner of a data directory. Thread-safe: one at a time.
-
-    `target` finds the log of a partition.
-    """
+    """Commits manifests for the owner of a data directory. Thread-safe: one commit at a time."""
 
     def __init__(
         self,
@@ -55,7 +52,10 @@ class Adopter:
         *,
         renamed_size_min: int | None = None,
     ) -> None:
-        """Read the record of commits. Files from `renamed_size_min` on may become segments."""
+        """Read the record of the last commit. `target` finds the log of a partition.
+
+        Files of `renamed_size_min` bytes or more may become segments by a rename.
+        """
         self._files = runtime.files
         self._clock = runtime.clock
         self._data = data
@@ -63,7 +63,8 @@ class Adopter:
         self._target = target
         self._renamed_size_min = RENAMED_SIZE_MIN if renamed_size_min is None else renamed_size_min
         self.lock = ranked_rlock(Rank.ADOPTION)
-        """Held during a commit, and by the caller that takes manifests: one thread at a time."""
+        """Held during a commit. A caller that takes manifests holds it as well, so that only one
+        thread takes and commits them."""
         self._commits = CommitFile(self._files, data)
 
     @property
@@ -72,7 +73,10 @@ class Adopter:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a commit is prepared and undecided: then `resume` comes first."""
+        """Return whether a commit is prepared but neither done nor undone.
+
+        Then `resume` must run before the next commit.
+        """
         last = self._commits.last
         return last is not None and last.state == PREPARED
 
@@ -80,13 +84,13 @@ class Adopter:
         return self._commits.is_done(application, version)
 
     def adopt(self, manifest: Manifest) -> Commit | None:
-        """Commit the files of a manifest; return None if that version was committed before.
+        """Commit the files of a manifest; return None if its version was committed before.
 
-        On return the commit is durable, and the high watermarks are raised. The staged files are
-        gone.
+        On return the commit is durable, the high watermarks are raised, and the staged files are
+        removed.
 
         Raises:
-            CorruptRecord: a staged file is not as the manifest says.
+            CorruptRecord: a staged file differs from the manifest, or is damaged.
             KafkaError: a log or the disk refuses. Nothing was committed.
         """
         with self.lock:
@@ -104,7 +108,8 @@ class Adopter:
                 for staged in manifest.files
             }
             for target in targets.values():
-                target.log.durability.flush()  # most of it while others may still append
+                # Sync most bytes before taking the locks, so that appends wait less.
+                target.log.durability.flush()
             with ExitStack() as locks:
                 _lock_all(locks, targets)
                 pieces = self._assign(manifest, targets, renamed)
@@ -113,7 +118,7 @@ class Adopter:
         return commit
 
     def resume(self) -> None:
-        """Finish a commit that a crash has left prepared: forward, or back if that is impossible.
+        """Complete a commit that a crash has left prepared; undo it if that is impossible.
 
         Requires: nobody reads or writes the directory's logs yet.
 
@@ -154,7 +159,7 @@ class Adopter:
         targets: Mapping[TopicPartition, CommitTarget],
         renamed: Mapping[StagedFile, bool],
     ) -> list[Piece]:
-        """Assign offsets to each file. The records below then survive a loss of power."""
+        """Assign offsets to each file, after syncing the records already in the logs."""
         ends: dict[TopicPartition, int] = {}
         for topic_partition, target in targets.items():
             log = target.log
@@ -191,14 +196,15 @@ class Adopter:
         except BaseException as error:
             last = self._commits.last
             if last is not None and last.state == PREPARED:
-                # Others will append: a record that stays would claim their offsets for its pieces.
+                # Producers append at the same offsets next. A record that stays prepared would
+                # claim these offsets for its files.
                 self._decide(last, targets, UNDONE)
             if isinstance(error, OSError):
                 raise errors.KafkaStorageError(f"{self._data}: {error}") from error
             raise
 
     def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
-        """Place the remaining pieces, and publish; or undo all of it."""
+        """Place the files that are not in their logs yet, then publish; on an error undo all."""
         try:
             for piece in commit.pieces:
                 target = targets.get(piece.topic_partition)
@@ -209,7 +215,7 @@ class Adopter:
                 log = target.log
                 log.durability.flush()
                 if log.offsets.published is not None:
-                    # Readers of other processes still end before the commit; see `commit_file`.
+                    # Readers in other processes still end before the commit; see `commit_file`.
                     log.offsets.published.store(log.log_end_offset)
         except BaseException as error:
             self._undo(commit, targets)
@@ -222,7 +228,7 @@ class Adopter:
         self._remove_staged(commit.pieces)
 
     def _undo(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> None:
-        """Restore the logs as before the commit. A log that cannot be cut refuses writes."""
+        """Cut the commit's records off the logs. If that fails, the logs refuse writes."""
         starts = commit.starts
         is_cut = False
         try:
@@ -247,7 +253,8 @@ class Adopter:
             raise errors.KafkaStorageError(f"{self._data}: {error}") from error
         finally:
             if commit.state == PREPARED:
-                # The next opener reads the record, and must find these logs as they are.
+                # The next open of the directory decides by the record, which claims the offsets
+                # behind these logs: nothing may be appended there until then.
                 self._refuse_writes(targets, f"the record of a commit cannot be made {state}")
 
     def _refuse_writes(self, targets: Mapping[TopicPartition, CommitTarget], reason: str) -> None:
@@ -257,7 +264,7 @@ class Adopter:
     # After a crash
 
     def _targets_of(self, commit: Commit) -> dict[TopicPartition, CommitTarget]:
-        """Return the logs of a commit whose topics still exist."""
+        """Return the logs of a commit; leave out topics that were deleted or created again."""
         found: dict[TopicPartition, CommitTarget] = {}
         for piece in commit.pieces:
             if piece.topic_partition in found:
@@ -272,7 +279,7 @@ class Adopter:
         return found
 
     def _is_complete(self, commit: Commit, targets: Mapping[TopicPartition, CommitTarget]) -> bool:
-        """Whether each piece is in its log, or still staged."""
+        """Return whether each file of the commit is in its log, or still staged."""
         for piece in commit.pieces:
             target = targets.get(piece.topic_partition)
             if target is None or target.log.log_end_offset >= piece.end_offset:

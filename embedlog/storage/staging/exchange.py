@@ -1,4 +1,4 @@
-"""Handing a manifest to the owner of a directory, and its answer back: files and renames.
+"""Handing a manifest to the owner of a directory, and its answer back, by files and renames.
 
     committer                                 owner
     write inbox/<id>
@@ -10,8 +10,9 @@
     or, after waiting too long:
     rename inbox/<id> away                    finds nothing to take
 
-Only one rename wins, so a withdrawn manifest is never committed later. If the owner dies, the next
-one takes its manifests again, except the one of the last recorded commit..
+If both rename the manifest, only one succeeds, so a withdrawn manifest is never committed later. If
+the owner dies, the next owner works on the taken manifests again; it skips the manifest of the last
+recorded commit.
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ if TYPE_CHECKING:
 
 DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
 ANSWER_AGE_MAX_MS = 3_600_000
-"""Age at which an unread answer is removed."""
+"""An unread answer is removed after this time."""
 STAGED_AGE_MAX_MS = 7 * 86_400_000
-"""Age at which a job's untouched files are removed."""
+"""A job's staged files are removed when they have not changed for this time."""
 
 
 class Answer(Value):
-    """The outcome of a manifest: its `ranges` of offsets, or the reason of a refusal.
+    """The owner's answer to a manifest: the offsets of its records, or the reason of a refusal.
 
-    `ranges` is empty if the version was committed before.
+    `state` is DONE, ALREADY_DONE or REFUSED. `ranges` has (start, end) for each partition; it is
+    empty if the version was committed before. `code` is Kafka's error code of a refusal, or 0.
     """
 
     state: str
@@ -65,7 +67,7 @@ class Answer(Value):
         return cls(REFUSED, code=code, message=str(error))
 
     def check(self) -> None:
-        """Raise the owner's error, if there was one.
+        """Raise the error of a refusal; return if the manifest was committed.
 
         Raises:
             KafkaError: a log or the disk refused.
@@ -107,7 +109,7 @@ def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
 
 
 def withdraw(files: Files, data: str, id: str) -> bool:
-    """Take a manifest back; return False if the owner has taken it, and will answer."""
+    """Take a manifest back; return False if it is too late: the owner has it, and will answer."""
     path = f"{staged_layout.part(data, staged_layout.INBOX)}/{id}"
     try:
         files.rename(path, path + paths.DELETED)
@@ -124,7 +126,7 @@ def read_answer(files: Files, data: str, id: str) -> Answer | None:
 
 
 def remove_answer(files: Files, data: str, id: str) -> None:
-    """Remove an answer after reading it."""
+    """Remove an answer that the committer has read, if it still exists."""
     try:
         files.remove(f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
     except FileNotFoundError:
@@ -132,7 +134,10 @@ def remove_answer(files: Files, data: str, id: str) -> None:
 
 
 def is_wanted(files: Files, data: str, job: str) -> bool:
-    """Whether a job's files may still be committed: its manifest may wait, or be worked on."""
+    """Return whether a job's files may still be committed.
+
+    They may if a waiting or taken manifest, or a prepared commit, names one of them.
+    """
     last = read_last(files, data)
     wanted = [piece.path for piece in last.pieces] if last and last.state == PREPARED else []
     for part in (staged_layout.INBOX, staged_layout.TAKEN):
@@ -143,7 +148,7 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
                 if content is not None:
                     wanted += [file.path for file in decode_manifest(content, path).files]
             except CorruptRecord:
-                continue  # the owner will refuse it
+                continue  # the manifest is damaged, so the owner will refuse it
     return any(path.partition("/")[0] == job for path in wanted)
 
 
@@ -151,7 +156,10 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
 
 
 def take(files: Files, data: str) -> list[str]:
-    """Take the manifests of the inbox; return the ids of all taken ones, sorted."""
+    """Take the manifests of the inbox; return the ids of all taken manifests, sorted.
+
+    Manifests that were taken earlier and not answered yet are included.
+    """
     inbox, taken = (
         staged_layout.part(data, staged_layout.INBOX),
         staged_layout.part(data, staged_layout.TAKEN),
@@ -163,7 +171,7 @@ def take(files: Files, data: str) -> list[str]:
         try:
             files.rename(f"{inbox}/{name}", f"{taken}/{name}")
         except FileNotFoundError:
-            continue  # its committer has withdrawn it, or removes the empty directory
+            continue  # the committer has withdrawn it, or `tidy` has removed the directory
     return staged_layout.names_in(files, data, staged_layout.TAKEN)
 
 
@@ -180,7 +188,7 @@ def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
 
 
 def answer(files: Files, data: str, id: str, what: Answer) -> None:
-    """Answer a taken manifest. After an error the answer is to be repeated."""
+    """Answer a taken manifest. After an error call this again: the manifest is still taken."""
     answers = staged_layout.part(data, staged_layout.ANSWERS)
     path, content = f"{answers}/{id}", what.encode()
     staged_layout.inside(files, answers, lambda: write_sealed(files, path, content, sync=False))
@@ -188,7 +196,7 @@ def answer(files: Files, data: str, id: str, what: Answer) -> None:
 
 
 def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
-    """Return the paths of old answers and of old jobs' directories, which nobody needs any more."""
+    """Return the paths of answers and of jobs' directories that are old enough to be removed."""
     old = []
     for part, age_max_ms in (
         (staged_layout.ANSWERS, ANSWER_AGE_MAX_MS),
@@ -206,7 +214,7 @@ def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
 
 
 def discard(files: Files, data: str, job: str) -> None:
-    """Remove the files of a job that is given up. A missing one is fine."""
+    """Remove the staged files of a job that is given up, if there are any."""
     remove_tree(files, f"{staged_layout.part(data, staged_layout.STAGED)}/{job}")
 
 
@@ -224,4 +232,4 @@ def tidy(files: Files, data: str) -> None:
         try:
             files.remove(path)
         except OSError:
-            continue  # it holds something, or is missing
+            continue  # the directory is missing, or is not empty

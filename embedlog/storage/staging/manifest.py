@@ -1,18 +1,20 @@
-"""What a committer hands over to the owner of a data directory: JSON in a sealed file.
+"""Manifests: the committer's requests to the owner of a data directory, as JSON in a sealed file.
 
-The manifest of a commit names files of new records. Within a partition they are taken in order:
+The manifest of a commit names files of new records. The records of a partition's files get offsets
+in the order of the list:
 
     {"id": 32 hex digits, "application": text, "version": int,
      "files": [{"topic", "partition", "path", "size", "count"}, ...]}
 
-A replacement names files that were written anew, each for one closed segment of a partition:
+The manifest of a replacement names rewritten files, each for one closed segment of a partition:
 
     {"kind": "replace", "id": 32 hex digits, "topic", "partition", "topic_id": hex or "",
      "roll": bool,
      "files": [{"path", "size", "base_offset", "former_size", "fingerprint"}, ...]}
 
-With `roll` it has no files: the log begins a new segment, so that the former one can be rewritten.
-Paths are relative to the staging area, sizes in bytes, counts in records.
+With `roll` it has no files: the owner closes the last segment and begins a new one, so that a later
+replacement can rewrite the closed one. Paths are relative to the staging area; sizes are in bytes,
+counts in records.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _REPLACE = "replace"
 
 
 class StagedFile(Value):
-    """A file of batches for one partition, whose offsets begin at 0."""
+    """A file of `count` records for one partition. The offsets in it begin at 0."""
 
     topic_partition: TopicPartition
     path: str
@@ -40,7 +42,8 @@ class StagedFile(Value):
 class Manifest(Value):
     """The files of one commit.
 
-    `application` "" never repeats a commit: its commits have no version to remember.
+    If `application` is set, the owner commits each `version` of it at most once. If it is empty,
+    the version is ignored.
     """
 
     id: str
@@ -67,9 +70,10 @@ class Manifest(Value):
 
 
 class ReplacingFile(Value):
-    """A file for the segment at `base_offset`, which had `former_size` bytes when it was read.
+    """A rewritten file that shall replace the segment at `base_offset`.
 
-    `fingerprint` identifies the segment's batches: see `SegmentFacts`.
+    The segment had `former_size` bytes when it was read. `fingerprint` identifies the batches that
+    were read: see `SegmentFacts`.
     """
 
     path: str
@@ -79,7 +83,7 @@ class ReplacingFile(Value):
     fingerprint: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the file as JSON has it: for manifests and Spark's tasks."""
+        """Return a dictionary for JSON, in manifests and in results of Spark's tasks."""
         return dict(self.__dict__)
 
     @classmethod
@@ -99,7 +103,10 @@ class ReplacingFile(Value):
 
 
 class Replacement(Value):
-    """Files for segments of one partition. `topic_id` is hex, "" if it is unknown."""
+    """A request to replace segments of one partition, or with `is_roll` to begin a new segment.
+
+    `topic_id` is hex, "" if it is unknown.
+    """
 
     id: str
     topic_partition: TopicPartition
@@ -123,7 +130,7 @@ class Replacement(Value):
 
 
 def decode(content: bytes, path: str) -> Manifest | Replacement:
-    """Read the file of a manifest of either kind.
+    """Decode a manifest of either kind; `path` is for error messages.
 
     Raises:
         CorruptRecord: the content is no manifest.

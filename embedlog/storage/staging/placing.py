@@ -1,10 +1,12 @@
 """Putting a staged file into a log: as its next segment, or batch by batch.
 
-    renamed     roll, so that an empty segment has the name; stamp the batches; sync; rename over it
-    appended    as a producer's batches: the topic's rules hold, and conversions are made
+    rename    roll the log, so that an empty segment has the name of the next one; write offsets
+              and leader epoch into the file's batches; sync; rename the file over the empty segment
+    append    append each batch like a producer's: the topic's rules and conversions apply
 
-Each renamed file makes a segment, so small ones are appended. Records of an interrupted attempt are
-cut off first: nobody has appended since, and nobody has read them.
+Each renamed file makes a segment, so small files are appended. If an interrupted attempt has placed
+some records of the file, they are cut off first. That is safe: nobody has read them or appended
+behind them.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ if TYPE_CHECKING:
     from embedlog.storage.state_files.commit_file import Piece
 
 _NO_OFFSET = bytes(8)
-"""The base offset of a producer's batch."""
+"""The base offset in a batch that a producer sends: 0."""
 
 
 def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
-    """Put a staged file at the end of the log, unless it is there already. Nothing is published.
+    """Put a staged file at the end of the log, unless its records are there already.
 
-    Requires: the partition lock.
+    No reader sees the records before the caller publishes them. Requires: the partition lock.
 
     Raises:
-        KafkaError: the log refuses the records, or the disk does.
+        KafkaError: the log or the disk refuses.
     """
     if log.log_end_offset >= piece.end_offset:
         return
@@ -71,7 +73,7 @@ def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
     files.rename(path, segment.path)
     segment.file.capacity = scan.size
     segment.adopt(scan)
-    segment.aborted.adopt(TransactionIndex())  # none of its batches is transactional
+    segment.aborted.adopt(TransactionIndex())  # empty: staged batches are never transactional
     segment.modified_ms = segment.limits.created_ms
     log.take_segment(segment)
     files.sync_directory(log.directory)

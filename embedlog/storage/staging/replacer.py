@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Ready(Value):
-    """A segment and its replacement: whole, synced, and not yet part of the log."""
+    """A segment and the finished, synced file that shall replace it."""
 
     former: Segment
     output: CleanedOutput
@@ -38,7 +38,7 @@ class Replacer:
     """Swaps rewritten segments in for the owner of a data directory. One call at a time."""
 
     def __init__(self, runtime: Runtime, data: str, remove: Callable[[list[str]], None]) -> None:
-        """`remove` gets the files that nobody needs any more."""
+        """`remove` is called with the paths of files to remove."""
         self._files = runtime.files
         self._staged = staged_layout.part(data, staged_layout.STAGED)
         self._remove = remove
@@ -46,13 +46,14 @@ class Replacer:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a decided swap met a full disk: see `complete`."""
+        """Return whether a swap waits for room on the disk: see `complete`."""
         return self._pending is not None
 
     def replace(self, log: Log, replacement: Replacement) -> tuple[int, int]:
-        """Put the staged files in place of their segments; return the offsets that these span.
+        """Replace segments by the staged files; return the (first, end) offsets of the segments.
 
-        On return it is durable (except at durability `memory`), and the staged files are gone.
+        On return the change is durable (except at durability `memory`), and the staged files are
+        removed.
 
         Raises:
             CorruptRecord: a staged file is damaged, or does not agree with its segment.
@@ -78,7 +79,7 @@ class Replacer:
         return span
 
     def complete(self) -> None:
-        """Complete a decided swap that met a full disk.
+        """Complete a swap that a full disk interrupted at a point where it cannot be undone.
 
         Raises:
             KafkaStorageError: the disk is still too full.
@@ -216,7 +217,11 @@ def _base_offset(file: ReplacingFile) -> int:
 
 
 def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:
-    """Return the facts that must stay; check that the segment has the batches that were read."""
+    """Return the facts that a rewritten file must keep.
+
+    Raises:
+        KafkaStorageError: the segment has other batches than the task read.
+    """
     facts = SegmentFacts(former.base_offset)
     size = former.size
     try:

@@ -1,14 +1,14 @@
-"""The tasks' part of a replacement: reading a closed segment without a lock, and writing it anew.
+"""The tasks' part of a replacement: reading a closed segment without a lock, and rewriting it.
 
-    record with a key to be erased                      goes
-    record with a later one of its key (by `latest`)    goes
-    batch of another compression                        is compressed anew
-    small batches next to each other                    become one, unless they have a producer
-    batch without records left                          goes; its header stays if it has a producer,
-                                                        or is the last one of the segment
+    a record with a key to be erased              is removed
+    a record whose key has a later record         is removed, if `latest` has the later offset
+    a batch in another codec than the rules say   is compressed again
+    small neighbouring batches                    are joined, unless they have a producer id
+    a batch with no records left                  is removed, except the header of a batch with a
+                                                  producer id, or of the segment's last batch
 
-Offsets, timestamps, headers, sequences and leader epochs stay. Control batches are copied. Old
-message sets become batches of magic 2, one a record.
+Offsets, timestamps, headers, sequences and leader epochs stay. Control batches are copied. Each
+record of an old message set becomes a batch of magic 2.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ WRITE_SIZE = 1 << 20
 
 
 class RewriteRules(Value):
-    """The changes to be made. Can be pickled; immutable by convention.
+    """The changes that a rewrite makes. Can be pickled; immutable by convention.
 
-    `erased` are keys. All batches get `codec` at `level`; None keeps each batch's. Small batches
-    are joined up to `batch_size` bytes before compression, 0 for never.
+    Records with a key in `erased` are removed. Batches are compressed with `codec` at `level`; if
+    `codec` is None each keeps its codec. Small batches are joined up to `batch_size` bytes in their
+    stored size; 0 joins none.
     """
 
     erased: Iterable[bytes] = ()
@@ -52,10 +53,10 @@ class RewriteRules(Value):
 
 
 class Rewriter:
-    """Applies rules to the batches of one segment after the other, and counts. For one thread."""
+    """Applies the rules to one segment after the other, and counts records. For one thread."""
 
     def __init__(self, rules: RewriteRules, latest: Mapping[bytes, int] | None = None) -> None:
-        """`latest` has the offset of each key's last record: earlier ones go."""
+        """`latest` has the offset of each key's last record: earlier records are removed."""
         self._rules = rules
         self._erased = frozenset(rules.erased)
         self._latest = latest
@@ -86,11 +87,11 @@ class Rewriter:
                 yield self._compressed(kept)
         yield from self._joined(waiting)
         if last is not None and last_is_gone:
-            # It marks the end of the segment.
+            # The header of the last batch marks the segment's end offset.
             yield empty_batch(last)
 
     def _kept(self, batch: RecordBatch) -> RecordBatch | None:
-        """Return the batch with the remaining records; None if it is not needed."""
+        """Return the batch with its remaining records; None if nothing of it has to stay."""
         if batch.is_control:
             return batch
         count = batch.record_count
@@ -179,7 +180,7 @@ def _follows(before: RecordBatch, batch: RecordBatch) -> bool:
 
 
 class RewrittenSegment(Value):
-    """A task's result for one segment: `file` is None if nothing had to change."""
+    """A task's result for one segment: `file` is None if the rules change nothing in it."""
 
     file: ReplacingFile | None
     former_size: int
@@ -192,7 +193,7 @@ class SegmentWriter:
     def __init__(
         self, files: Files, data: str, topic_partition: TopicPartition, *, job: str, writer: str
     ) -> None:
-        """`writer` is unique within the job: a task that runs twice writes two files."""
+        """`writer` must be unique within the job: if a task runs twice, its runs use two names."""
         self._files = files
         self._job = job
         self._directory = f"{staged_layout.part(data, staged_layout.STAGED)}/{job}"
@@ -200,7 +201,7 @@ class SegmentWriter:
         self._name = f"{writer}-{topic_partition.partition}"
 
     def write(self, base_offset: int, rewriter: Rewriter) -> RewrittenSegment:
-        """Rewrite one closed segment; the named file is synced.
+        """Rewrite one closed segment into a new file, and sync it. The segment stays as it is.
 
         Raises:
             FileNotFoundError: the segment is gone.
@@ -215,7 +216,7 @@ class SegmentWriter:
         )
         is_needed = False
         try:
-            file.truncate(0)  # an attempt of the same name may have left bytes
+            file.truncate(0)  # an earlier attempt with the same name may have left bytes
             stored = (batch for _, batch in segment.batches(0, former_size))
             size = _store(file, rewriter.rewrite(_noted(stored, before)), after)
             is_needed = after.fingerprint != before.fingerprint
@@ -245,7 +246,7 @@ def _noted(batches: Iterable[Batch], facts: SegmentFacts) -> Iterator[Batch]:
 
 
 def _store(file: File, batches: Iterable[bytes | memoryview], facts: SegmentFacts) -> int:
-    """Write batches one after the other; return their bytes."""
+    """Write the batches, add them to `facts`, and return the number of bytes written."""
     position = size = 0
     some: list[bytes | memoryview] = []
     for batch in batches:

@@ -1,8 +1,9 @@
-"""The facts in which a segment and its rewritten form must agree.
+"""The facts of a segment that show whether a rewritten file may replace it.
 
-fingerprint     of the batches that were read: the segment is still the same
-producers       headers of every batch of a producer and of every marker, in order
-epochs          the leader epoch of each offset
+fingerprint     must be the same when the task reads the segment and when the owner replaces it
+producers       header fields of every batch with a producer id and of every marker, in order: must
+                be the same in the segment and the rewritten file
+epochs          the leader epoch of each offset: the same
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class SegmentFacts:
         self._epochs: list[int] = []
         self.next_offset = base_offset
         self.has_gaps = False
-        """True if there are offsets without a record, from the first to the last."""
+        """True if an offset before `next_offset` has no record."""
         self.producers: list[tuple[int, ...]] = []
 
     def add(self, batch: RecordBatch | LegacyBatch) -> None:
@@ -70,7 +71,7 @@ class SegmentFacts:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all batches so far: offsets, sizes, checksums."""
+        """A hash of the offsets, sizes and checksums of all batches added so far."""
         return self._digest.hexdigest()
 
     def epoch_of(self, offset: int) -> int | None:

@@ -1,7 +1,7 @@
 """Checking a staged file before its commit, and giving its batches their offsets.
 
-A staged file holds batches of magic 2 that follow each other from offset 0, as a producer without
-an id makes them, and nothing else.
+A staged file holds only batches of magic 2 without a producer id. Their offsets begin at 0 and have
+no gaps.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _STAMP = Struct(">qii")  # base offset, length, leader epoch: no checksum covers
 _REFUSED_BITS = CONTROL_BIT | TRANSACTIONAL_BIT | TIMESTAMP_TYPE_BIT
 _CHUNK_SIZE = 8 << 20
 SIZE_MAX = (1 << 31) - 1
-"""Positions in a segment have 31 bits."""
+"""Largest file that can become a segment: positions in a segment have 31 bits."""
 
 
 class StagedFacts:
-    """The facts of a staged file: its largest timestamp and batch, and its codecs."""
+    """Facts for `may_be_renamed`: the largest timestamp and batch size, and the codecs in use."""
 
     def __init__(self) -> None:
         self.batch_size_max = 0
@@ -49,10 +49,10 @@ class StagedFacts:
 
 
 def check_staged(files: Files, path: str, staged: StagedFile) -> StagedFacts:
-    """Read every batch of a staged file.
+    """Check every batch of a staged file.
 
     Raises:
-        CorruptRecord: it is not as the manifest says; a batch is damaged, or not allowed there.
+        CorruptRecord: the file differs from the manifest; a batch is damaged or not allowed there.
     """
     facts = StagedFacts()
     next_offset = 0
@@ -83,10 +83,10 @@ def check_staged(files: Files, path: str, staged: StagedFile) -> StagedFacts:
 
 
 def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memoryview]]:
-    """Yield (position, bytes) of each batch of a file, of magic 2 and with a right checksum.
+    """Yield (position, bytes) of each batch of a file.
 
     Raises:
-        CorruptRecord: the next batch is bad.
+        CorruptRecord: the next batch is not of magic 2, is cut off, or has a wrong checksum.
     """
     position = 0
     while position < size:
@@ -100,7 +100,7 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
             found = read_batch(chunk, at, len(chunk))
             if isinstance(found, str) or chunk[at + MAGIC_POSITION] != 2:
                 if at > 0 and position + len(chunk) < size:
-                    break  # cut by the chunk's end, or bad: the next chunk shows which
+                    break  # bad, or only cut off by the chunk's end: the next chunk shows which
                 reason = found if isinstance(found, str) else f"magic {chunk[at + MAGIC_POSITION]}"
                 raise CorruptRecord(path, position + at, reason)
             yield position + at, chunk[at : at + found[0]]
@@ -109,10 +109,11 @@ def read_batches(file: File, size: int, path: str) -> Iterator[tuple[int, memory
 
 
 def may_be_renamed(facts: StagedFacts, staged: StagedFile, config: LogConfig, now_ms: int) -> bool:
-    """Whether the topic would store these batches unchanged. Otherwise each is appended.
+    """Return whether the topic stores these batches unchanged, so that the file can be renamed.
 
-    A plain topic would. Headers show the batches that it would refuse: too large, or with a time
-    too far ahead.
+    False if an append would convert or refuse a batch: for log append time, another codec, a batch
+    that is too large or a timestamp too far ahead. False for compacted topics, where an append
+    checks each record's key.
     """
     return (
         not config.log_append_time
@@ -128,9 +129,12 @@ def may_be_renamed(facts: StagedFacts, staged: StagedFile, config: LogConfig, no
 def stamp(
     file: File, path: str, *, base_offset: int, leader_epoch: int, index_interval: int
 ) -> SegmentScan:
-    """Give every batch its offset and epoch, whatever an earlier attempt has written there.
+    """Write offset and leader epoch into every batch, over the values of an earlier attempt.
 
-    Return the result of a scan of the file as a segment at `base_offset`; checksums are verified.
+    Return the same result as a scan of the file as a segment at `base_offset`.
+
+    Raises:
+        CorruptRecord: a batch is bad, or has a wrong checksum.
     """
     scan = SegmentScan(base_offset)
     since_entry = 0

@@ -1,9 +1,10 @@
 """Writing staged files: finished batches for one partition, with offsets from 0.
 
-    .exchange/staged/<job>/<topic>-<partition>-<writer>-<n>      of the topic 100 characters
+    .exchange/staged/<job>/<topic>-<partition>-<writer>-<n>
 
-`job` is one attempt at one commit: its directory is removed when the commit is done or given up. A
-writer's name is unique within the job: a task that runs twice writes two files.
+`topic` is cut to 100 characters. `job` names one attempt at one commit: its directory is removed
+when the commit is done or given up. `writer` must be unique within the job: if a task runs twice,
+its runs use two names.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import File, Files
 
 SIZE_MAX = 256 << 20
-"""Largest staged file: it becomes one segment."""
+"""A writer begins another file at this size, because each file may become one segment."""
 
 _TOPIC_SHOWN_MAX = 100
-"""Characters of the topic in a file name: a long topic's name would fill the file's."""
+"""A topic's name is cut to this many characters: a file name has 255 at most."""
 
 
 class StagedWriter:
-    """Writes the batches of one partition to as many files as it takes. For one thread."""
+    """Writes the batches of one partition to one or more staged files. For one thread."""
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class StagedWriter:
         writer: str,
         size_max: int = SIZE_MAX,
     ) -> None:
-        """Write to `job`'s directory; nothing is made before the first batch."""
+        """The files will be in the directory of `job`. The first batch creates the first file."""
         self._files = files
         self._directory = f"{staged_layout.part(data, staged_layout.STAGED)}/{job}"
         self._job = job
@@ -51,7 +52,7 @@ class StagedWriter:
         self._finished: list[StagedFile] = []
 
     def write(self, batch: Buffer) -> None:
-        """Write one batch of magic 2 behind the others; `batch` is only read."""
+        """Write a batch of magic 2 behind the others, with the next offset; only read `batch`."""
         view = memoryview(batch)
         header = HEADER.unpack_from(view)
         if self._file is not None and self._size + len(view) > self._size_max:

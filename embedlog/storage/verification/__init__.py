@@ -1,7 +1,8 @@
-"""Checking every file of a data directory without changing any: `dump` and `verify`.
+"""Reading the files of a data directory without changing any, for the commands `verify` and `dump`.
 
-all of a directory    `directory`       small files beside the logs         `root`
-one segment           `segment`         its indexes                         `index_claims`
-sound segments        `verified_segments`
-files item by item    `inspection`
+`verify`    the whole directory                      `directory`
+            small files beside the logs              `root`
+            one segment, and its indexes             `segment`, `index_claims`
+            sound segments, to be skipped next time  `verified_segments`
+`dump`      the content of files, item by item       `inspection`
 """

@@ -1,8 +1,8 @@
 """Checking every file of a data directory, without changing any.
 
 No lock is taken. If the directory is in use, or was not closed cleanly, a torn batch at the end of
-a log is no damage: it is being written, or the next open cuts it. Files that a log can do without
-(indexes, snapshots) count as damaged like others: the next open repairs them.
+a log is no damage: the owner is writing it, or the next open cuts it off. A bad index or snapshot
+is reported as damage as well, although the next open rebuilds it.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ class DirectoryCheck:
         known: Mapping[str, VerifiedSegment] | None = None,
         wall_ms: int = 0,
     ) -> None:
-        """Check the partitions that `is_chosen` accepts; report bytes read to `progress`.
+        """Prepare to check the partitions that `is_chosen` accepts.
 
-        Closed segments in `known`, by their path below `data`, are not read if they are unchanged.
-        `wall_ms` is the time to note of sound ones.
+        `progress` is called with each number of segment bytes read. `known` has the closed segments
+        that an earlier check found sound, by their path below `data`: an unchanged one is not read.
+        `wall_ms` is stored as the time of the check of each sound segment.
         """
         self._files = files
         self._data = data
@@ -64,11 +65,12 @@ class DirectoryCheck:
         self._is_chosen = is_chosen
         self._is_clean = holds_marker(files, data)
         self._is_closed = self._is_clean and was_closed_by_us(files, data)
-        # After a loss of power the epoch cache may be older than the log.
+        # If the machine restarted without a clean shutdown, the epoch cache may be older than the
+        # log.
         self._knows_epochs = self._is_clean or was_written_in_this_boot(files, data)
         self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
         self.ends: dict[TopicPartition, tuple[int, int]] = {}
-        """Checked partition -> (first offset of its files, end offset)."""
+        """Checked partition -> (base offset of its first segment, end offset)."""
         self.torn_size = 0
         """Bytes of torn batches at the ends of logs: no damage."""
         self.batch_count = 0
@@ -81,7 +83,7 @@ class DirectoryCheck:
         return sorted(each for each in found if each is not None and self._is_chosen(each))
 
     def size(self) -> int:
-        """Return the bytes of all segments: the sum that `progress` will get."""
+        """Return the size of all chosen segments, as the total for a progress display."""
         total = 0
         for topic_partition in self.partitions():
             directory = paths.log_directory(self._data, topic_partition)
@@ -91,7 +93,7 @@ class DirectoryCheck:
         return total
 
     def findings(self) -> Iterator[CorruptRecord]:
-        """Yield the damage: file, position, reason."""
+        """Check the directory and yield each damage: file, position and reason."""
         yield from self._directory_files()
         for topic_partition in self.partitions():
             yield from self._log(topic_partition)
@@ -124,7 +126,7 @@ class DirectoryCheck:
         try:
             names = self._files.list(directory)
         except FileNotFoundError:
-            return  # deleted meanwhile
+            return  # the log was deleted meanwhile
         epochs, found = self._epochs(directory)
         yield from found
         if self._is_closed:
@@ -133,7 +135,7 @@ class DirectoryCheck:
         gaps_below = read_gaps_below(self._files, self._data, topic_partition)
         bases = paths.segment_bases(names)
         epoch, expected = -1, -1
-        # Transactions may have begun in segments that are gone.
+        # Unless the log is complete from offset 0, transactions may have begun in removed segments.
         transactions: dict[int, int] | None = {} if bases[:1] == [0] and not gaps_below else None
         for slot, base in enumerate(bases):
             segment = SegmentCheck(
@@ -171,7 +173,10 @@ class DirectoryCheck:
             self.ends[topic_partition] = (bases[0], expected)
 
     def _is_unfinished(self, topic_partition: TopicPartition, segment: SegmentCheck) -> bool:
-        """Whether the damage is the torn end of a log that is in use, or was not closed."""
+        """Return whether the damage in the last segment is only a torn write at its end.
+
+        That is no damage in a directory that is in use, or was not closed cleanly.
+        """
         if segment.tail is None or self._is_clean:
             return False
         points = self._checkpoints.get(paths.RECOVERY_POINTS, {})
@@ -182,7 +187,7 @@ class DirectoryCheck:
         return not is_followed and is_torn(view, at)
 
     def _epochs(self, directory: str) -> tuple[LeaderEpochs | None, list[CorruptRecord]]:
-        """Return the epoch cache if it is surely the log's, and the damage of its files."""
+        """Return (epoch cache, damage of its files); the cache is None if it may be out of date."""
         found: list[CorruptRecord] = []
         epochs: LeaderEpochs | None = None
         try:
@@ -211,7 +216,7 @@ class DirectoryCheck:
                 yield error
 
     def _ranges(self) -> Iterator[CorruptRecord]:
-        """Yield checkpoints with offsets outside their logs."""
+        """Yield each checkpoint entry whose offset lies outside its log."""
         for name, offsets in self._checkpoints.items():
             for topic_partition, offset in offsets.items():
                 if topic_partition not in self.ends:
@@ -219,7 +224,7 @@ class DirectoryCheck:
                 start, end = self.ends[topic_partition]
                 is_of_high_watermarks = name == paths.HIGH_WATERMARKS
                 if is_of_high_watermarks and not self._is_closed:
-                    continue  # nobody reads it, and it may be older than a crash
+                    continue  # an open after a crash ignores this file, which may be out of date
                 if offset > end or (is_of_high_watermarks and offset < start):
                     reason = f"offset {offset} of {topic_partition}, which has {start} to {end}"
                     yield CorruptRecord(f"{self._data}/{name}", 0, reason)

@@ -1,4 +1,4 @@
-"""The claims of a segment's indexes, compared with its batches."""
+"""Comparing the entries of a segment's indexes with its batches."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class IndexClaims:
         self._directory = directory
         self._base_offset = base_offset
         self._positions: dict[int, int] = {}
-        """Position -> last offset of the batch there, by the offset index."""
+        """The offset index: position -> last offset of the batch that begins there."""
         self._times: list[tuple[int, int]] = []
-        """(offset, the largest timestamp up to it by the time index), the last first."""
+        """The time index: (offset, largest timestamp up to that offset), highest offset first."""
         self.aborts: dict[int, tuple[int, int, int]] = {}
-        """Offset of an abort marker -> (producer, transaction's first offset, last stable offset
-        behind it), -1 for unknown ones. The reader of the batches adds them."""
+        """Abort markers that `SegmentCheck` has read: the marker's offset -> (producer id, first
+        offset of the transaction, last stable offset after the marker). Unknown offsets are -1."""
 
     def load(self) -> Iterator[CorruptRecord]:
         """Read the indexes of offsets and times; yield their damage."""
@@ -57,10 +57,10 @@ class IndexClaims:
     def check(
         self, position: int, base_offset: int, last_offset: int, largest: int, *, is_first: bool
     ) -> Iterator[CorruptRecord]:
-        """Compare the indexes with the next batch.
+        """Compare the indexes with the next batch; yield the entries that do not agree.
 
-        `largest` is the largest timestamp up to its end; `is_first` if this batch is the first to
-        have it.
+        `largest` is the segment's largest timestamp up to the end of this batch. `is_first` says
+        that no earlier batch has that timestamp.
         """
         claimed = self._positions.pop(position, last_offset) if self._positions else last_offset
         if claimed != last_offset:
@@ -69,7 +69,7 @@ class IndexClaims:
             yield CorruptRecord(path, 0, reason)
         times = self._times
         while times and times[-1][0] <= last_offset:
-            # Kafka may name a record within the batch.
+            # Kafka's entries may have the offset of any record in the batch.
             offset, timestamp = times.pop()
             if timestamp != largest or not is_first or offset < base_offset:
                 path = self._path(paths.TIME_INDEX)
@@ -79,7 +79,7 @@ class IndexClaims:
                 yield CorruptRecord(path, 0, reason)
 
     def unmatched(self) -> Iterator[CorruptRecord]:
-        """Yield entries that name no batch."""
+        """Yield a damage for each entry that has no batch. Requires: all batches were checked."""
         for position, offset in self._positions.items():
             path = self._path(paths.OFFSET_INDEX)
             reason = f"offset {offset} at position {position}, where no batch begins"

@@ -1,7 +1,7 @@
 """The content of a data directory's files, item by item: dictionaries for people and programs.
 
-Fields have the names of Kafka's dump tool if it has them. Damage is an item as well, of kind
-"damage", and the rest follows.
+Fields that Kafka's dump tool also prints have the same names. Damage becomes an item of the kind
+"damage", and the items after it still follow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CODECS = {value: name.lower() for name, value in vars(Codec).items() if name.is
 
 
 def damage(error: CorruptRecord) -> Item:
-    """Return the item of damage."""
+    """Describe a damage as an item."""
     return {
         "kind": "damage",
         "file": error.path,
@@ -46,7 +46,10 @@ def damage(error: CorruptRecord) -> Item:
 
 
 def batches(files: Files, directory: str, offset: int) -> Iterator[tuple[Item, Batch | None]]:
-    """Yield (item, batch) for every segment, batch and damage of a log from `offset` on."""
+    """Yield an item for every segment, batch and damage of a log from `offset` on.
+
+    Each comes as (item, batch); the batch is None if the item describes something else.
+    """
     bases = paths.segment_bases(files.list(directory))
     for slot, base in enumerate(bases):
         if slot + 1 < len(bases) and bases[slot + 1] <= offset:

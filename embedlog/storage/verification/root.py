@@ -1,13 +1,14 @@
 """The rules of a data directory's small files, for `verify`.
 
-The shutdown marker has a known form, ours names the same boot as the lock file, and meta.properties
-has what a broker needs. While a directory is closed and our marker says that no other process has
-had it since, the text of each checkpoint equals its sealed twin, byte for byte, names only existing
-logs, and no offset is outside its log.
+- The shutdown marker has Kafka's form or ours. Our form names the same boot as the lock file.
+- meta.properties has the version and the ids that a broker needs.
+- In a directory that embedlog closed and no other process has opened since, each checkpoint in
+  Kafka's text form agrees with its sealed twin and names only existing logs. No offset is outside
+  its log.
 
-No rule can detect another valid cluster id, node id or directory id; nor the process and the time
-in the lock file. In a directory that is in use, was not closed, or was closed by Kafka, a text may
-differ from its twin: a crash made it older, or Kafka newer.
+Not checked: whether the cluster id, node id and directory id are the right ones, and the process id
+and the time in the lock file. In a directory that is in use, was not closed, or was closed by
+Kafka, a text may differ from its twin: after a crash the text may be older, after Kafka newer.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _OURS = {*_KAFKAS, "synced", "bootId"}
 
 
 def was_closed_by_us(files: Files, data: str) -> bool:
-    """Whether our shutdown marker is there: Kafka would have replaced it."""
+    """Return whether embedlog, and not Kafka, wrote the directory's shutdown marker."""
     try:
         return b'"bootId"' in files.read(f"{data}/{paths.CLEAN_SHUTDOWN}")
     except FileNotFoundError:
@@ -49,7 +50,7 @@ def was_closed_by_us(files: Files, data: str) -> bool:
 
 
 def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of the files of archives."""
+    """Yield the damage of the files that say how far archives have copied each partition."""
     for name in files.list(data):
         if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
             try:
@@ -66,7 +67,7 @@ def check_marker(files: Files, data: str) -> Iterator[CorruptRecord]:
     except FileNotFoundError:
         return
     if not content:
-        return  # its bytes were lost with the power; it does not count
+        return  # a loss of power emptied it; an open treats it as missing
     try:
         marker = json.loads(content)
     except ValueError as error:
@@ -92,8 +93,8 @@ def _check_ours(files: Files, data: str, marker: Mapping[str, object]) -> Iterat
     try:
         owner = files.read(f"{data}/{paths.LOCK}").decode("utf-8", "replace").split()
     except FileNotFoundError:
-        return  # a copied directory may lack it
-    # The same process writes both; one of the two is wrong.
+        return  # a copied directory may lack the lock file
+    # The same process writes the marker and the lock file, so one of them is damaged.
     if owner and boot_id and boot_id not in owner:
         reason = f"boot {boot_id!r}, the lock file names {' '.join(owner)[:200]!r}"
         yield CorruptRecord(path, 0, reason)
@@ -123,9 +124,9 @@ def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
 def check_texts(
     files: Files, data: str, partitions: set[TopicPartition]
 ) -> Iterator[CorruptRecord]:
-    """Yield the damage of Kafka's checkpoint texts, in a directory that we have closed.
+    """Yield the damage of the checkpoints in Kafka's text form.
 
-    `partitions` are all that have a directory.
+    `partitions` are all partitions that have a directory. Requires: embedlog closed the directory.
     """
     for name in NAMES:
         path = f"{data}/{name}"
@@ -133,7 +134,7 @@ def check_texts(
             text = read_text(files, data, name)
             twin = read_twin(files, data, name) if name in WITH_TWIN else None
         except CorruptRecord:
-            continue  # reported elsewhere
+            continue  # `DirectoryCheck` reports it
         if text is None:
             continue
         if files.read(path) != encode_offsets(text):
@@ -152,7 +153,10 @@ def check_texts(
 
 
 def check_epochs_text(files: Files, directory: str) -> Iterator[CorruptRecord]:
-    """Yield the damage of Kafka's form of a log's epochs, in a directory that we have closed."""
+    """Yield a difference between the two files of a log's epochs: Kafka's text and our sealed one.
+
+    Requires: embedlog closed the directory.
+    """
     path = f"{directory}/{paths.LEADER_EPOCHS}"
     try:
         text = files.read(path)

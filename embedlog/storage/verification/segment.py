@@ -1,13 +1,16 @@
-"""The rules of a segment and its sidecars, for `verify`; violations are `CorruptRecord`s.
+"""The rules of a segment and its indexes, for `verify`; each violation is a `CorruptRecord`.
 
-Batches: whole, of a known format, right checksums, offsets that continue, leader epochs that do not
-fall and are the epoch cache's. Indexes: each entry names an existing batch, and the largest
-timestamp up to it, which that batch was the first to have. The transaction index: each entry is an
-abort marker; begin of the transaction and last stable offset are compared if the whole log is
-there.
+Batches               Each is whole, has a known format and a right checksum. Offsets continue.
+                      Leader epochs do not fall, and agree with the epoch cache.
+Offset index          Each entry names an existing batch.
+Time index            Each entry has the largest timestamp so far, and names the first batch with
+                      that timestamp.
+Transaction index     Each entry is an abort marker. Its transaction's first offset and last stable
+                      offset are compared if the log is complete from offset 0.
 
-No rule can detect a base offset that moves within its gap of compaction, nor an entry of the time
-index that moves within its batch: Kafka may name any record of that.
+Two kinds of damage go unnoticed: a changed base offset that still lies within a gap left by
+compaction, and an entry of the time index that names another record of its batch (Kafka may name
+any of them).
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ PAGE_SIZE = 4096
 
 
 class SegmentCheck:
-    """The check of one segment: its batches are read once."""
+    """The check of one segment. It reads every batch once."""
 
     def __init__(
         self,
@@ -55,10 +58,10 @@ class SegmentCheck:
         progress: Callable[[int], None],
         transactions: dict[int, int] | None = None,
     ) -> None:
-        """`progress` gets the number of bytes read.
+        """Prepare the check; `progress` is called with each number of bytes read.
 
-        `transactions` has the open ones, producer -> first offset, if all earlier batches are
-        there, and is updated; None if they are unknown.
+        `transactions` has the transactions that are open where the segment begins: producer id ->
+        first offset. `findings` updates it. It is None if earlier segments are missing.
         """
         self._files = files
         self._epochs = epochs
@@ -71,24 +74,27 @@ class SegmentCheck:
         self.epoch = -1
         self.largest = -1
         self._is_largest = False
-        """True if the last batch read has a larger timestamp than all before."""
+        """True if the last batch read has a larger timestamp than all batches before it."""
         self._base = base_offset
-        """Base offset of that batch."""
+        """Base offset of the last batch read."""
         self.batch_count = 0
         self.end = 0
-        """Bytes of batches; zeros or a bad batch follow."""
+        """Position behind the last good batch. Zeros, a bad batch or the file's end follow."""
         self.tail: memoryview | None = None
-        """The rest of a file with a bad end, from the begin of the page in which `end` lies."""
+        """After damage: the rest of the file, from the begin of the page in which `end` lies."""
 
     def findings(self, epoch: int) -> Iterator[CorruptRecord]:
-        """Read everything and yield the damage; `epoch` is the leader epoch of the batch before."""
+        """Read everything and yield the damage.
+
+        `epoch` is the leader epoch of the last batch of the segment before.
+        """
         self.epoch = epoch
         yield from self._claims.load()
         try:
             file = self._files.open(self.path, writable=False)
             yield from self._batches(file)
         except FileNotFoundError:
-            return  # retention has removed it
+            return  # retention has removed the segment
         except CorruptRecord as error:
             self._find_tail(file)
             yield error
@@ -116,7 +122,7 @@ class SegmentCheck:
                 self.end = position + read
             if not read:
                 if is_zeros(file.view(position, size - position)):
-                    break  # the file is extended in advance
+                    break  # the owner reserves room in advance: zeros at the end are no damage
                 reason = f"no batch in the {size - position} bytes that remain"
                 raise CorruptRecord(self.path, position, reason)
             position += read
@@ -135,7 +141,7 @@ class SegmentCheck:
     def _batch(self, view: memoryview, at: int, position: int, size: int) -> int:
         """Check the batch at `at` in `view`; return its size, even if it exceeds the view.
 
-        0 if there is none, and zeros begin.
+        Return 0 if zeros begin there instead of a batch.
         """
         if len(view) - at < HEADER_SIZE:
             if position + len(view) - at < size:
@@ -203,7 +209,8 @@ class SegmentCheck:
         if not is_next or last_offset < base_offset:
             reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
             raise CorruptRecord(self.path, position, reason)
-        # The last one, because the cache forgets records that were deleted from a batch's begin.
+        # Look up the last offset: the first records of the batch may have been deleted, and the
+        # cache no longer has an epoch for those.
         known = -1 if self._epochs is None else self._epochs.epoch_for_offset(last_offset)
         if epoch < self.epoch or known not in (-1, epoch):
             expected = max(known, self.epoch)

@@ -1,9 +1,9 @@
-"""Closed segments that a verification found sound: a later one need not read them again.
+"""Closed segments that a verification found sound, so that the next one need not read them.
 
-A segment counts as unchanged while its size and modification time are the same. Rot changes
-neither, so a remembered segment is read again after a while.
+A segment counts as unchanged while its size and modification time are the same. Bit rot changes
+neither, so callers drop old entries from time to time, and the segments are read again.
 
-The state file is sealed JSON, written by the caller:
+`read_state` and `write_state` store the segments in a file of sealed JSON:
 
     {"version": 1, "segments": {"<topic>-<partition>/<file>": [size, modified ms, checked ms,
      leader epoch, next offset, batches, {producer: first offset} or null]}}
@@ -27,7 +27,7 @@ _VERSION = 1
 
 
 class VerifiedSegment(Value):
-    """A sound segment, and the facts that the check of the next one needs."""
+    """The result of checking a sound segment, with facts for the check of the next segment."""
 
     size: int
     modified_ms: int
@@ -36,7 +36,8 @@ class VerifiedSegment(Value):
     next_offset: int
     batch_count: int
     transactions: Mapping[int, int] | None
-    """The transactions that are open behind it, producer -> first offset; None if unknown."""
+    """Transactions that are open at the segment's end, producer id -> first offset; None if
+    unknown."""
 
     def to_json(self) -> list[Any]:
         undecided = self.transactions
@@ -69,7 +70,7 @@ class VerifiedSegment(Value):
 
 
 class SoundSegments:
-    """Segments that need not be read, and segments that were read and are good."""
+    """The sound segments of one verification: skipped as known, or read and found good."""
 
     def __init__(
         self, files: Files, data: str, known: Mapping[str, VerifiedSegment], wall_ms: int
@@ -79,11 +80,11 @@ class SoundSegments:
         self._known = known
         self._wall_ms = wall_ms
         self.verified: dict[str, VerifiedSegment] = {}
-        """By path below the directory."""
+        """All sound segments of this verification, by path below the data directory."""
         self.skipped_count = 0
 
     def known_as(self, path: str) -> VerifiedSegment | None:
-        """Return the state of a segment that has not changed since."""
+        """Return the earlier result for a segment, or None if there is none or the file changed."""
         name = path.removeprefix(f"{self._data}/")
         known, stat = self._known.get(name), self._files.stat(path)
         if known is None or stat is None:
@@ -109,10 +110,10 @@ class SoundSegments:
 
 
 def read_state(files: Files, path: str) -> dict[str, VerifiedSegment]:
-    """Return the segments of a state file; none without a file.
+    """Return the segments of a state file, or no segments if the file does not exist.
 
     Raises:
-        CorruptRecord: the file is damaged, or no state file.
+        CorruptRecord: the file is damaged, or is not a state file.
     """
     from json import loads
 
@@ -129,7 +130,7 @@ def read_state(files: Files, path: str) -> dict[str, VerifiedSegment]:
 
 
 def write_state(files: Files, path: str, segments: Mapping[str, VerifiedSegment]) -> None:
-    """Replace a state file."""
+    """Write the state file, replacing an earlier one."""
     from json import dumps
 
     known = {name: each.to_json() for name, each in sorted(segments.items())}

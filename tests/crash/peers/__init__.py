@@ -11,8 +11,9 @@ from tests.crash.peers.frames import send_random_frames
 from tests.crash.peers.idlers import hold_connections
 from tests.crash.peers.victim import Victim
 from tests.crash.report import Options, Report
+from tests.support.sizes import size
 
-CI_COUNT = 5_000
+CI_COUNT = size(500, full=5_000)
 SOAK_COUNT = 1_000_000
 
 MEMORY_MAX_KB = 64 * 1024

@@ -1,4 +1,4 @@
-"""Twenty seeds, each with another story of members that join, leave, die, freeze and return."""
+"""Seeds, each with another story of members that join, leave, die, freeze and return."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 from tests.interop.groups.group_run import GroupRun
 from tests.interop.groups.member import CLASSIC, CONSUMER, Member
+from tests.support.sizes import size
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 StartRun = Callable[..., GroupRun]
-SEEDS = range(20)
+SEEDS = range(size(6, full=20))
 STEPS = 7
 MEMBERS_MAX = 4
 PAUSE_SECONDS_MAX = 0.8

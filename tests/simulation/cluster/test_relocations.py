@@ -11,11 +11,11 @@ from embedlog.storage.relocation.relocation import Relocation
 from tests.simulation.cluster.relocations import RelocationStory
 from tests.simulation.planted import Bug, instead
 from tests.simulation.soak import judged
+from tests.support.sizes import size
 
-SEEDS = 200
 AT_ONCE = 50
-TRIES = 100
-"""Number of seeds, among which each planted bug is found."""
+SEEDS = size(50, full=200)
+"""The seeds of a change find every planted bug."""
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ BUGS = (
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
     with bug.plant():
-        assert any(judged(RelocationStory(seed)) for seed in range(TRIES))
+        assert any(judged(RelocationStory(seed)) for seed in range(SEEDS))
 
 
 def tell_one(seed: int) -> None:

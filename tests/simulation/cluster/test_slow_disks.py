@@ -6,9 +6,10 @@ import pytest
 
 from tests.simulation.cluster.slow_disks import SlowDiskStory
 from tests.simulation.soak import judged
+from tests.support.sizes import size
 
-SEEDS = 200
 AT_ONCE = 50
+SEEDS = size(50, full=200)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Transactions under a thousand seeds; and the stories find planted bugs."""
+"""Transactions under many seeds; and the stories find planted bugs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from tests.simulation.planted import Bug
 from tests.simulation.transactions.planted import BUGS
 from tests.simulation.transactions.story import Story
+from tests.support.sizes import size
 
-SEEDS = 1000
 AT_ONCE = 50
-TRIES = 200
-"""Number of seeds, among which each planted bug is found."""
+SEEDS = size(100, full=1000)
+"""The seeds of a change find every planted bug."""
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_seeds_that_once_broke_a_promise_keep_it(seed: int) -> None:
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
     with bug.plant():
-        assert any(found(seed) for seed in range(TRIES))
+        assert any(found(seed) for seed in range(SEEDS))
 
 
 def found(seed: int) -> bool:

@@ -1,1 +1,1 @@
-"""Batches to records."""
+"""Decoding batches to records."""

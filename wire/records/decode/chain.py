@@ -1,7 +1,7 @@
 """Reads records of varying length by following the chain of their lengths.
 
-Only the record before it tells where a record begins, so the chain is a Python loop with one table
-look-up per record (70 ns). Then `fields` reads the fields of all records at once.
+The length of each record tells where the next one begins, so a Python loop with one table look-up
+per record (70 ns) finds all begins. Then `fields` reads the fields of all records at once.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.decode.fields import FieldArrays
 
-# Each of some 40 numpy calls costs about 1 us: below this the plain loop is as fast.
+# For fewer records the plain loop is as fast, because each of some 40 numpy calls costs about 1 us.
 COUNT_MIN = 100
 
 _peek = Struct("<H").unpack_from
 
 
 def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
-    """Return the fields of `count` records that fill `data`; None if the plain loop must decide.
+    """Return the fields of `count` records that fill `data`; None if the plain loop must read them.
 
-    Returns None also for a record with headers, or with a length field of more than two bytes.
+    It must if a record may be malformed, has headers, or has a length field of three bytes or more.
     """
     if count < COUNT_MIN or count * RECORD_SIZE_MIN > len(data):
         return None
     found = _chain(data, count)
     if found is None:
         return None
-    # Imported here: a batch of a few records is not worth the import of numpy.
+    # Imported here, so that a batch of a few records does not pay for the import of numpy.
     import numpy as np
 
     from wire.records.decode.fields import Unusual, any_of, read_fields
@@ -64,8 +64,9 @@ def _make_record_sizes() -> list[int]:
     return sizes + (one_byte + [0] * 128) * 128
 
 
-# The size of a record, with its length field, by its first two bytes as a little-endian number. 0
-# for a longer length field or an invalid length: the chain then stays at one position.
+# The first two bytes of a record, as a little-endian number -> the record's size, its length field
+# included. The size is 0 if the length is invalid or has more than two bytes: the chain then stays
+# where it is.
 _RECORD_SIZES = _make_record_sizes()
 
 
@@ -75,6 +76,6 @@ def _chain(data: bytes | memoryview, count: int) -> list[int] | None:
     end = 0
     try:
         ends = [end := end + sizes[_peek(data, end)[0]] for _ in repeat(None, count)]
-    except StructError:  # beyond the end
+    except StructError:  # a record ends beyond the data
         return None
     return ends if end == len(data) else None

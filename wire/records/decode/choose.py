@@ -1,8 +1,10 @@
-"""The only place that picks the form of reading records.
+"""Choosing how to read the records of a batch. Only this file chooses.
 
-It takes the first form that can prove an equal result to the plain loop, in this order:
+A *form* is one implementation of reading. The first form is taken that can prove that its result
+equals the result of the plain loop. The last column tells how many times as long reading takes
+without that form:
 
-    records together            form      time without this form, as a multiple
+    records together            form      time without the form
     several batches of a shape  uniform   1 x 100 B a batch 3.1, 15 x 1 KiB 1.35
     up to 400, of a shape       uniform   15 x 1 KiB 4.7, 100 x 100 B 2.5, to scan 4.9
     more, of a known layout     layouts   1,000 x 100 B to scan 2.8, and nothing is copied
@@ -10,8 +12,9 @@ It takes the first form that can prove an equal result to the plain loop, in thi
     100 and more of any sizes   chain     1,000 varying 3.5, to scan 5.9
     all others, malformed too   loop      defines validity, and finds the errors
 
-Columns need numpy anyway, so they try a known layout first, of several batches (15 x 1 KiB: 2.8)
-or of one (100 x 100 B: 2.6). `lockstep` reads the columns of many small batches.
+Columns need numpy anyway. So `next_columns` and `columns` try a known layout first: of several
+batches together (15 x 1 KiB: 2.8), then of one (100 x 100 B: 2.6). `lockstep` reads the columns of
+many small batches.
 """
 
 from __future__ import annotations
@@ -66,9 +69,9 @@ def tuples(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[RecordTuple
 
 
 def rows(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN) -> Rows:
-    """Return the same records as `tuples`, in a form that makes the tuples during iteration.
+    """Return the same records as `tuples`, as columns that become tuples during iteration.
 
-    This call raises all errors, the iteration none.
+    All errors are raised by this call, before the iteration.
     """
     count = batch.record_count
     if count == 0:
@@ -124,7 +127,7 @@ def scan(
 def columns(
     batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN
 ) -> RecordColumns:
-    """Return the columns of `batch`, without headers, after checking every record.
+    """Return the columns of `batch`, after checking every record. Headers are left out.
 
     Raises as `tuples` does.
     """
@@ -155,9 +158,9 @@ def next_columns(
     check_crcs: bool,
     known: Known = KNOWN,
 ) -> AlikeColumns | None:
-    """Return columns as `next_rows` returns rows; the last batch may exceed `count_max`.
+    """Return the columns of the batches at `position`, or None: see `layouts.find_alike`.
 
-    After None the caller uses `columns`, which learns the layout of the batch.
+    If the result is None, the caller reads the first batch with `columns`, which learns its layout.
     """
     from wire.records.decode.layouts import find_alike
 
@@ -171,8 +174,8 @@ def columns_of_batches(
 ) -> BatchesColumns | None:
     """Return the columns of many small batches, or None if `columns` must read them one by one.
 
-    `payloads` are what `Batch.payload` returns for each batch. A record with headers is left to
-    `Batch.records` unless `with_headers` is set.
+    `payloads` has the result of `Batch.payload` for each batch. Unless `with_headers` is set, a
+    record with headers makes the result None.
     """
     from wire.records.decode import lockstep
 
@@ -182,10 +185,10 @@ def columns_of_batches(
 def _find(
     payload: Buffer, count: int, known: Known, *, is_numpy_wanted: bool
 ) -> tuple[bytes | memoryview, list[Run] | None, FieldArrays | None]:
-    """Return the payload, perhaps copied, and its runs, or its fields, or neither.
+    """Return (payload, perhaps copied; runs or None; fields or None).
 
-    With neither the caller uses the plain loop. A known layout needs numpy but no copy of the
-    payload; small batches do not justify the import of numpy.
+    If both are None, the caller uses the plain loop. With `is_numpy_wanted` try a known layout
+    first, which needs numpy but no copy of the payload. Small batches do not justify the import.
     """
     if count < RUNS_COUNT_MIN:
         return in_fastest_form(payload, count), None, None

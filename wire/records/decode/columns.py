@@ -1,4 +1,4 @@
-"""A batch as numpy columns, without an object per record.
+"""Reading a batch as numpy columns, without an object for each record.
 
 Positions point into `RecordColumns.buffer`, the payload of the batch. The payload of an
 uncompressed batch is a view of its bytes, not a copy.
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class RecordColumns:
-    """Offsets, timestamps, and the places of keys and values of the `count` records of a batch.
+    """The offsets, timestamps, and positions of keys and values of the records of a batch.
 
-    Each column is an int64 array, made on first use. A null key or value has a negative size and a
-    meaningless position.
+    Each column is an int64 array of `count` items, made on first use. A null key or value has a
+    negative size, and its position has no meaning.
     """
 
     __slots__ = ("_arrays", "_batch", "_cache", "_data", "buffer", "count", "runs")
@@ -47,7 +47,7 @@ class RecordColumns:
         self.count = batch.record_count
         self._batch = batch
         self.runs = runs or []
-        """The runs of the records, empty if they are not laid out in runs."""
+        """The runs that make up the batch (see `runs`); empty if it was read in another way."""
         self._arrays = arrays
         self._data = data  # the buffer, in the form that is fastest to read
         self._cache: dict[str, Int64s] = {}
@@ -61,7 +61,7 @@ class RecordColumns:
 
     @property
     def timestamps(self) -> Int64s:
-        """The timestamp of each record, ms; with LogAppendTime the batch's timestamp."""
+        """The timestamp of each record in ms. With LogAppendTime it is the batch's timestamp."""
         return self._column("timestamps", self._make_timestamps)
 
     @property
@@ -133,7 +133,7 @@ class RecordColumns:
 
 
 def per_run(runs: list[Run], count: int, column_of: Callable[[Run], Int64s | int]) -> Int64s:
-    """Return the column of all runs, which hold `count` records together."""
+    """Join `column_of(run)`, an array or one value, of each run to a column of `count` records."""
     import numpy as np
 
     column = np.empty(count, np.int64)

@@ -1,7 +1,7 @@
-"""Decodes the fields of many records whose positions are known.
+"""Decoding the fields of many records, once the positions of the records are known.
 
-Numpy decodes each field of all records at once, whatever its size: 70 ns a record. Like the whole
-package, this accepts only records that the plain loop would read in the same way.
+Numpy decodes each field of all records at once, in 70 ns a record, whatever the size of the field.
+Like the whole package, this accepts only records that the plain loop would read in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _GOES_ON = 0x80
 _OF_ONE_BYTE = np.array([(octet >> 1) ^ -(octet & 1) for octet in range(_GOES_ON)], np.int64)
-# The ufuncs themselves: the methods of arrays reach them through a Python function.
+# These ufuncs are called directly, because the methods of arrays call them through a Python
+# function.
 any_of = np.logical_or.reduce
 _largest = np.maximum.reduce
 
@@ -33,10 +34,10 @@ class Unusual(Exception):
 
 
 class FieldArrays:
-    """The fields of records, each an int64 array; positions point into the payload.
+    """The fields of many records: each field is an int64 array with one item for each record.
 
-    Sizes are negative for null. `header_counts` and `headers_at` are the number and the position of
-    each record's headers.
+    Positions point into the payload. The size of a null key or value is negative. `header_counts`
+    and `headers_at` have the number of each record's headers, and the position of the first.
     """
 
     __slots__ = (
@@ -65,15 +66,15 @@ class FieldArrays:
 
 
 def fields_of(parsed: list[Fields]) -> FieldArrays:
-    """Return the result of the plain loop as arrays."""
+    """Convert the result of the plain loop to arrays."""
     return FieldArrays(tuple(np.array(parsed, np.int64).T))
 
 
 def read_fields(octets: Octets, firsts: Int64s) -> FieldArrays:
     """Return the fields of the records whose attributes are at `firsts`.
 
-    A read past the end returns the last byte again. The caller must notice that: it must compare
-    the end of each record, with its headers, with the expected end.
+    Reading past the end of the payload gives the last byte again. So the caller must compare the
+    end of each record, headers included, with the expected end.
 
     Raises:
         Unusual: a varint is too long.
@@ -108,7 +109,7 @@ def varints(
     first = octets.take(positions, mode="clip")
     positions = positions + 1
     if _largest(first) < _GOES_ON:
-        # Most varints have one byte: a look-up takes half the time of the loop below.
+        # Usually all varints have one byte: a look-up takes half the time of the loop below.
         return _OF_ONE_BYTE.take(first), positions
     last = first.astype(np.int64)
     numbers: Any = last & 0x7F
@@ -117,7 +118,7 @@ def varints(
     while any_of(goes_on):
         if shift == 7 * size_max:
             raise Unusual
-        # A varint that has ended adds nothing, and its position stays.
+        # A varint that has ended already adds 0 to its number, and its position stays.
         last = np.where(goes_on, octets.take(positions, mode="clip"), 0).astype(np.int64)
         numbers |= (last & 0x7F) << shift
         positions = positions + goes_on
@@ -130,7 +131,7 @@ def varints(
 
 
 def cut(data: bytes | memoryview, positions: Int64s, sizes: Int64s) -> list[bytes | None]:
-    """Return copies of data[position : position + size]; None for a negative size."""
+    """Return a copy of data[position : position + size] for each position; None for null."""
     ends = positions + sizes
     if type(data) is bytes:
         pieces: list[bytes | None] = [

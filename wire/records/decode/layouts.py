@@ -1,19 +1,20 @@
-"""Remembers the layout of a batch, for the next batches of the same size and record count.
+"""Remembering the layout of a batch, to read later batches of the same size and record count.
 
-Producers that fill batches write many of one size and count, which differ only in keys, values and
-timestamps. A `Layout` holds the bytes around the keys and values of such a batch. One call of numpy
-gathers the same bytes of the next batch, or of many batches, and another compares them:
+A producer that fills its batches writes many of the same size and record count. They differ only in
+keys, values and timestamps. A `Layout` holds the bytes around the keys and values of such a batch.
+One call of numpy collects the bytes at the same places of the next batch, or of many batches, and
+another call compares them:
 
     batch   | head | value | head | value | head | value |
     kept      head           head           head           0
 
 If they are equal, the plain loop would read the same fields at the same places. A timestamp delta
-may differ if it has one byte: a byte without the top bit is a whole varint. This takes 5 ns a
-record, whatever the size of the values, and copies no value: a scan of 1,000 x 100 B takes 10 us,
-and 26 us with `find_runs`. It is for large batches and for readers of columns.
+may differ if it has one byte, because a byte without the top bit is a whole varint. Comparing takes
+5 ns a record, whatever the size of the values, and copies no value: a scan of 1,000 x 100 B takes
+10 us, and 26 us with `find_runs`. Layouts serve large batches, and readers of columns.
 
-Consecutive batches of one layout have the same columns, shifted by the size of a batch. 15 x 1 KiB
-in columns take 0.3 us a record, batch by batch 0.8.
+Consecutive batches of one layout have the same columns, shifted by the size of a batch. Reading
+batches of 15 x 1 KiB as columns takes 0.3 us a record together, and 0.8 us one by one.
 """
 
 from __future__ import annotations
@@ -34,22 +35,24 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-COUNT_MAX = 1 << 13  # records of a batch; 16 layouts are kept
-RUNS_MAX = 8  # runs of a batch
-# A single batch takes 1.2 times as long as with `known_runs`.
+# The layout of a batch with more records or more runs is not remembered.
+COUNT_MAX = 1 << 13
+RUNS_MAX = 8
+# A single batch is left to `known_runs`: here it would take 1.2 times as long.
 RUN_COUNT_MIN = 2
-# Keeps the batches, which are read twice, and their columns in the processor's cache.
+# Size of the batches that are read together. They are read twice, so they and their columns should
+# fit into the processor's cache.
 RUN_SIZE_MAX = 1 << 20
 
 
 def known_runs(data: bytes | memoryview, count: int, known: Known) -> list[Run] | None:
-    """Return the runs of `count` records that fill `data`; None unless their layout is known."""
+    """Return the runs of `count` records that fill `data`, if their layout is known; else None."""
     layout: Layout | None = known.layouts.get((len(data), count))
     return None if layout is None else layout.runs_in(data)
 
 
 def remember(data: bytes | memoryview, runs: list[Run], count: int, known: Known) -> None:
-    """Keep the layout of these runs when a batch of this size and count comes a second time."""
+    """Remember the layout of these runs, if it is the second batch of this size and count."""
     key = len(data), count
     if len(runs) > RUNS_MAX or count > COUNT_MAX or key in known.layouts:
         return
@@ -67,7 +70,7 @@ def remember(data: bytes | memoryview, runs: list[Run], count: int, known: Known
 
 
 class Layout:
-    """The bytes around the keys and values of batches of one size, and their places."""
+    """The bytes around the keys and values of a batch, and the places of all fields in it."""
 
     __slots__ = (
         "_first_head",
@@ -83,19 +86,20 @@ class Layout:
     def __init__(
         self, data: bytes | memoryview, runs: list[Run], deltas_at: list[int], count: int
     ) -> None:
-        """`deltas_at` has the distance of the timestamp delta from a record's start, per run."""
+        """`deltas_at` has, for each run, the place of the timestamp delta within a record."""
         self.size = len(data)
-        """The size of all records of a batch together."""
+        """The size of the records section of a batch."""
         self.count = count
         self.runs = runs
         self.deltas_at = deltas_at
         self.run_count = RUN_COUNT_MIN
-        """The number of such batches to look for at once: more after a success, else fewer."""
+        """Number of batches to read together next time. It grows while all of them fit."""
         self._places: dict[str, Int64s] = {}
         self._first_head = bytes(data[: _head_size(runs[0])])
         self._gathers = []
         for run, delta_at in zip(runs, deltas_at, strict=True):
-            # A head begins with the last byte of the previous record; the first has no such byte.
+            # A head begins with the last byte of the previous record. The first record of the batch
+            # has no such byte.
             skipped = 0 if run.index else 1
             begin = run.position + skipped * run.stride - 1
             size = 1 + _head_size(run)
@@ -108,16 +112,16 @@ class Layout:
                 self._gathers.append(_Gather(data, begin, between, (run.count, run.stride)))
 
     def place(self, name: str) -> Int64s:
-        """Return a column of `RUN_PLACES` for the first batch."""
+        """Return the column `name` of `RUN_PLACES` for one batch of this layout."""
         column = self._places.get(name)
         if column is None:
             column = self._places[name] = per_run(self.runs, self.count, RUN_PLACES[name])
         return column
 
     def runs_in(self, data: bytes | memoryview) -> list[Run] | None:
-        """Return the runs of `data` if it has this layout, else None. Requires: the same size."""
+        """Return the runs of `data` if it has this layout, else None. Requires: `size` bytes."""
         head = self._first_head
-        # The last byte ends the last record; the other records end in the head of the next.
+        # The last byte of `data` belongs to no head: it is the header count of the last record.
         if data[-1] or data[: len(head)] != head:
             return None
         is_same = True
@@ -134,9 +138,10 @@ class Layout:
         ]
 
     def fitting(self, view: memoryview, position: int, batch_count: int, distance: int) -> int:
-        """Return the number of batches before the first one with another layout.
+        """Return how many batches in a row have this layout, at most `batch_count`.
 
-        The records of the first batch begin at `position`, of each next one a `distance` further.
+        The records of the first batch begin at `position`, the records of each next batch
+        `distance` bytes further.
         """
         head = self._first_head
         for number in range(batch_count):
@@ -155,7 +160,7 @@ def _head_size(run: Run) -> int:
 
 
 def _with_deltas(run: Run, data: bytes | memoryview, delta_at: int) -> Run:
-    """Return the run with the timestamp deltas of `data`, which have one byte each."""
+    """Return a copy of the run with the timestamp deltas of `data`, which have one byte each."""
     from numpy import ndarray
 
     raw = ndarray(run.count, "u1", data, run.position + delta_at, run.stride).tobytes()
@@ -168,9 +173,10 @@ def _with_deltas(run: Run, data: bytes | memoryview, delta_at: int) -> Run:
 
 
 class _Gather:
-    """Compares `size` bytes of each record of a run, in words of up to 8 bytes.
+    """Compares the head of every record of a run with the expected bytes.
 
-    The words may overlap: numpy copies words of 8 bytes three times as fast as items of odd sizes.
+    It does so in words of up to 8 bytes, which may overlap: numpy copies words of 8 bytes three
+    times as fast as items of odd sizes.
     """
 
     __slots__ = (
@@ -192,9 +198,10 @@ class _Gather:
         each: tuple[int, int],
         free_at: int = -1,
     ) -> None:
-        """Expect the bytes of `data`; of the byte `free_at` only the top bit counts.
+        """Expect the same bytes as in `data`: a head of `size` bytes for each record.
 
-        The first bytes are at `place`; `each` is the number of records and their distance.
+        The first head is at position `place` of `data`. `each` is (number of records, distance from
+        one record to the next). In byte `free_at` of each head only the top bit must be equal.
         """
         import numpy as np
 
@@ -217,7 +224,7 @@ class _Gather:
         self._fixed = np.ndarray(self._shape, self._form, bytes(bits), 0, (distance, 0)).flatten()
 
     def is_equal(self, data: bytes | memoryview) -> bool | None:
-        """Return whether all bytes are equal in `data`; None if bytes differ that must not."""
+        """Return True if all bytes are equal, False if only free bits differ, None otherwise."""
         from numpy import ndarray
 
         found = ndarray(self._shape, self._form, data, self._place, self._strides).tobytes()
@@ -227,7 +234,7 @@ class _Gather:
         return None if ((words ^ self._known) & self._fixed).any() else False
 
     def equal_count(self, view: memoryview, position: int, batch_count: int, distance: int) -> int:
-        """Return the number of batches before the first that differs: see `Layout.fitting`."""
+        """Return how many batches in a row have the expected bytes: see `Layout.fitting`."""
         import numpy as np
 
         shape = batch_count, *self._shape
@@ -288,8 +295,8 @@ class AlikeColumns(RecordColumns):
         import numpy as np
 
         first, last = self._heads[0][0], self._heads[-1][0]
-        # From batch to batch offsets grow by at least `count`. If the total growth is minimal, each
-        # step is, and there are no gaps.
+        # From batch to batch offsets grow by at least the number of records. If the last batch has
+        # the lowest possible offset, there are no gaps between the batches.
         if last + self._layout.count - first == self.count:
             return np.arange(first, first + self.count, dtype=np.int64)
         return self._plus(0, np.arange(self._layout.count))
@@ -308,7 +315,10 @@ class AlikeColumns(RecordColumns):
         return self._plus(4, deltas)
 
     def _plus(self, field: int, within: Int64s) -> Int64s:
-        """Return the sums of a field of each head and the values `within` its batch."""
+        """Return a column: the value of `field` in each batch's head, plus the values in `within`.
+
+        `within` has one value for each record of a batch, or a row of such values for each batch.
+        """
         import numpy as np
 
         return (np.array([head[field] for head in self._heads], np.int64)[:, None] + within).ravel()
@@ -336,11 +346,11 @@ def find_alike(
     check_crcs: bool,
     known: Known,
 ) -> AlikeColumns | None:
-    """Return the columns of the batches at `position`; None unless their layout is known.
+    """Return the columns of several batches at `position`, if their layout is known; else None.
 
-    The batches are whole, uncompressed and not transactional, and begin at `offset` or later. They
-    have `count_max` records, but the last batch may exceed this. A single batch is left to
-    `known_runs`.
+    The result has only batches that are whole, uncompressed and not transactional, and begin at
+    `offset` or later. It ends with the batch that reaches `count_max` records. If only one batch is
+    wanted the result is None: that is left to `known_runs`.
     """
     if position + HEADER_SIZE > len(view):
         return None

@@ -1,18 +1,18 @@
-"""Reads the columns of many small batches at once, record by record in step.
+"""Reading the columns of many small batches at once: the same record of every batch in one step.
 
-A batch of a hundred records costs numpy as much as one of ten thousand. So for many batches the
-loop is turned around: a few array operations read the length of the first record of every batch,
-then of every second record, and so on. A step costs about the same for ten batches as for a
-thousand.
+With numpy a batch of a hundred records takes as long as one of ten thousand. Therefore the batches
+are read side by side: a few array operations read the length of the first record of every batch,
+then the length of every second record, and so on. A step takes about the same time for ten batches
+as for a thousand.
 
     batch 0   | record 0 | record 1 | record 2 |
     batch 1   | record 0 | record 1 |
     batch 2   | record 0 | record 1 | record 2 | record 3 |
                 step 0     step 1     step 2     step 3
 
-Only the lengths must be read in step. Once the starts of all records are known, each field is read
-from all records at once. Headers are read in step as well: first every first header, then every
-second.
+Only the lengths must be read in steps. Once the starts of all records are known, each field is read
+from all records at once. Headers are read in steps as well: the first header of every record, then
+every second header, and so on.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from wire.records.record import Buffer
 
     Places = tuple[Int64s, Int64s, Int64s, Int64s]
-    """Positions and sizes of keys, positions and sizes of values."""
+    """(positions of keys, sizes of keys, positions of values, sizes of values)."""
 
 
 class BatchesColumns:
     """The columns of several batches, like `RecordColumns`; positions point into `buffer`.
 
-    `header_counts` has the number of headers of each record; the other header columns list the
-    headers of all records in order. They are empty unless requested.
+    `header_counts` has the number of headers of each record. The other columns of headers have an
+    item for each header of all records, in order. They are empty unless headers were requested.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ def columns_of_batches(
     `with_headers` is set. After None the caller reads the batches one by one with `Batch.columns`,
     which raises any error.
     """
-    # A read past the end finds zeros and is noticed.
+    # With a byte 0 at the end, reading a malformed record stops there, and a later check fails.
     buffer = b"".join((*payloads, bytes(1)))
     sizes = np.array([len(each) for each in payloads], np.int64)
     counts = np.array([batch.record_count for batch in batches], np.int64)
@@ -117,7 +117,9 @@ class _Headers:
         self._met: list[tuple[Int64s, ...]] = []
 
     def skip(self, octets: Octets, at: Int64s, counts: Int64s, records: Int64s) -> Int64s:
-        """Read the headers at `at`, `counts` of each of these records; return their ends.
+        """Read the headers of these records; return the position behind each record's headers.
+
+        The headers of a record begin at its position in `at`; `counts` has their number.
 
         Raises:
             Unusual: a header is malformed.
@@ -143,7 +145,7 @@ class _Headers:
             nothing = np.empty(0, np.int64)
             return self._counts, (nothing, nothing, nothing, nothing)
         records, *fields = (np.concatenate(each) for each in zip(*self._met, strict=True))
-        # Stable: keeps the order of the headers of one record.
+        # A stable sort keeps the order of the headers of one record.
         order = np.argsort(records, kind="stable")
         key_at, key_size, value_at, value_size = (each[order] for each in fields)
         return self._counts, (key_at, key_size, value_at, value_size)
@@ -177,7 +179,7 @@ def _bounds(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> tup
     """
     total = int(counts.sum())
     firsts, lasts = np.empty(total, np.int64), np.empty(total, np.int64)
-    # Sorted by falling record count, so that the unfinished batches always come first.
+    # Sort by falling record count, so that the batches with records left always come first.
     order = np.argsort(-counts, kind="stable")
     positions, limits, left = starts[order], ends[order], counts[order]
     slots = (counts.cumsum() - counts)[order]
@@ -190,8 +192,8 @@ def _bounds(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> tup
             slots = slots[:going]
         size, at = varints(octets, positions)
         firsts[slots + step] = at
-        # Reading the fields proves that each record ends behind its start. A record that ends too
-        # late is noticed at the end of its batch.
+        # A record that ends before its start is found when its fields are read, and a record that
+        # ends too late at the end of its batch.
         lasts[slots + step] = positions = at + size
     if any_of(positions != limits):
         raise Unusual

@@ -1,4 +1,4 @@
-"""Records as columns of Python values, which become tuples only during iteration."""
+"""`Rows`: records as columns of Python values, which become tuples during iteration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """The fields of consecutive records.
+    """The records of one or more batches, as columns.
 
     `offsets` has one item per record. Any other field is a sequence of the same length, or an
     endless `repeat` of the common value. Each iteration makes new tuples, (offset, timestamp, key,
@@ -55,7 +55,7 @@ class Rows:
         return len(self.offsets)
 
     def __iter__(self) -> Iterator[RecordTuple]:
-        # The offsets come first: they end the zip.
+        # The offsets come first, because they end the zip: other columns may be endless.
         return zip(  # noqa: B905
             self.offsets, self.timestamps, self.keys, self.values, self.headers
         )
@@ -65,7 +65,7 @@ class Rows:
         return [value for _, value in zip(self.offsets, self.values)]  # noqa: B905
 
     def part(self, start: int, stop: int) -> Rows:
-        """Return the records at indexes start..stop-1, as far as they exist."""
+        """Return the records at the indexes from `start` to `stop` - 1, as far as they exist."""
         return Rows(
             self.offsets[start:stop],
             _part(self.timestamps, start, stop),
@@ -76,7 +76,7 @@ class Rows:
 
 
 def rows_of(records: Sequence[RecordTuple]) -> Rows:
-    """Return the fields of records given as tuples."""
+    """Convert tuples of records to `Rows`."""
     return Rows(*zip(*records, strict=True)) if records else NO_ROWS
 
 
@@ -125,7 +125,7 @@ NO_ROWS = Rows((), (), (), (), ())
 
 
 def run_rows(batch: Batch, data: bytes | memoryview, runs: list[Run], known: Known) -> Rows:
-    """Return the records of a batch that consists of these runs."""
+    """Return the records of a batch whose payload consists of these runs."""
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
         timestamps = repeat(batch.max_timestamp)
@@ -158,7 +158,7 @@ def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
 
 
 def field_rows(batch: Batch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
-    """Return the records of a batch whose fields have these places."""
+    """Return the records of a batch whose fields are at these positions."""
     from wire.records.decode.fields import cut
 
     timestamps: Iterable[int]

@@ -1,14 +1,14 @@
-"""Reads runs of records with one layout: guesses the layout, then proves it.
+"""Reading runs of records that have the same size: guess the positions, then prove them.
 
-Most batches are long runs of records of one size. The first record of a run gives its stride, the
-expected distance of the records. One byte of the header of every record is a column
-(`data[place::stride]`, a loop in C), which is compared with the expected bytes. If every length has
-the guessed value, the records lie at the guessed places, by induction. If the other bytes of the
-headers match as well, the fields have the same places as in the first record. So a run is a proof,
-not a guess: it equals the result of the plain loop, at a few ns per record.
+Most batches consist of long runs of records of one size. The first record of a run gives the
+stride, the expected distance between records. One byte of every record's header is a column,
+`data[place::stride]` (a loop in C), which is compared with the expected bytes. If every record has
+the expected length, every record lies at the expected position, by induction. If the other bytes of
+the headers match as well, the fields have the same places as in the first record. So a run is
+proven to equal the result of the plain loop, at a few ns a record.
 
 A run ends where offset or timestamp deltas need one byte more (at 64 and 8192), or where the length
-of a key or value changes. Batches with short runs are left to other forms.
+of a key or value changes. Batches with short runs are read in other ways: see `choose`.
 """
 
 from __future__ import annotations
@@ -35,30 +35,32 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer
 
-    # (buffer, start, stride): byte `place` of the header of record i is at
-    # buffer[start + place + i * stride].
+    # The headers of a run's records as (buffer, start, stride): byte `place` of the header of
+    # record i is at buffer[start + place + i * stride].
     Heads = tuple[bytes | memoryview, int, int]
 
-# Below this the plain loop is as fast.
+# For fewer records the plain loop is as fast.
 COUNT_MIN = 8
-# Batches with larger offset deltas are left to other forms: their columns would grow without limit.
+# Batches with larger offset deltas are read in other ways: their columns would grow without limit.
 OFFSET_DELTA_END = 1 << 17
-# The minimum average length of runs, not counting the first few.
+# The first RUNS_FREE runs may have any length; with the others the average must be at least this.
 RUN_LENGTH_MIN = 16
 RUNS_FREE = 3
 
-# A column costs 0.7 ns per record from bytes, 6.6 from a memoryview: small records are copied.
+# Payloads of small records are copied to `bytes`: a column of `bytes` costs 0.7 ns a record, one of
+# a memoryview 6.6.
 COPY_RECORD_SIZE_MAX = 512
 COPY_SIZE_MAX = 64 << 10
-# Of large records only the headers are copied, if they are enough to be worth importing numpy.
-# Without this the scan of varying batches of 500 to 900 x 1 KiB takes 1.6 times as long.
+# If the records are large, only their headers are copied, and only for runs of this many records or
+# more, because it needs the import of numpy. Without this, the scan of varying batches of 500 to
+# 900 x 1 KiB takes 1.6 times as long.
 PACKED_COUNT_MIN = 400
 PACKED_SIZE_MAX = 64
 
-# From this count on, numpy decodes deltas of several bytes: 1,000 in 10 us, not 200.
+# From this many records on, numpy decodes deltas of several bytes: 1,000 in 10 us instead of 200.
 NUMPY_COUNT_MIN = 100
 
-# Records unpacked at a time; runs break at 64 anyway.
+# One call of struct unpacks this many records. A run ends at record 64 anyway.
 CHUNK = 64
 
 _HIGH_BYTES = bytes(range(0x80, 0x100))
@@ -98,7 +100,7 @@ class Run:
     varying_deltas: Sequence[int]
 
     def distinct_deltas(self) -> Sequence[int]:
-        """Return the timestamp deltas, unordered; deltas of one byte without duplicates."""
+        """Return the timestamp deltas in any order. Deltas of one byte come without duplicates."""
         if not self.varying_deltas:
             return (self.delta,)
         if type(self.varying_deltas) is bytes:
@@ -107,7 +109,7 @@ class Run:
 
 
 def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
-    """Return the payload as `bytes`, which give columns faster, unless the copy costs more."""
+    """Return the payload as `bytes`, if the copy costs less than reading columns without it."""
     if type(payload) is bytes:
         return payload
     size = len(payload)
@@ -117,10 +119,10 @@ def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
 
 
 def find_runs(data: bytes | memoryview, count: int, known: Known = KNOWN) -> list[Run] | None:
-    """Return the runs that make up `data`, or None if another form must read it.
+    """Return the runs that make up `data`, or None if it must be read in another way.
 
-    A list proves that `data` holds exactly `count` valid records without headers, with offset
-    deltas 0, 1, 2, ...
+    If there is a result, `data` holds exactly `count` valid records without headers, and their
+    offset deltas are 0, 1, 2, ...
     """
     if not COUNT_MIN <= count <= OFFSET_DELTA_END or count * RECORD_SIZE_MIN > len(data):
         return None
@@ -155,13 +157,13 @@ def _run_at(
             offset == index
             and OFFSET_STARTS[offset_size] <= index < OFFSET_STARTS[offset_size + 1]
             and last == body + length - 1
-            and data[last] == 0  # headers
+            and data[last] == 0  # the header count
         )
     except (IndexError, Malformed):
         return None
     stride = last + 1 - position
     is_alone = data[position:body] != data[position + stride : body + stride]
-    # If already the second record has another length, most records probably vary.
+    # If even the second record of the batch has another length, most lengths probably differ.
     if not is_usual or (is_alone and index == 0):
         return None
 
@@ -211,12 +213,13 @@ def _column(heads: Heads, place: int, count: int) -> bytes:
     buffer, start, stride = heads
     start += place
     column = buffer[start : start + (count - 1) * stride + 1 : stride]
-    # Calling bytes() on bytes would cost a third of the time of the loops below.
+    # `bytes(column)` only for a memoryview: even for bytes the call would take a third of the time
+    # of the loops in the callers.
     return column if type(column) is bytes else bytes(column)
 
 
 def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
-    """Cut the run before the first record that differs from record 0 at one of these places."""
+    """End the run before the first record that differs from its first at one of these places."""
     for place in places:
         column = _column(heads, place, run.count)
         first = column[:1]
@@ -225,7 +228,7 @@ def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
 
 
 def _require_offsets(heads: Heads, run: Run, start: int, size: int, known: Known) -> None:
-    """Cut the run to the records with consecutive offset deltas."""
+    """End the run where the offset deltas are no longer consecutive."""
     first = run.index - OFFSET_STARTS[size]
     for place in range(size):
         expected = _offset_column(size, place, known)[first : first + run.count]
@@ -235,7 +238,7 @@ def _require_offsets(heads: Heads, run: Run, start: int, size: int, known: Known
 
 
 def _require_deltas(heads: Heads, run: Run, start: int, stop: int) -> None:
-    """Cut the run to the records with timestamp deltas of the same size; store the deltas."""
+    """End the run where the timestamp deltas have another size; store the deltas."""
     columns = []
     for place in range(start, stop):
         column = _column(heads, place, run.count)
@@ -247,7 +250,7 @@ def _require_deltas(heads: Heads, run: Run, start: int, stop: int) -> None:
 
 
 def _varying(columns: list[bytes], count: int) -> Sequence[int]:
-    """Return the first `count` varints of `columns` in the form of `Run.varying_deltas`."""
+    """Return the first `count` timestamp deltas of `columns`, as `Run.varying_deltas` has them."""
     first = columns[0][:count]
     if len(columns) == 1:
         return () if first == first[:1] * count else first
@@ -277,7 +280,7 @@ def _decoded_plainly(columns: list[bytes], count: int) -> list[int]:
 
 
 def _equal_count(left: bytes, right: bytes) -> int:
-    """Return the length of the common prefix, by bisection."""
+    """Return the length of the common prefix, found by bisection."""
     equal, end = 0, min(len(left), len(right))
     while equal < end:
         middle = (equal + end + 1) // 2
@@ -306,7 +309,7 @@ def keys_and_values(
 def field_of(
     data: bytes | memoryview, run: Run, at: int, size: int, known: Known = KNOWN
 ) -> Iterable[bytes | None]:
-    """Return copies of the field that begins `at` bytes behind the start of each record."""
+    """Return a copy of each record's field that begins `at` bytes behind the record's start."""
     if size < 0:
         return repeat(None, run.count)
     return _unpack(data, run, ((at, size),), known)
@@ -336,7 +339,7 @@ def _unpack(
 
 
 def _unpacker(stride: int, places: tuple[tuple[int, int], ...], count: int, known: Known) -> Struct:
-    """Return the Struct that cuts the fields at `places` out of `count` records in one call."""
+    """Return a Struct that cuts the fields at `places` out of `count` records in one call."""
     unpacker: Struct | None = known.unpackers.get((stride, places, count))
     if unpacker is None:
         position = 0
@@ -365,7 +368,7 @@ OFFSET_STARTS = (
 def _offset_column(size: int, place: int, known: Known) -> bytes:
     """Return byte `place` of the varint of every offset delta whose varint has `size` bytes.
 
-    A delta d is written as 2 * d, so the first byte holds its low 6 bits, the next bytes 7 each.
+    A delta d is written as 2 * d, so the first byte has its low 6 bits, each later byte 7 more.
     """
     column = known.offset_columns.get((size, place))
     if column is None:

@@ -1,4 +1,4 @@
-"""Checks a client's batch before an append, and returns the facts that the broker needs."""
+"""Checking a client's batch before an append, and collecting facts that the broker needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PART_COUNT = 8_192
 
 
 class ScanResult:
-    """The facts of a valid batch; timestamps are base timestamp plus delta, even for LogAppendTime.
+    """The facts of a valid batch. Timestamps are the producer's, even for LogAppendTime.
 
     max_timestamp         the greatest timestamp of a record, -1 for an empty batch
     min_timestamp         the least timestamp of a record, -1 for an empty batch
@@ -58,7 +58,7 @@ class ScanResult:
 
 
 def scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -> ScanResult:
-    """Return the facts of a batch with a shape, from its `Shape.deltas`."""
+    """Return the facts of a batch, from the `deltas` that `Shape.deltas` returns for it."""
     if not deltas:
         return ScanResult(base_timestamp, base_timestamp, first_null_key_index, True)
     found = [(raw >> 1) ^ -(raw & 1) for raw in distinct(deltas)]
@@ -74,7 +74,7 @@ def scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
         deltas = run.distinct_deltas()
         stamps = [base_timestamp + min(deltas), base_timestamp + max(deltas)]
         if stamps[0] < INT64_MIN or stamps[1] > INT64_MAX:
-            stamps = timestamps_of(base_timestamp, deltas)  # any of them may wrap around
+            stamps = timestamps_of(base_timestamp, deltas)  # any sum may wrap around
         latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
         latest,
@@ -131,7 +131,7 @@ def scan_plainly(
 def _scan_in_parts(
     data: bytes | memoryview, count: int, base_timestamp: int, header_count_max: int
 ) -> ScanResult:
-    """Scan in parts to save memory: 100,000 records at once took 50 MB."""
+    """Return the facts, read in parts to save memory: 100,000 records at once took 50 MB."""
     latest: list[int] = []
     earliest: list[int] = []
     first_null, first, consecutive = -1, 0, True

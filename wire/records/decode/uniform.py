@@ -1,17 +1,19 @@
-"""Reads batches whose records have one size, comparing all records with one call.
+"""Reading batches whose records have one size, by comparing all records in one call.
 
-If all keys of a batch have one size, and all values, then the first record and the count determine
-every byte outside of keys, values and timestamps: the `Shape`. One call of struct cuts these bytes
-out of a batch. If they match the shape, the plain loop would read the same records: a proof, not a
-guess. Timestamp deltas may differ if each has one byte: a byte without the top bit is a whole
-varint.
+If all keys of a batch have one size, and all values have one size, then the first record and the
+record count determine every byte outside of keys, values and timestamps. These bytes are the
+`Shape`. One call of struct cuts them out of a batch. If they equal the shape, the plain loop is
+proven to read the same records. Timestamp deltas may differ if each has one byte, because a byte
+without the top bit is a whole varint.
 
     [length, attributes, delta, offset, key length] key [value length] value [0, length, ...
 
-Without keys there is one piece between two values. Other forms read batches with headers, with null
-values, or with a timestamp delta of more than one byte (64 ms or more from the first record).
+Without keys there is one piece between two values. Batches with headers, with null values, or with
+a timestamp delta of more than one byte (64 ms or more from the first record) are read in other
+ways: see `choose`.
 
-Producers that fill batches write many of one size and count: consecutive ones are read together.
+A producer that fills its batches writes many of the same size and record count. Consecutive batches
+of that kind are read together.
 """
 
 from __future__ import annotations
@@ -45,22 +47,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.record import Buffer
 
-    # keys or None, values, timestamp deltas as `Shape.deltas` has them
+    # (keys or None, values, timestamp deltas as `Shape.deltas` returns them)
     Columns = tuple[tuple[bytes, ...] | None, tuple[bytes, ...], bytes]
-    # base offset, length to magic, crc, attributes and last offset delta, base and greatest
-    # timestamp, number of records
+    # (base offset, bytes from length to magic, crc, bytes of attributes and last offset delta,
+    # base timestamp, max timestamp, bytes of the record count)
     Head = tuple[int, bytes, int, bytes, int, int, bytes]
 
 COUNT_MAX = 400
-# Making a shape takes longer than the plain loop over fewer records: wait for a second such batch.
+# With fewer records, a shape is made only for the second such batch: making it takes longer than
+# reading one batch with the plain loop.
 COUNT_AT_ONCE = 8
 
 _SWAPPED = str.maketrans("sx", "xs")
 
 BATCHES_MIN = 2
-# Larger batches gain nothing from being read together.
+# Batches of more records are read one by one: they gain nothing from being read together.
 RUN_COUNT_MAX = 64
-# length, epoch and magic
+# Positions of the header fields length, leader epoch and magic, together.
 _FRAME_START, _FRAME_END = 8, 17
 _unpack_head = Struct(">q9sI6sqq14x4s").unpack_from
 
@@ -80,7 +83,7 @@ class Shape:
         """A `key_size` of -1 means no keys."""
         self.has_keys = key_size >= 0
         heads = template(key_size, value_size, count, known)
-        first = heads[0][1:]  # without the end of a previous record
+        first = heads[0][1:]  # no previous record ends before the first
         form = ""
         middle = b""
         if self.has_keys:
@@ -89,7 +92,7 @@ class Shape:
         form += f"{value_size}x"
         forms = [f"{len(first)}s{form}"]
         places = []
-        begin = -1  # position of these records in the joined pieces
+        begin = -1  # position in the joined pieces; the first head lacks a byte
         for start, stop, offset_size in offset_sizes(count):
             head_size = len(heads[stop - 1])
             forms.append(f"{head_size}s{form}" * (stop - start - (start == 0)))
@@ -106,15 +109,19 @@ class Shape:
         self._around = middle.join((first, *heads[1:])) + middle + b"\0"
 
     def deltas(self, data: Buffer, position: int) -> bytes | None:
-        """Return the timestamp deltas of the records at `position`; None if they do not fit.
+        """Return the timestamp deltas of the records at `position`, if these have this shape.
 
-        The deltas are zig-zag varints of one byte each; empty if all are 0.
+        Each delta is a zig-zag varint of one byte. Empty if all are 0. None if the records do not
+        have this shape.
         """
         around = b"".join(self._skim.unpack_from(data, position))
         return b"" if around == self._around else self._deltas_in(around)
 
     def delta_range(self, data: Buffer, position: int) -> tuple[int, int] | None:
-        """Return the least and the greatest timestamp delta; None if the records do not fit."""
+        """Return the least and the greatest timestamp delta.
+
+        Return None if the records at `position` do not have this shape.
+        """
         deltas = self.deltas(data, position)
         if not deltas:
             return None if deltas is None else (0, 0)
@@ -122,14 +129,18 @@ class Shape:
         return min(found), max(found)
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
-        """Return copies of the keys and values, and the deltas; None if the records do not fit."""
-        # Two calls, for the bytes around and for the fields: splitting one result takes longer.
+        """Return copies of the keys and values, and the timestamp deltas.
+
+        Return None if the records at `position` do not have this shape.
+        """
+        # One call of struct cuts out the bytes around the fields, another the fields: splitting the
+        # result of a single call takes longer.
         deltas = self.deltas(data, position)
         if deltas is None:
             return None
         found = self._fields
         if found is None:
-            # Made on first use: a broker that appends needs only `deltas`.
+            # Made on first use, because a broker that appends needs only `deltas`.
             self._fields = found = Struct(self.fields_form)
         fields = found.unpack_from(data, position)
         if self.has_keys:
@@ -147,9 +158,9 @@ class Shape:
         return self._skim.format.translate(_SWAPPED)
 
     def split_deltas(self, around: bytes) -> list[bytes]:
-        """Return the `deltas` of each of several batches, up to the first that does not fit.
+        """Return the `deltas` of each of several batches, up to the first of another shape.
 
-        `around` holds the bytes around keys and values of all batches in order.
+        `around` has the bytes around keys and values of all batches, one batch after the other.
         """
         size = len(self._around)
         count = len(around) // size
@@ -168,7 +179,7 @@ class Shape:
         """Return the deltas; None if any other byte differs."""
         expected = bytearray(self._around)
         deltas = b""
-        for places in self._places:  # a single slice for up to 64 records
+        for places in self._places:  # one slice for each size of offset deltas
             found = around[places]
             expected[places] = found
             deltas += found
@@ -178,21 +189,22 @@ class Shape:
 def shape_of(
     data: Buffer, position: int, end: int, count: int, known: Known = KNOWN
 ) -> Shape | None:
-    """Return the likely shape of `count` records that fill data[position:end].
+    """Return the likely shape of `count` records that fill data[position:end], or None.
 
-    Returns None if no shape is possible, or not worth making: for few records at first sight.
+    None if the records cannot have one shape, or if it is not worth making yet: see
+    `COUNT_AT_ONCE`.
     """
     shape = known.shapes.get((end - position, count))
     return _meet(data, position, end, count, known) if shape is None else shape
 
 
 def known_shape(size: int, count: int, known: Known = KNOWN) -> Shape | None:
-    """Return the shape of `count` records with this total size if it is known; make none."""
+    """Return the shape of `count` records with this total size, or None if it is not known yet."""
     return known.shapes.get((size, count))
 
 
 def cut(data: Buffer, position: int, end: int, count: int, known: Known = KNOWN) -> Columns | None:
-    """Return the columns of `count` records that fill data[position:end]; None if no shape fits."""
+    """Return the columns of `count` records that fill data[position:end]; None without a shape."""
     shape: Shape | None = known.shapes.get((end - position, count))
     if shape is None:
         shape = _meet(data, position, end, count, known)
@@ -200,14 +212,16 @@ def cut(data: Buffer, position: int, end: int, count: int, known: Known = KNOWN)
 
 
 def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Shape | None:
-    """Make a shape for such batches if the first record and the total size allow one."""
+    """Make a shape for batches like this one, if the first record and the total size allow it."""
     key = end - position, count
     if not 0 < count <= COUNT_MAX:
         return None
     sighting = known.shape_sightings.get(key, 0) + 1
     known.shape_sightings.keep(key, sighting)
     if sighting & (sighting - 1) or (sighting == 1 and count < COUNT_AT_ONCE):
-        return None  # tried at sightings 1, 2, 4, 8, ...: a try costs as much as some records
+        # Try only for the batches number 1, 2, 4, 8, ... of this size and count, because a try
+        # costs as much as reading some records.
+        return None
     sizes = _sizes_of_first(memoryview(data), position)
     if sizes is None or uniform_size(*sizes, count) != end - position:
         return None
@@ -217,10 +231,10 @@ def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Sh
 
 
 def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
-    """Return the sizes of the first record's key (-1: null) and value; None if they do not fit."""
+    """Return the sizes of the first record's key (-1: null) and value; None if not usable."""
     try:
         _, body = read_varint(data, position, MAX_VARINT_SIZE)
-        # attributes, timestamp delta, offset delta: a byte each
+        # Before the key there are attributes, timestamp delta and offset delta, of one byte each.
         key_size, key_at = read_varint(data, body + 3, MAX_VARINT_SIZE)
         if key_size < -1:
             return None
@@ -234,7 +248,7 @@ def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
 
 
 class RunRows(Rows):
-    """The records of one or more consecutive batches of one shape."""
+    """The records of one or more consecutive batches that have the same shape."""
 
     __slots__ = ("end", "epoch", "next_offset", "timestamp_type")
 
@@ -246,7 +260,7 @@ class RunRows(Rows):
 
 
 class _Reader:
-    """Cuts the bytes of consecutive batches of one shape."""
+    """Cuts the bytes of a shape, and the fields, out of consecutive batches."""
 
     __slots__ = ("fields", "shape", "skim")
 
@@ -266,15 +280,15 @@ def next_rows(
     several: bool = False,
     known: Known = KNOWN,
 ) -> RunRows | None:
-    """Return the records of the batch at `position`, or of `several` batches, if they have a shape.
+    """Return the records of the batch at `position`, or with `several` of more batches, or None.
 
-    The batches are whole, uncompressed and not transactional, and begin at `offset` or later.
-    Several batches have at most `count_max` records and consecutive offsets. After None the caller
-    must read the batch in another way.
+    The result has only batches that are whole, uncompressed and not transactional, have one shape,
+    and begin at `offset` or later. Several batches have at most `count_max` records and consecutive
+    offsets. If the result is None, the caller must read the batch in another way.
 
-    Several batches of one record take a third of the time of reading one by one, several of
-    15 x 1 KiB three quarters. A single batch takes 0.65 of the time with `RecordBatch` if it has
-    one record, 0.75 if it has 15.
+    Reading several batches of one record together takes a third of the time of reading them one by
+    one; for batches of 15 x 1 KiB it takes three quarters. Reading a single batch takes 0.65 of the
+    time of `RecordBatch` if it has one record, 0.75 if it has 15.
     """
     if position + HEADER_SIZE > len(view):
         return None
@@ -305,7 +319,7 @@ def next_rows(
 
 
 def _one(columns: Columns, header: tuple[int, ...], end: int) -> RunRows:
-    """Return the records of the batch with this header, which ends at `end`."""
+    """Return the records of one batch, from its columns and header. It ends at position `end`."""
     keys, values, deltas = columns
     base_offset, _, epoch, _, _, attributes, last_offset_delta, base_timestamp, latest, *_ = header
     rows = RunRows(
@@ -330,15 +344,15 @@ def _run(
     check_crcs: bool,
     known: Known,
 ) -> RunRows | None:
-    """Return the records of the batches at these places; None unless at least two are alike."""
+    """Return the records of the batches at these positions; None unless two or more are alike."""
     position, size, count, attributes = places[0], places.step, header[-1], header[5]
     reader = known.shape_readers.get((size, count)) or _reader(view, position, size, count, known)
     if reader is None:
         return None
     heads = alike_heads(view, places, offset, check_crcs=check_crcs, dense=True)
     batches = view[position : position + len(heads) * size]
-    # struct cuts the same places out of all batches, and the joined bytes are compared with the
-    # shape: Python steps are needed only for each batch's header and timestamps.
+    # One call of struct cuts the same places out of all batches, and one comparison checks the
+    # joined bytes. Only the header and timestamps of each batch take steps in Python.
     around = b"".join(chain.from_iterable(reader.skim(batches)))
     deltas = reader.shape.split_deltas(around)
     fitting = len(deltas)
@@ -349,7 +363,7 @@ def _run(
     keys, values = (fields[0::2], fields[1::2]) if reader.shape.has_keys else (None, fields)
     first = heads[0][0]
     timestamps: list[int] = []
-    for head, batch_deltas in zip(heads, deltas):  # noqa: B905  `deltas` ends before a misfit
+    for head, batch_deltas in zip(heads, deltas):  # noqa: B905  `deltas` may be shorter
         if batch_deltas and not attributes:
             timestamps += timestamps_with(head[4], batch_deltas)
         else:
@@ -375,9 +389,11 @@ def _reader(view: memoryview, position: int, size: int, count: int, known: Known
 def alike_heads(
     view: memoryview, places: range, offset: int, *, check_crcs: bool, dense: bool = False
 ) -> list[Head]:
-    """Return the headers at these places, up to the first that is damaged or differs in kind.
+    """Return the headers of the batches at these positions, up to the first unlike the others.
 
-    The batches begin at `offset` or later, in order; with `dense` without gaps between them.
+    The list ends before a batch with another length, leader epoch, attributes or record count,
+    before a batch whose offsets begin below `offset` or the end of the previous batch, and with
+    `check_crcs` before a wrong checksum. With `dense` it also ends before a gap in the offsets.
     """
     heads: list[Head] = []
     _, frame, _, kind, _, _, number = _unpack_head(view, places[0])
@@ -388,7 +404,7 @@ def alike_heads(
             break
         if dense and heads and head[0] != offset:
             break
-        # Checked here, because it brings the whole batch into the processor's cache.
+        # Check the checksum here: it brings the whole batch into the processor's cache for later.
         checked = place + ATTRIBUTES_POSITION
         if check_crcs and crc32c(view[checked : place + places.step]) != head[2]:
             break

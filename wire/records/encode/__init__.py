@@ -1,1 +1,1 @@
-"""Records to batches."""
+"""Encoding records as batches."""

@@ -1,4 +1,4 @@
-"""Builds record batches of magic 2 from columns."""
+"""Building record batches of magic 2 from columns of keys, values, timestamps and headers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer, Headers
 
-# From this size on, patching the checksum into the joined bytes is cheaper than a second join.
+# The checksum stands before the bytes that it covers, so it is known only after they are joined.
+# For
+# batches of this size or more it is then patched into them, which is cheaper than another join.
 PATCHED_SIZE_MIN = 8 << 10
 
 _BLANK_FRAME = bytes(FRAME_HEAD.size)
@@ -93,7 +95,9 @@ def build_batch(
 
 
 def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer]) -> bytes:
-    """Return the batch with the header from the attributes on, `checked`, and pieces of records."""
+    """Return the batch with the encoded header fields `checked` and the pieces of its records.
+
+    `checked` begins with the attributes: the bytes that the checksum covers."""
     parts[0] = _BLANK_FRAME + checked + parts[0]
     batch = b"".join(parts)
     if len(batch) < PATCHED_SIZE_MIN:
@@ -101,7 +105,7 @@ def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer
         return _pack_frame(base_offset, leader_epoch, rest) + rest
     with memoryview(batch) as view:
         frame = _pack_frame(base_offset, leader_epoch, view[ATTRIBUTES_POSITION:])
-    # Once BytesIO holds the only reference to `batch`, it writes into it without a copy.
+    # If BytesIO has the only reference to `batch`, it writes into those bytes without a copy.
     patched = BytesIO(batch)
     del batch
     patched.write(frame)
@@ -111,7 +115,7 @@ def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer
 def renumbered(batch: bytes, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
     """Return a copy of the batch with another producer id, epoch and base sequence.
 
-    This takes a quarter of the time of `build_batch`: a copy and a new checksum.
+    This copies the bytes and computes a new checksum, in a quarter of the time of `build_batch`.
     """
     patched = BytesIO(batch)
     patched.seek(PRODUCER_POSITION)
@@ -143,7 +147,7 @@ def _split_timestamps(
         return timestamps, timestamps, None
     assert len(timestamps) == count, (len(timestamps), count)
     base_timestamp = timestamps[0]
-    # Counting takes a quarter of the time of min and max.
+    # Usually all timestamps are equal. Counting shows it in a quarter of the time of min and max.
     if type(timestamps) is list and timestamps.count(base_timestamp) == count:
         return base_timestamp, base_timestamp, None
     max_timestamp = max(timestamps)
@@ -154,6 +158,9 @@ def _split_timestamps(
 
 
 def _pack_frame(base_offset: int, leader_epoch: int, rest: Buffer) -> bytes:
-    """Return the header up to and with the checksum of `rest`, the bytes that follow it."""
+    """Return the first part of the header, which ends with the checksum of `rest`.
+
+    `rest` are all bytes of the batch that follow the checksum.
+    """
     length = ATTRIBUTES_POSITION - LOG_OVERHEAD + len(rest)
     return FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc32c(rest))

@@ -1,9 +1,9 @@
 """A batch that this process has built, so that a broker need not check it.
 
-A broker must check bytes from outside: checksum, structure, every record. It can trust a
-`BuiltBatch`, because the constructor encodes records: no batch can be made from foreign bytes.
-Inside the process it takes the place of bytes; `bytes(batch)` encodes it for the network. A log
-writes it as it is, like the result of `storage.validation`.
+A broker must check the bytes of a batch from outside: checksum, structure, every record. It can
+trust a `BuiltBatch`, because its constructor encodes the records itself and takes no encoded bytes.
+Inside the process it takes the place of the bytes; `bytes(batch)` returns them for the network. A
+log writes it without another check, like the result of `storage.validation`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class NotPlain(TypeError):
 class BuiltBatch:
     """A batch of magic 2, uncompressed and without record headers; immutable.
 
-    Offsets begin at 0 without gaps, and timestamps have type CreateTime. A log writes its own head
-    before `checked`. `bytes(batch)` equals the result of `build_batch` for the same records.
+    Offsets begin at 0 without gaps, and timestamps have type CreateTime. A log writes the first
+    part of the header itself, then `checked`. `bytes(batch)` equals the result of `build_batch` for
+    the same records.
 
     >>> batch = BuiltBatch([b"a", None], timestamps=5)
     >>> (batch.count, batch.size, batch.max_timestamp, batch.first_null_key_index)
@@ -96,7 +97,7 @@ class BuiltBatch:
             if is_bare and (uniform := _encode_uniform(values, sizes)) is not None:
                 body = uniform
             else:
-                # Copies: the caller's lists may change while they are encoded.
+                # Encode copies, because another thread may change the caller's lists meanwhile.
                 values = _plain(values, bytes, type(None))
                 assert len(values) == count > 0, (len(values), count)
                 if keys is not None:
@@ -109,7 +110,7 @@ class BuiltBatch:
         self.size = HEADER_SIZE + len(body)
         self.crc = crc32c(body, crc32c(head, 0))
         self.checked = head, body
-        """The bytes that the checksum covers."""
+        """The bytes that the checksum covers, in two pieces."""
         self.count = count
         self.last_offset_delta = count - 1
         self.max_timestamp = latest
@@ -129,9 +130,9 @@ class BuiltBatch:
 def _encode_uniform(values: Sequence[Any], sizes: Sequence[int]) -> bytes | None:
     """Return the records section if all values have one length, else None.
 
-    The length of the result proves the types of the values: a buffer whose `len` is below its size
-    makes it too long, and no Python type has a `len` above its size. Checking the types would take
-    a fifth of the time.
+    The size of the result shows whether all values are bytes: if the `len` of a value is below its
+    size in bytes, the result is too long, and no Python type has a `len` above its size. Checking
+    the types instead would take a fifth of the whole time.
     """
     try:
         sizes = sizes or list(map(len, values))
@@ -142,7 +143,11 @@ def _encode_uniform(values: Sequence[Any], sizes: Sequence[int]) -> bytes | None
 
 
 def _plain(column: Sequence[Any], *allowed: type) -> list[Any]:
-    """Return a copy of the column, whose items all have an `allowed` type, mostly the first one."""
+    """Return a copy of the column.
+
+    Raises:
+        NotPlain: an item has none of the `allowed` types. (The first one should be the usual type.)
+    """
     items = list(column)
     types = list(map(type, items))
     if types.count(allowed[0]) != len(types) and not set(allowed).issuperset(types):

@@ -1,10 +1,10 @@
-"""The records section of a batch: the pieces of all records, for one `bytes.join`.
+"""Encoding the records section of a batch as a list of pieces for one `bytes.join`.
 
-The bytes before a value depend on few small numbers (the lengths, the size of the offset delta), so
-tables hold them, and every step over the records is a loop in C. The last byte of a record (no
-headers) is written as the first byte before the next record. 1,000 values of 100 B take 4 times as
-long as a bare join of the values if all have one length, 10 times if the lengths vary, 20 times
-with keys, and 80 times in the plain loop.
+The bytes before a value, its *head*, depend on few small numbers: the lengths, and the size of the
+offset delta. Tables hold all heads, so that every step over the records is a loop in C. The last
+byte of a record, its header count of 0, is part of the next record's head. 1,000 values of 100 B
+take 4 times as long as a bare join of the values if all have one length, 10 times if the lengths
+vary, 20 times with keys, and 80 times in the plain loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer, Headers
 
-TEMPLATE_COUNT_MAX = 1 << 14  # records in a kept template, 48 B each
+TEMPLATE_COUNT_MAX = 1 << 14  # a template of more records is not cached; 48 B a record
 
 
 def encode_records(
@@ -32,9 +32,10 @@ def encode_records(
     headers: Sequence[Headers | None] | None,
     known: Known = KNOWN,
 ) -> list[Buffer]:
-    """Return the pieces whose join is the records section, for offset deltas 0, 1, 2, ...
+    """Return pieces that join to the records section. The offset deltas are 0, 1, 2, ...
 
-    `deltas` are the timestamp deltas, None if all are 0. `keys` and `headers` may be None.
+    `deltas` are the timestamp deltas, None if all are 0. `keys` and `headers` are None for records
+    without them.
     """
     if headers is not None and any(headers):
         return _encode_plainly(values, keys, deltas, headers)
@@ -78,9 +79,9 @@ def encode_records(
 
 
 def encode_uniform(values: Sequence[bytes], size: int, known: Known = KNOWN) -> bytes | None:
-    """Return the records section of values whose `len` is `size`, without keys.
+    """Return the records section for values without keys. The `len` of each value is `size`.
 
-    Returns None if the `len` of a value is not its size: the joined bytes are then no records.
+    Return None if a value's size in bytes differs from its `len`, as in some memoryviews.
     """
     parts, whole_size = _uniform_parts(size, len(values), known)
     parts[1::2] = values
@@ -98,7 +99,7 @@ def encode_lone_value(value: bytes | None) -> bytes:
 def _sizes(
     fields: Sequence[Buffer | None],
 ) -> tuple[list[int], Sequence[Buffer]]:
-    """Return the encoded lengths (-1 for null), and the fields with null as empty bytes."""
+    """Return the length of each field (-1 for null), and the fields with null as empty bytes."""
     try:
         return list(map(len, fields)), fields  # type: ignore[arg-type, return-value]
     except TypeError:
@@ -148,7 +149,7 @@ def _join_uniform(
 
 
 def _uniform_parts(value_size: int, count: int, known: Known) -> tuple[list[Any], int]:
-    """Return parts with gaps for `count` values of one size, and the total size with the values."""
+    """Return pieces with gaps for `count` values of one size, and the size of the joined result."""
     ready = known.ready_parts.get(value_size)
     if ready is not None and len(ready[0]) == 2 * count + 1:
         return ready[0][:], ready[1]
@@ -164,8 +165,8 @@ def _uniform_parts(value_size: int, count: int, known: Known) -> tuple[list[Any]
 def _heads_before_deltas(deltas: list[int], fields_size: int) -> list[bytes]:
     """Return the bytes before the offset delta of each record, for fields of one size.
 
-    Timestamps repeat, so a head is made once per distinct delta: 1,000 x 100 B take 90 us, by
-    columns 185. If most deltas differ, columns are faster: 165 us, not 330.
+    If timestamps repeat, a head is made once for each distinct delta: 1,000 x 100 B take 90 us, by
+    columns 185. If most deltas differ, columns are faster: 165 us instead of 330.
     """
     distinct = set(deltas)
     is_repeating = 4 * len(distinct) <= len(deltas)
@@ -189,7 +190,7 @@ def _heads_before_deltas(deltas: list[int], fields_size: int) -> list[bytes]:
 def _join_columns(
     tables: tuple[dict[int, bytes], ...], sizes: list[int], columns: Sequence[Iterable[Buffer]]
 ) -> list[Buffer]:
-    """Join the fields with their heads, found by the sizes of the fields."""
+    """Put a head before the fields of each record; `sizes` has its key in `tables`."""
     count = len(sizes)
     width = len(columns) + 1
     parts: list[Buffer] = [b""] * (width * count + 1)
@@ -202,14 +203,14 @@ def _join_columns(
 
 
 def _without_first_byte(parts: list[Buffer]) -> list[Buffer]:
-    """Move the first byte, the end of a record that does not exist, behind the last record."""
+    """Move the first byte to the end. It ends the previous record, which the first one lacks."""
     parts[0] = parts[0][1:]
     parts[-1] = b"\0"
     return parts
 
 
 def offset_sizes(count: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, stop, size): the offset deltas start..stop-1 take `size` bytes."""
+    """Yield (start, stop, size): the offset deltas from start to stop - 1 have `size` bytes."""
     start = 0
     for offset_size, stop in ((1, 1 << 6), (2, 1 << 13), (3, 1 << 20), (4, 1 << 27), (5, 1 << 31)):
         if count <= stop:
@@ -253,7 +254,7 @@ def encode_record(
     value: Buffer | None,
     headers: Headers | None = None,
 ) -> bytes:
-    """Return the bytes of one record: the definition that the joins must equal."""
+    """Return the bytes of one record. The faster functions here must give equal bytes."""
     body = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     for field in (key, value):
         if field is None:
@@ -281,7 +282,7 @@ def encode_headers(headers: Headers | None) -> bytes:
 
 
 class _FieldSizes(dict[int, int]):
-    """Length of a key or value (-1: null) -> its encoded size, with the length field."""
+    """A cache, length of a key or value (-1: null) -> its encoded size with the length field."""
 
     __slots__ = ()
 
@@ -298,9 +299,10 @@ def _head(size: int) -> bytes:
 
 
 def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[Table, ...]:
-    """Return a table of heads for each size of an offset delta, 1 to 5 (and an unused one for 0).
+    """Return tables of heads, the one for an offset delta of `n` bytes at index `n` (0 is unused).
 
-    `fixed` is the size of a record without its offset delta and the part that `to_size` computes.
+    A head is made for a number, the key of the table. `fixed` plus the size of the offset delta
+    plus `to_size(number)` is the size of the record. `after` are bytes that follow the attributes.
     """
 
     def table(rest: int) -> Table:
@@ -311,28 +313,30 @@ def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[Ta
 
 FIELD_SIZES = _FieldSizes()
 
-# Keyed by the encoded size of key and value: timestamp delta 0.
+# For records with timestamp delta 0, by the encoded size of key and value.
 HEADS = _tables(3, b"\0", lambda size: size)
-# Keyed by the encoded size of timestamp delta, key and value.
+# For records with other deltas, by the encoded size of timestamp delta, key and value.
 HEADS_BEFORE_DELTA = _tables(2, b"", lambda size: size)
-# Keyed by the length of the value: timestamp delta 0, no key. NO_KEY_TAILS follow the offset delta.
+# For records with timestamp delta 0 and no key, by the length of the value. The offset delta comes
+# between NO_KEY_HEADS and NO_KEY_TAILS.
 NO_KEY_HEADS = _tables(4, b"\0", FIELD_SIZES.__getitem__)
 NO_KEY_TAILS = Table(lambda size: b"\x01" + encode_varint(size))
-# Keyed by the length of the value: all bytes before it in the only record of a batch.
+# For the only record of a batch, by the length of its value: all bytes before the value.
 _LONE_HEADS = Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
 
 
 def template(
     key_size: int, value_size: int, count: int, known: Known, *, has_heads: bool = True
 ) -> list[bytes]:
-    """Return the bytes before the key of each of `count` records, or before the value without keys.
+    """Return the bytes before the key of each of `count` records, with timestamp delta 0.
 
-    Without heads they begin with the offset delta.
+    With a `key_size` of -1 the records have no keys: return the bytes before the value. If
+    `has_heads` is False, the bytes begin with the offset delta.
     """
     kept = known.templates.get((key_size, value_size, has_heads))
     if kept is not None and len(kept) >= count:
         return kept if len(kept) == count else kept[:count]
-    # A power of two, so that the template rarely grows.
+    # Make templates for a power of two of records, so that they rarely have to grow.
     wanted = max(1 << (count - 1).bit_length(), 64) if count <= TEMPLATE_COUNT_MAX else count
     after = VARINTS[key_size] + (VARINTS[value_size] if key_size < 0 else b"")
     made = [offset + after for offset in _offset_deltas(wanted, known)]
@@ -349,7 +353,7 @@ def template(
 
 
 def uniform_size(key_size: int, value_size: int, count: int) -> int:
-    """Return the size of `count` such records together, with timestamp deltas of one byte."""
+    """Return the size of `count` records with these sizes and timestamp deltas of one byte."""
     fields = FIELD_SIZES[key_size] + FIELD_SIZES[value_size]
     size = 0
     for start, stop, offset_size in offset_sizes(count):

@@ -122,10 +122,7 @@ class IdempotentSequences(Sequences):
             self._to_restart.add(key)
 
     def _resolve(self) -> None:
-        """Decide about unresolved partitions, once all their batches have outcomes.
-
-        A gap between the sent and the acknowledged numbers requires a new epoch.
-        """
+        """Restart unresolved partitions that have a gap, once all their batches have outcomes."""
         for key in list(self._unresolved):
             sequences = self._partitions[key]
             if sequences.unresolved_end < 0:

@@ -53,7 +53,6 @@ class TransactionManager:
     def __init__(
         self, transport: Transport, settings: Settings, has_records: Callable[[], bool]
     ) -> None:
-        """`has_records` returns whether any record has no outcome."""
         self.status = TransactionStatus(settings)
         self._coordinators = Coordinators(transport)
         self.sequences = TransactionalSequences(self.status, self._coordinators)
@@ -104,7 +103,6 @@ class TransactionManager:
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
     ) -> CallResult:
-        """Begin to add offsets of a group to the transaction."""
         call = "send_offsets_to_transaction"
         self.check(call)
         if self.status.state != _S.IN_TRANSACTION:

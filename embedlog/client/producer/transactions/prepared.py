@@ -26,7 +26,7 @@ class PreparedTransaction(tuple[int, int]):
 
     @classmethod
     def parse(cls, text: str) -> PreparedTransaction:
-        """Parse the text of a prepared transaction; the result of an empty text equals none.
+        """Parse `str(prepared)`; an empty text gives a value that equals no prepared transaction.
 
         >>> embedlog.PreparedTransaction.parse("1000:7").producer_epoch
         7

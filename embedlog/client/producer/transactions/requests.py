@@ -56,8 +56,8 @@ _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _SEVERAL_KEYS_SINCE = 4
 _NEWEST = 32_767
 _FIRST_PAUSE_MS = 20
-"""The pause before a transaction's first partitions are added again: the markers of the last
-transaction take this long."""
+"""Pause before the first AddPartitions is retried: the last transaction's markers take this
+long."""
 
 
 class CallResult:
@@ -71,8 +71,7 @@ class CallResult:
         self.is_done = False
         self.error: Exception | None = None
         self.is_told = False
-        """True if the caller has seen the outcome. Until then, a repeated call waits for this
-        result."""
+        """True if the caller has seen the outcome; until then, the same call waits for it again."""
 
     def succeed(self) -> None:
         self.is_done = True

@@ -103,8 +103,7 @@ class TransactionStatus:
         self.open = OpenTransaction(is_v2=False)
         """The transaction; between two transactions an empty one."""
         self.error: Exception | None = None
-        """The error after which the transaction can only be aborted, or the producer only
-        closed."""
+        """The error after which only an abort, or only closing the producer, is possible."""
         self.doom: Exception | None = None
         """The error for unsent records once the transaction cannot commit; None before that."""
         self.tell_open: Callable[[bool], None] | None = None

@@ -98,7 +98,7 @@ class TransactionalSequences(Sequences):
         return self._has_turn(batch)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        """Return whether it is out of order only because an earlier batch is still to come."""
+        """Return whether the batch is out of order only because an earlier batch is missing."""
         if error.code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER or batch.base_sequence < 0:
             return False
         sequences = self._partitions.get((batch.topic, batch.partition))

@@ -1,0 +1,15 @@
+"""How far searches go: a part of each for every change, all of it at night.
+
+With `EMBEDLOG_FULL=1` in the environment seeds, crashes and random programs run at full size.
+"""
+
+from __future__ import annotations
+
+import os
+
+IS_FULL = os.environ.get("EMBEDLOG_FULL", "") not in ("", "0")
+
+
+def size(change: int, *, full: int) -> int:
+    """Return how many cases a search tries: `change` for every change, `full` at night."""
+    return full if IS_FULL else change
