@@ -16,16 +16,16 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin as Admin
+    from embedlog.client.admin.cluster import (
+        QuorumInfo as QuorumInfo,
+        QuorumReplica as QuorumReplica,
+    )
     from embedlog.client.admin.groups import (
         GroupDescription as GroupDescription,
         GroupListing as GroupListing,
         MemberDescription as MemberDescription,
     )
     from embedlog.client.admin.new_topics import CreatedTopic as CreatedTopic, NewTopic as NewTopic
-    from embedlog.client.admin.quorum import (
-        QuorumInfo as QuorumInfo,
-        QuorumReplica as QuorumReplica,
-    )
     from embedlog.client.admin.replicas import (
         ElectionType as ElectionType,
         PartitionReassignment as PartitionReassignment,
@@ -124,9 +124,9 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "client.admin.admin": "Admin",
+    "client.admin.cluster": "QuorumInfo QuorumReplica",
     "client.admin.groups": "GroupDescription GroupListing MemberDescription",
     "client.admin.new_topics": "CreatedTopic NewTopic",
-    "client.admin.quorum": "QuorumInfo QuorumReplica",
     "client.admin.replicas": (
         "ElectionType PartitionReassignment ReplicaLogDirectories TopicPartitionReplica"
     ),

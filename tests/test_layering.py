@@ -88,7 +88,7 @@ INNER_FLOORS = {
         "admin",
         "cluster configs group_offsets groups records replicas topics transactions",
         "part",
-        "coordinators new_topics quorum",
+        "coordinators new_topics",
         "calls results",
     ),
     "embedlog.client.consumer": (
