@@ -105,7 +105,6 @@ class LogTruncation(EmbedlogError):
 
 
 _by_code: dict[int, type[KafkaError]] = {}
-_rows = {row[0]: row for row in ERRORS}
 
 
 def error_class(code: int) -> type[KafkaError]:
@@ -113,10 +112,10 @@ def error_class(code: int) -> type[KafkaError]:
     known = _by_code.get(code)
     if known is not None:
         return known
-    row = _rows.get(code)
+    row = ERRORS.get(code)
     if row is None:
         return error_class(ErrorCode.UNKNOWN_SERVER_ERROR)
-    _, name, retriable, meaning = row
+    name, retriable, meaning = row
     made = type(
         _class_name(name),
         (KafkaError,),
@@ -134,13 +133,13 @@ def error_for(code: int, message: str | None = None) -> KafkaError:
 
 def error_name(code: int) -> str:
     """Return Kafka's name of an error code, for example `NOT_COORDINATOR`."""
-    row = _rows.get(code)
-    return row[1] if row is not None else str(code)
+    row = ERRORS.get(code)
+    return row[0] if row is not None else str(code)
 
 
 def _meaning(code: int) -> str:
-    row = _rows.get(code)
-    return row[3] if row is not None else f"error code {code}"
+    row = ERRORS.get(code)
+    return row[2] if row is not None else f"error code {code}"
 
 
 def _class_name(name: str) -> str:
@@ -153,7 +152,7 @@ def _code_of(name: str) -> int:
     words = "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name)
     known: dict[str, int] = ErrorCode.__dict__  # type: ignore[assignment]
     code = known.get(words[1:]) or known.get(words[1:] + "_EXCEPTION")
-    return code if code and _class_name(_rows[code][1]) == name else 0
+    return code if code and _class_name(ERRORS[code][0]) == name else 0
 
 
 def __getattr__(name: str) -> type[KafkaError]:
@@ -166,4 +165,4 @@ def __getattr__(name: str) -> type[KafkaError]:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *(_class_name(row[1]) for row in ERRORS if row[0] != 0)])
+    return sorted([*globals(), *(_class_name(row[0]) for code, row in ERRORS.items() if code != 0)])

@@ -73,7 +73,8 @@ INNER_FLOORS = {
         "commands",
         "pipeline",
         "archiving dump maintenance salvage serve tail verify",
-        "directory exit_status internal_topics jobs log_lines progress text",
+        "jobs",
+        "directory exit_status internal_topics log_lines progress text",
     ),
     "embedlog.client": (
         "admin producer",

@@ -40,23 +40,13 @@ class ClientConnection:
     Correlation ids count up from 0; `next_correlation_id` is the id of the next request.
     """
 
-    __slots__ = ("_in_flight", "_last_correlation_id", "client_id", "next_correlation_id")
+    __slots__ = ("_in_flight", "client_id", "next_correlation_id")
 
     def __init__(self, client_id: str | None) -> None:
         self.client_id = client_id
         self.next_correlation_id = 0
-        self._last_correlation_id = -1
         # Correlation id -> (API key, version), in the order of sending.
         self._in_flight: dict[int, tuple[int, int]] = {}
-
-    @property
-    def in_flight_count(self) -> int:
-        return len(self._in_flight)
-
-    @property
-    def last_correlation_id(self) -> int:
-        """The id of the last request sent; -1 before the first."""
-        return self._last_correlation_id
 
     def send(self, request: Any, version: int, *, expect_response: bool = True) -> list[Payload]:
         """Return the frame of a request. Large payloads in it are the request's own objects.
@@ -75,7 +65,6 @@ class ClientConnection:
             client_id=self.client_id,
         )
         frame = _framed(head, request, version)
-        self._last_correlation_id = correlation_id
         self.next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
         if expect_response:
             self._in_flight[correlation_id] = api_key, version

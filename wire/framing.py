@@ -71,11 +71,6 @@ class FrameReader:
         self._start = 0
         self._end = 0
 
-    @property
-    def pending_size(self) -> int:
-        """Received bytes of the unfinished frame, including its size field."""
-        return self._end - self._start
-
     def free_space(self) -> memoryview:
         """Return memory of at least one byte for the next bytes of the stream."""
         return self._chunk[self._end :]

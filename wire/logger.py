@@ -54,11 +54,6 @@ class NamedLogger:
         else:
             logger.error(message, *values, exc_info=exc_info, stacklevel=2)
 
-    @property
-    def wants_debug(self) -> bool:
-        """Return whether DEBUG is enabled. Check it before building an expensive message."""
-        return self._logger_of(_DEBUG) is not None
-
     def _logger_of(self, level: int) -> Logger | None:
         """Return the logger if it is enabled for `level`."""
         logger = self._logger

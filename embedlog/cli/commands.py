@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any, TextIO
 
 import click
 
+from embedlog.cli import pipeline
 from embedlog.cli.exit_status import EXIT_CANNOT
 from embedlog.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TextIO
 
 _TOPIC = click.Option(["--topic"], metavar="TOPIC", help="this topic only")
 _PARTITION = click.Option(["--partition"], metavar="N", type=int, help="this partition only")
@@ -63,40 +61,18 @@ class _Unheard:
 
 
 def _group() -> click.Group:
-    commands = [_serve(), _dump(), _verify(), _tail(), _salvage(), _pipeline()]
-    return click.Group(
+    # argparse parses `serve` itself: here it is an entry for the list of commands.
+    serve = click.Command("serve", help="Serve a log to Kafka clients.")
+    commands = [serve, _dump(), _verify(), _tail(), _salvage(), pipeline.command()]
+    group = click.Group(
         "embedlog",
         commands={str(command.name): command for command in commands},
-        params=[_version()],
         help="A message log with Kafka wire compatibility.",
     )
-
-
-def _pipeline() -> click.Command:
-    from embedlog.cli import pipeline
-
-    return pipeline.command()
-
-
-def _version() -> click.Option:
-    def show(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
-        if is_asked and not context.resilient_parsing:
-            click.echo(f"embedlog {__version__}")
-            context.exit()
-
-    return click.Option(
-        ["--version"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help="show the version and exit",
+    show_version = click.version_option(
+        __version__, message="embedlog %(version)s", help="show the version and exit"
     )
-
-
-def _serve() -> click.Command:
-    """Return an entry for the list of commands; argparse parses `serve` itself."""
-    return click.Command("serve", help="Serve a log to Kafka clients.")
+    return show_version(group)
 
 
 def _dump() -> click.Command:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
+from embedlog.runtime.files import Files
 from embedlog.storage import paths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from embedlog.common import TopicPartition
-    from embedlog.runtime.files import Files
 
 
 def data_directory(files: Files, path: str) -> str:

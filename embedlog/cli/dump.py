@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from embedlog.cli import internal_topics
 from embedlog.cli.directory import data_directory, is_chosen
 from embedlog.cli.exit_status import EXIT_DAMAGED
@@ -44,7 +46,7 @@ def run(
         system, directory, chosen, offset=offset, has_records=records, has_files=files
     ):
         is_damaged = is_damaged or item["kind"] == "damage"
-        print(_json(item) if as_json else _line(item))
+        print(json.dumps(item) if as_json else _line(item))
     return EXIT_DAMAGED if is_damaged else 0
 
 
@@ -83,14 +85,5 @@ def _records(which: TopicPartition, log: str, batch: Batch, offset: int) -> Iter
 
 
 def _line(item: Item) -> str:
-    kind = item["kind"]
-    rest = {name: value for name, value in item.items() if name != "kind"}
-    if kind == "record":
-        return f"| {line_of(rest)}"
-    return f"{kind} {line_of(rest)}"
-
-
-def _json(item: Item) -> str:
-    from json import dumps
-
-    return dumps(item)
+    kind = "|" if item["kind"] == "record" else item["kind"]
+    return f"{kind} {line_of({k: v for k, v in item.items() if k != 'kind'})}"

@@ -7,10 +7,7 @@ from embedlog.controller.metadata_log import METADATA_PARTITION
 from embedlog.controller.metadata_log import decode as decode_metadata
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.topic_names import OFFSETS_TOPIC
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from wire.records.record import Record
+from wire.records.record import Record
 
 INTERNAL = (METADATA_PARTITION.topic, OFFSETS_TOPIC)
 

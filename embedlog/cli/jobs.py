@@ -1,32 +1,45 @@
-"""Common parts of the verbs that run on Spark: a session, a report."""
+"""Common parts of the verbs that run on Spark: a session, a job and its report."""
 
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from typing import Any
 
 import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from embedlog.spark.jobs.report import Report
+from embedlog.cli.progress import bar
 
 EXIT_FOUND = 1
 MASTER = click.Option(["--master"], help="master of Spark, such as local[4]")
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
 
 
-def show(report: Report, as_json: bool) -> None:
-    """Print a job's report."""
+def run_job(
+    name: str, *arguments: Any, master: str | None, as_json: bool, shows: str = "", **settings: Any
+) -> dict[str, Any]:
+    """Run `embedlog.spark.jobs.NAME`, print its report, and return the report's counts.
+
+    `shows` is what its progress bar counts: "bytes", or "offsets"; "" for a job without progress.
+    """
+    is_bytes = shows == "bytes"
+    shown = bar(name if is_bytes else shows, of_bytes=is_bytes) if shows else nullcontext()
+    with spark_session(name, master) as spark, shown as progress:
+        if progress is not None:
+            settings["progress"] = progress
+        # Imported in the session, which reports a missing PySpark.
+        job = getattr(import_module(f"embedlog.spark.jobs.{name}"), name)
+        report = job(spark, *arguments, **settings)
+    counts: dict[str, Any] = report.counts
     if as_json:
         click.echo(json.dumps(report.as_dict()))
-        return
+        return counts
     for row in report.rows:
         click.echo(", ".join(f"{name} {value}" for name, value in row.items() if value != 0))
-    click.echo(f"{report.job}: " + ", ".join(f"{k} {v}" for k, v in report.counts.items()))
+    click.echo(f"{report.job}: " + ", ".join(f"{k} {v}" for k, v in counts.items()))
+    return counts
 
 
 @contextmanager

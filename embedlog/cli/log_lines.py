@@ -78,8 +78,6 @@ def _json_formatter() -> logging.Formatter:
     from logging import Formatter, LogRecord
 
     class JsonFormatter(Formatter):
-        """One object on one line."""
-
         def format(self, record: LogRecord) -> str:
             time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
             line = {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from embedlog.cli.directory import data_directory, is_chosen
 from embedlog.cli.exit_status import EXIT_DAMAGED
+from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.files import Files
 from embedlog.storage import paths
 from embedlog.storage.directory.checkpoints import Checkpoints
 from embedlog.storage.log.gaps import read_gaps_below
@@ -16,11 +20,6 @@ from embedlog.storage.state_files.clean_shutdown import (
     was_written_in_this_boot,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.common import TopicPartition
-    from embedlog.runtime.files import Files
-
 
 def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -> int:
     """Report and repair each damaged log; return the exit status."""
@@ -28,11 +27,8 @@ def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -
     directory = data_directory(files, path)
     # Look before taking the lock, which marks all data as written in this boot.
     was_written_in_this_boot(files, directory)
-    lock = files.lock(f"{directory}/{paths.LOCK}")
-    try:
+    with closing(files.lock(f"{directory}/{paths.LOCK}")):
         return _salvage(files, directory, topic, partition, is_dry=dry_run)
-    finally:
-        lock.close()
 
 
 def _salvage(

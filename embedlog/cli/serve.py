@@ -228,41 +228,27 @@ def _directories(arguments: Namespace) -> list[str | None]:
 
 
 def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterListener:
-    if len(cluster.brokers) > 1:
-        return _listen_all(cluster, arguments)
     from embedlog.server.addresses import listen, listen_address
 
-    is_any_host = arguments.host is None and (listen_address(cluster.config) or (None,))[0] == ""
+    host, port, is_remote = arguments.host, arguments.port, arguments.allow_remote_plaintext
     try:
+        if len(cluster.brokers) > 1:
+            first = PORT if port is None else port
+            return cluster.listen(host, first, allow_remote_plaintext=is_remote)
+        is_any_host = host is None and (listen_address(cluster.config) or (None,))[0] == ""
         listener = listen(
-            cluster.broker().core,
-            arguments.host,
-            arguments.port,
-            allow_remote_plaintext=arguments.allow_remote_plaintext,
-            default_port=PORT,
+            cluster.broker().core, host, port, allow_remote_plaintext=is_remote, default_port=PORT
         )
     except OSError as error:
         reason = error.strerror or str(error)
         raise CannotListen(f"cannot listen on {error.filename}: {reason}") from None
-    if is_any_host and not arguments.allow_remote_plaintext:
+    if is_any_host and not is_remote:
         _warn(
             arguments,
             "listeners names no host: only this machine can connect "
             "(every other with --allow-remote-plaintext)",
         )
     return listener
-
-
-def _listen_all(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterListener:
-    try:
-        return cluster.listen(
-            arguments.host,
-            PORT if arguments.port is None else arguments.port,
-            allow_remote_plaintext=arguments.allow_remote_plaintext,
-        )
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CannotListen(f"cannot listen on {error.filename}: {reason}") from None
 
 
 def _warn(arguments: Namespace, message: str) -> None:

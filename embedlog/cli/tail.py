@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 from embedlog.cli.text import fields_of, printable, text_of
 from embedlog.errors import ConfigError, OffsetOutOfRange
-from embedlog.reader.reader import READ_COMMITTED, READ_UNCOMMITTED, LogDirectoryReader, open_reader
+from embedlog.reader.reader import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    LogDirectoryReader,
+    PartitionReader,
+    open_reader,
+)
 from embedlog.runtime import real_runtime
 from embedlog.runtime.pending import Pending
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from embedlog.reader.reader import PartitionReader
-    from wire.records.record import Record
+from wire.records.record import Record
 
 _POLL_MS = 50
 
@@ -76,7 +80,6 @@ class _Tail:
         self._offset = max(self._offset, self._part.log_start_offset)
 
     def show(self) -> None:
-        """Print the new records."""
         lines = []
         try:
             for record in self._part.records(self._offset, isolation_level=self._isolation_level):
@@ -90,10 +93,8 @@ class _Tail:
 
     def _line(self, record: Record) -> str:
         if self._as_json:
-            from json import dumps
-
             names = {"topic": self._part.topic, "partition": self._part.partition}
-            return dumps({**names, **fields_of(record)})
+            return json.dumps({**names, **fields_of(record)})
         key = "" if record.key is None else f" {text_of(record.key)}:"
         where = f"{self._part.topic}-{self._part.partition}"
         line = f"{where} {record.offset} {record.timestamp}{key} {text_of(record.value)}"

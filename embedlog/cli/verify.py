@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from embedlog.cli import internal_topics
 from embedlog.cli.directory import data_directory, is_chosen, other_directories
 from embedlog.cli.exit_status import EXIT_DAMAGED
 from embedlog.cli.progress import bar
+from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord, EmbedlogError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.files import Files
 from embedlog.storage.foreign.log import ForeignLog
 from embedlog.storage.verification.directory import DirectoryCheck
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from embedlog.common import TopicPartition
-    from embedlog.runtime.files import Files
 
 _MB = 1_000_000
 

@@ -11,7 +11,7 @@ that names it.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from embedlog.errors import ConfigError, DirectoryLocked, TimedOut
 from embedlog.runtime import Runtime, real_runtime
@@ -54,7 +54,7 @@ def commit(
     path = existing_directory(files, path)
     exchange.leave(files, path, manifest)
     try:
-        answer = _Waiting(runtime, path, manifest.id).wait(timeout_ms)
+        answer = _wait(runtime, path, manifest.id, timeout_ms)
     except BaseException:
         # Nobody will read the answer: withdraw the manifest, so that it is not adopted later.
         with suppress(OSError):
@@ -66,67 +66,56 @@ def commit(
     return answer
 
 
-class _Waiting:
-    """The wait for one manifest in the inbox."""
+def _wait(runtime: Runtime, path: str, id: str, timeout_ms: int) -> Answer:
+    """Wait for the answer to a manifest in the inbox. Raises TimedOut."""
+    files, clock = runtime.files, runtime.clock
+    began_ms = own_ms = clock.monotonic_ms()
+    owner, is_taken = "nobody has it open", False
+    while True:
+        answer = exchange.read_answer(files, path, id)
+        if answer is not None:
+            return answer
+        now_ms = clock.monotonic_ms()
+        if now_ms >= own_ms:
+            owner = _try_to_own(runtime, path) or owner
+            own_ms = clock.monotonic_ms() + _OWN_LOOK_MS
+            continue
+        if now_ms - began_ms >= timeout_ms:
+            if is_taken:
+                raise TimedOut(
+                    f"{path}: the owner took the commit {id} and did not answer for {timeout_ms} "
+                    "ms; it may still be made. To commit the same version of the application again "
+                    f"is safe. {owner}"
+                )
+            if exchange.withdraw(files, path, id):
+                raise TimedOut(
+                    f"{path}: nobody took the commit {id} for {timeout_ms} ms, and it was "
+                    "withdrawn. The owner must give its duties time: open it with "
+                    f"background=True, or let it listen. {owner}"
+                )
+            is_taken, began_ms = True, now_ms
+        runtime.scheduler.wait(Pending(), _LOOK_MS)
 
-    def __init__(self, runtime: Runtime, path: str, id: str) -> None:
-        self._runtime = runtime
-        self._files = runtime.files
-        self._path = path
-        self._id = id
-        self._owner = "nobody has it open"
 
-    def wait(self, timeout_ms: int) -> Answer:
-        """Wait for the answer. Raises TimedOut."""
-        clock = self._runtime.clock
-        began_ms = own_ms = clock.monotonic_ms()
-        is_taken = False
-        while True:
-            answer = exchange.read_answer(self._files, self._path, self._id)
-            if answer is not None:
-                return answer
-            now_ms = clock.monotonic_ms()
-            if now_ms >= own_ms:
-                self._try_to_own()
-                own_ms = clock.monotonic_ms() + _OWN_LOOK_MS
-                continue
-            if now_ms - began_ms >= timeout_ms:
-                if is_taken:
-                    raise TimedOut(
-                        f"{self._path}: the owner took the commit {self._id} and did not answer "
-                        f"for {timeout_ms} ms; it may still be made. To commit the same version of "
-                        f"the application again is safe. {self._owner}"
-                    )
-                if exchange.withdraw(self._files, self._path, self._id):
-                    raise TimedOut(
-                        f"{self._path}: nobody took the commit {self._id} for {timeout_ms} "
-                        f"ms, and it was withdrawn. The owner must give its duties time: open "
-                        f"it with background=True, or let it listen. {self._owner}"
-                    )
-                is_taken, began_ms = True, now_ms
-            self._runtime.scheduler.wait(Pending(), _LOOK_MS)
+def _try_to_own(runtime: Runtime, path: str) -> str:
+    """Adopt the inbox as owner if the directory has none; never for one broker of several.
 
-    def _try_to_own(self) -> None:
-        """Adopt the inbox as owner if the directory has none; never for one broker of several."""
-        from embedlog.cluster.cluster import Cluster
-        from embedlog.cluster.layout import refuse_one_of_several
+    Return the reason if it was not adopted, else "".
+    """
+    from embedlog.cluster.cluster import Cluster
+    from embedlog.cluster.layout import refuse_one_of_several
 
-        try:
-            refuse_one_of_several(self._files, self._path)
-        except ConfigError as error:
-            self._owner = str(error)
-            return
-        try:
-            cluster = Cluster(
-                self._path, guest_settings(self._runtime, self._path), waits_for_committer=False
-            )
-        except DirectoryLocked as error:
-            self._owner = str(error)
-            return
-        try:
-            cluster.adopt_staged()
-        finally:
-            cluster.close()
+    try:
+        refuse_one_of_several(runtime.files, path)
+    except ConfigError as error:
+        return str(error)
+    try:
+        cluster = Cluster(path, guest_settings(runtime, path), waits_for_committer=False)
+    except DirectoryLocked as error:
+        return str(error)
+    with closing(cluster):
+        cluster.adopt_staged()
+    return ""
 
 
 def guest_settings(runtime: Runtime, path: str) -> dict[str, str]:

@@ -226,7 +226,8 @@ class SourceOptions:
             verify_crc=given.choice("verify", "crc", ("crc", "none")) == "crc",
             pushdown=given.boolean("pushdown", False),
             poll_timeout_ms=given.positive("kafkaConsumer.pollTimeoutMs") or POLL_TIMEOUT_MS,
-            client_settings=_client_settings(given.kafka),
+            # A producer's settings are ignored, as the connector does.
+            client_settings={k: v for k, v in given.kafka.items() if k not in _NOT_THE_CONSUMERS},
         )
         _check_together(made)
         if check:
@@ -459,11 +460,6 @@ def _check_kafka(settings: Mapping[str, str]) -> None:
             f"Invalid value {level} for configuration isolation.level: String must be one of: "
             f"{', '.join(_ISOLATION_LEVELS)}"
         )
-
-
-def _client_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for the consumer. A producer's are ignored, as the connector does."""
-    return {name: text for name, text in settings.items() if name not in _NOT_THE_CONSUMERS}
 
 
 def _check_together(options: SourceOptions) -> None:

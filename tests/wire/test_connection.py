@@ -34,7 +34,8 @@ def exchange(request: Any, version: int, response: Any) -> Any:
     sent = server.respond(received.correlation_id, received.api_key, version, response)
     correlation_id, answer = client.receive(through_a_stream(sent))
     assert correlation_id == received.correlation_id
-    assert client.in_flight_count == 0
+    with pytest.raises(UnexpectedResponse):
+        client.receive(through_a_stream(sent))  # it answers no request any more
     return answer
 
 
@@ -101,11 +102,10 @@ def test_requests_of_any_version_can_be_parsed_but_not_decoded() -> None:
 def test_pipelined_requests_are_answered_in_order() -> None:
     client, server = ClientConnection("me"), ServerConnection()
     ids = []
-    for code in range(3):
+    for _ in range(3):
         request = server.parse(through_a_stream(client.send(HeartbeatRequest(), 4)))
         ids.append(request.correlation_id)
-        assert client.last_correlation_id == request.correlation_id
-        assert client.in_flight_count == code + 1
+        assert client.next_correlation_id == request.correlation_id + 1
     for code, number in enumerate(ids):
         sent = server.respond(number, ApiKey.HEARTBEAT, 4, HeartbeatResponse(error_code=code))
         assert client.receive(through_a_stream(sent)) == (
@@ -118,7 +118,7 @@ def test_responses_out_of_order_are_refused() -> None:
     client, server = ClientConnection("me"), ServerConnection()
     client.send(HeartbeatRequest(), 4)
     client.send(HeartbeatRequest(), 4)
-    second = server.respond(client.last_correlation_id, ApiKey.HEARTBEAT, 4, HeartbeatResponse())
+    second = server.respond(1, ApiKey.HEARTBEAT, 4, HeartbeatResponse())
     with pytest.raises(UnexpectedResponse):
         client.receive(through_a_stream(second))
 
@@ -133,7 +133,7 @@ def test_a_request_without_response_is_not_waited_for() -> None:
     client, server = ClientConnection("me"), ServerConnection()
     client.send(ProduceRequest(acks=0), 9, expect_response=False)
     client.send(HeartbeatRequest(), 4)
-    sent = server.respond(client.last_correlation_id, ApiKey.HEARTBEAT, 4, HeartbeatResponse())
+    sent = server.respond(1, ApiKey.HEARTBEAT, 4, HeartbeatResponse())
     assert client.receive(through_a_stream(sent))[1] == HeartbeatResponse()
 
 
@@ -141,8 +141,10 @@ def test_a_request_that_cannot_be_encoded_is_not_in_flight() -> None:
     client = ClientConnection("me")
     with pytest.raises(wire.UnsupportedField):
         client.send(HeartbeatRequest(group_instance_id="i"), 0)
-    assert client.in_flight_count == 0
-    assert client.last_correlation_id == -1
+    assert client.next_correlation_id == 0
+    sent = ServerConnection().respond(0, ApiKey.HEARTBEAT, 4, HeartbeatResponse())
+    with pytest.raises(UnexpectedResponse, match="expected was None"):
+        client.receive(through_a_stream(sent))
 
 
 def test_correlation_ids_wrap_before_they_are_negative() -> None:

@@ -140,11 +140,6 @@ class RecordBatch:
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
-    def has_producer_id(self) -> bool:
-        """True if an idempotent or transactional producer wrote the batch."""
-        return self.producer_id > -1
-
-    @property
     def last_offset(self) -> int:
         """The offset of the last record, even if compaction has removed it."""
         return self.base_offset + self.last_offset_delta

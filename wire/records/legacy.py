@@ -75,7 +75,6 @@ class LegacyBatch:
     producer_epoch = -1
     base_sequence = -1
     last_sequence = -1
-    has_producer_id = False
     is_transactional = False
     is_control = False
     has_delete_horizon = False

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from embedlog import ConsumerRecord
 from wire.records.batch import RecordBatch
-from wire.records.decode.choose import columns_of_batches
+from wire.records.decode.lockstep import columns_of_batches
 
 if TYPE_CHECKING:
     from wire.records.legacy import LegacyBatch

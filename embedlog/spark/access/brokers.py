@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import embedlog
 from embedlog import OffsetAndMetadata
 from embedlog.common import TopicPartition
 from embedlog.errors import TimedOut
 from embedlog.runtime import real_runtime
+from embedlog.spark.access.arrow_chunks import ArrowChunks
 from embedlog.spark.offsets import OffsetRange
 from embedlog.spark.options import SourceOptions
-
-if TYPE_CHECKING:
-    from embedlog.spark.access.arrow_chunks import ArrowChunks
 
 _POLL_MS = 500
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from embedlog.common import TopicPartition
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+from embedlog.reader.reader import LogDirectoryReader
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.schemas.group_metadata import OffsetCommitKey
-
-if TYPE_CHECKING:
-    from embedlog.reader.reader import LogDirectoryReader
 
 
 class CommittedOffset(NamedTuple):

@@ -27,9 +27,15 @@ A lock allows one run at a time. It ends with its process.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import InputPartition
 
 import embedlog
 from embedlog.common import TopicPartition
@@ -46,13 +52,7 @@ from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
 from embedlog.spark.pipeline.tables.stage import open_stage
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep
 from embedlog.spark.pipeline.tables.task_files import StagedFile, TaskFiles, give_places
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import InputPartition
-
-    from embedlog.spark.reading.batch_reader import BatchReader
+from embedlog.spark.reading.batch_reader import BatchReader
 
 APP = "archive"
 PROPERTY = "archive"
@@ -92,12 +92,9 @@ def archive(
     path = str(Path(table).resolve())
     files = real_runtime().files
     make_directory(files, path, sync=True)
-    lock = files.lock(f"{path}/{_LOCK}")
-    try:
+    with closing(files.lock(f"{path}/{_LOCK}")):
         run = _Run(spark, topics, ManifestTable(path, reached=reached))
         return run.all(commit_records, allow_loss, progress, reached)
-    finally:
-        lock.close()
 
 
 def archived_ranges(state: TableState) -> dict[TopicPartition, tuple[int, int]]:
@@ -111,8 +108,6 @@ def archived_ranges(state: TableState) -> dict[TopicPartition, tuple[int, int]]:
 
 
 class _Run:
-    """One run under the lock."""
-
     def __init__(self, spark: SparkSession, topics: JobTopics, table: ManifestTable) -> None:
         self._spark = spark
         self._topics = topics
@@ -172,7 +167,6 @@ class _Run:
         return adds
 
     def _publish(self) -> None:
-        """Publish the archive's progress for retention."""
         known = self._state.properties.get(PROPERTY)
         if known is None or self._topics.path is None:
             return
@@ -233,12 +227,8 @@ class _Run:
 
     def _property(self, begin: Positions, until: Positions) -> Mapping[str, Any]:
         before = self._state.properties.get(PROPERTY)
-        random = real_runtime().random
-        made = before or {
-            "id": random.bytes(12).hex(),
-            "isolation": self._topics.isolation,
-            "topics": {},
-        }
+        new_id = real_runtime().random.bytes(12).hex()
+        made = before or {"id": new_id, "isolation": self._topics.isolation, "topics": {}}
         for name, topic_id in self._ids.items():
             offsets = {str(k.partition): until[k] for k in sorted(until) if k.topic == name}
             starts = {str(k.partition): begin[k] for k in sorted(begin) if k.topic == name}
@@ -258,8 +248,5 @@ def _write_part(where: str, reader: BatchReader, part: InputPartition) -> list[S
 
 def _with_date(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of the table; `date` is the UTC day of the timestamp."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     days = pc.cast(pc.cast(batch.column("timestamp"), pa.date32()), pa.string())
     return batch.select(list(_COLUMNS)).append_column("date", days)

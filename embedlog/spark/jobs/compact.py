@@ -13,7 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
@@ -23,9 +27,6 @@ from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.stage import make_durable, new_file
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 TARGET_BYTES = 256 << 20
 _ATTEMPTS = 5
@@ -97,19 +98,15 @@ def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: i
         levels = tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
         if file.size_bytes * 2 < target_bytes:
             groups.setdefault((file.part, file.partition, levels), []).append(file)
-    packs = []
-    for (_, _, levels), members in groups.items():
-        directory = "/".join((path, "data", key.directory, *levels))
-        for some in filled(members, target_bytes):
-            packs.append(Pack(tuple(some), new_file(directory)))
-    return packs
+    return [
+        Pack(tuple(some), new_file("/".join((path, "data", key.directory, *levels))))
+        for (_, _, levels), members in groups.items()
+        for some in filled(members, target_bytes)
+    ]
 
 
 def _pack(stage: str, pack: Pack) -> Mapping[str, Any]:
     """Copy the rows of some files into one durable file in `stage`, in bounded memory."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = new_file(stage)
     schema = pa.unify_schemas(
         [pq.read_schema(each.path) for each in pack.sources], promote_options="permissive"
@@ -126,8 +123,6 @@ def _pack(stage: str, pack: Pack) -> Mapping[str, Any]:
 
 def _as(table: Any, schema: Any) -> Any:
     """Return the columns of a schema; columns that the table lacks are null."""
-    import pyarrow as pa
-
     columns = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names
@@ -146,11 +141,6 @@ def _delta(path: str, target_bytes: int) -> Report:
     if not DeltaTable.is_deltatable(path):
         raise ProjectError(f"{path}: no Delta table")
     found = DeltaTable(path).optimize.compact(target_size=target_bytes)
-    counts = {
-        "files_before": found["totalConsideredFiles"],
-        "packed": found["numFilesRemoved"],
-        "files_after": found["totalConsideredFiles"]
-        - found["numFilesRemoved"]
-        + found["numFilesAdded"],
-    }
-    return Report("compact", counts)
+    before, packed = found["totalConsideredFiles"], found["numFilesRemoved"]
+    after = before - packed + found["numFilesAdded"]
+    return Report("compact", {"files_before": before, "packed": packed, "files_after": after})

@@ -11,6 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.packing import Pack, filled, new_key, pack_files
@@ -22,7 +26,6 @@ from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,6 @@ def copy_pack(stage: str, pack: IcebergPack) -> Mapping[str, Any]:
 
     A conflict is returned, not raised: after an exception Spark would repeat the attempt in vain.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 

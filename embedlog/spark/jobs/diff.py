@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from embedlog.common import TopicPartition
 from embedlog.spark.jobs.archive import archived_ranges
@@ -20,9 +23,6 @@ from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.running.positions import within
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import ROWS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 ROWS_MAX = 1_000
 _BUCKET = 65_536
@@ -52,7 +52,7 @@ def diff(
             raise ProjectError(f"{left}: no archive, or an empty one")
         ours = spark.read.option("mergeSchema", "true").parquet(*files)
         starts, ends = _common(archived_ranges(table.state()), right.bounds())
-        ours = ours.where(_within(starts, ends))
+        ours = ours.where(within((key, start, ends[key]) for key, start in starts.items()))
     theirs = right.read(spark, starts, ends)
     return _compare(ours, theirs, starts, ends, rows_max)
 
@@ -71,20 +71,9 @@ def _common(
     return starts, ends
 
 
-def _within(starts: Positions, ends: Positions) -> Column:
-    from pyspark.sql import functions as f
-
-    chosen = f.lit(False)
-    for key, start in starts.items():
-        chosen = chosen | within(key, start, ends[key])
-    return chosen
-
-
 def _compare(
     ours: DataFrame, theirs: DataFrame, starts: Positions, ends: Positions, rows_max: int
 ) -> Report:
-    from pyspark.sql import functions as f
-
     left, right = _hashed(ours), _hashed(theirs)
     place = [*_PLACE, "bucket"]
     sums = _sums(left, "left").join(_sums(right, "right"), place, "full").collect()
@@ -93,11 +82,8 @@ def _compare(
     rows: tuple[Mapping[str, Any], ...] = ()
     count = 0
     if differing:
-        chosen = f.lit(False)
-        for row in differing:
-            start = row["bucket"] * _BUCKET
-            key = TopicPartition(row["topic"], row["partition"])
-            chosen = chosen | within(key, start, start + _BUCKET)
+        buckets = [(TopicPartition(*row[:2]), row["bucket"] * _BUCKET) for row in differing]
+        chosen = within((key, start, start + _BUCKET) for key, start in buckets)
         by_offset = [*place, "offset"]
         both = (
             left.where(chosen).withColumnRenamed("hash", "left_hash")
@@ -115,8 +101,6 @@ def _compare(
 
 
 def _hashed(frame: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as f
-
     # The hash skips nulls, so hash also which fields are null.
     headers = f.expr(
         "transform(headers, h -> struct(h.key, h.value IS NULL AS is_null, h.value AS value))"
@@ -129,8 +113,6 @@ def _hashed(frame: DataFrame) -> DataFrame:
 
 
 def _sums(frame: DataFrame, side: str) -> DataFrame:
-    from pyspark.sql import functions as f
-
     return frame.groupBy(*_PLACE, "bucket").agg(
         f.count("*").alias(f"{side}_count"),
         # A sum of 64-bit numbers would overflow.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from pyspark.sql import SparkSession
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
@@ -15,9 +17,6 @@ from embedlog.spark.pipeline.tables.manifest import ONE_TIME
 from embedlog.spark.pipeline.tables.one_time import at_work
 from embedlog.spark.pipeline.tables.stage import close_stage, open_stage
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)

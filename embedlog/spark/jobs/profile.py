@@ -8,14 +8,14 @@ values and the compression ratio.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
 
 from embedlog.errors import ConfigError
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.topics import partitions_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _BY = ("topic", "partition")
 _MINUTE_MS = 60_000
@@ -49,16 +49,16 @@ def profile(
         key: {"topic": key.topic, "partition": key.partition, "records": 0, "stored_bytes": 0}
         for key in partitions
     }
-    source = spark.read.format("embedlog").option("path", path)
-    source = source.option("subscribe", names)
-    batches = source.option("table", "batches").load()
-    for frame in _of_batches(batches, with_times=headers_only):
-        _merge(found, frame)
+
+    def source(**options: str) -> DataFrame:
+        options |= {"path": path, "subscribe": names}
+        return spark.read.format("embedlog").options(**options).load()
+
+    frames = _of_batches(source(table="batches"), with_times=headers_only)
     if not headers_only:
-        reading = spark.read.format("embedlog").option("path", path)
-        records = reading.option("subscribe", names).load()
-        for frame in _of_records(records):
-            _merge(found, frame)
+        frames += _of_records(source())
+    for frame in frames:
+        _merge(found, frame)
     rows = [found[key] for key in sorted(found)]
     for row in rows:
         _derive(row, is_decoded=not headers_only)
@@ -66,8 +66,6 @@ def profile(
 
 
 def _of_batches(batches: DataFrame, *, with_times: bool) -> list[DataFrame]:
-    from pyspark.sql import functions as f
-
     data = batches.where("not isControl")
     whole = data.groupBy(*_BY).agg(
         f.sum("records").alias("records"),
@@ -91,9 +89,6 @@ def _of_batches(batches: DataFrame, *, with_times: bool) -> list[DataFrame]:
 
 def _of_times(timed: DataFrame) -> list[DataFrame]:
     """Return bounds, busiest minute and steps back, of the columns offset, ms, weight (records)."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     before = f.lag("ms").over(Window.partitionBy(*_BY).orderBy("offset"))
     steps = timed.withColumn("before", before)
     bounds = steps.groupBy(*_BY).agg(
@@ -108,8 +103,6 @@ def _of_times(timed: DataFrame) -> list[DataFrame]:
 
 
 def _of_records(records: DataFrame) -> list[DataFrame]:
-    from pyspark.sql import functions as f
-
     sized = records.withColumn("size", f.octet_length("value"))
     whole = sized.groupBy(*_BY).agg(
         f.count(f.lit(1)).alias("records"),

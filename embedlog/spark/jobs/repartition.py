@@ -11,7 +11,10 @@ does nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 import embedlog
 from embedlog.errors import ConfigError, UnknownTopicOrPartition
@@ -19,9 +22,6 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
 from embedlog.storage.state_files.commit_file import CommitFile, read_last
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _KEEPING_ALL = {"retention.ms": "-1"}
 """Keeps the records in a topic that the job makes: they are as old as in the source."""
@@ -53,8 +53,6 @@ def repartition(
         UnknownTopicOrPartition: the source does not exist.
         InvalidPartitions: the target has another number of partitions.
     """
-    from pyspark.sql import functions as f
-
     if source == target:
         raise ConfigError(f"source and target are both {source!r}: offsets would change in place")
     if partitions < 1 or version < 0:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import embedlog
 from embedlog.errors import ConfigError
@@ -23,25 +24,14 @@ from embedlog.runtime.files import make_directory
 from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
-from embedlog.spark.jobs.topics import JobTopics
+from embedlog.spark.jobs.topics import JobTopics, Selection
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import ROWS
 from embedlog.storage.state_files.commit_file import CommitFile
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 _CONFIG = {"retention.ms": "-1"}
 _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """A selection of records. Every given condition must hold; `where` is SQL over the columns."""
-
-    topics: tuple[str, ...] = ()
-    where: str = "true"
 
 
 def restore(
@@ -79,10 +69,8 @@ def restore(
     application = _application(manifest.path, chosen, names)
     if path is not None:
         make_directory(real_runtime().files, path, sync=True)
-    if path is not None and CommitFile(real_runtime().files, path).is_done(
-        application, state.version
-    ):
-        return Report("restore", {"records": 0, "repeated": 1})
+        if CommitFile(real_runtime().files, path).is_done(application, state.version):
+            return Report("restore", {"records": 0, "repeated": 1})
     frame = _records(spark, [each.path for each in files], chosen)
     counts = _partition_counts(frame)
     for key in archived_ranges(state):
@@ -90,7 +78,7 @@ def restore(
             counts[key.topic] = max(counts[key.topic], key.partition + 1)
     targets = _targets(counts, names)
     _prepare(targets, path, bootstrap_servers, append=append)
-    given = {**(options or {})}
+    given = dict(options or {})
     if path is not None:
         given |= {"path": path, "txnAppId": application, "txnVersion": str(state.version)}
     else:
@@ -106,8 +94,6 @@ def restore(
 
 
 def _records(spark: SparkSession, paths: list[str], chosen: Selection) -> DataFrame:
-    from pyspark.sql import functions as f
-
     frame = spark.read.option("mergeSchema", "true").parquet(*paths)
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
@@ -119,8 +105,6 @@ def _records(spark: SparkSession, paths: list[str], chosen: Selection) -> DataFr
 
 
 def _partition_counts(frame: DataFrame) -> dict[str, int]:
-    from pyspark.sql import functions as f
-
     found = frame.groupBy("topic").agg(f.max("partition")).collect()
     if not found:
         raise ProjectError("the archive has none of the records that were chosen")
@@ -128,8 +112,6 @@ def _partition_counts(frame: DataFrame) -> dict[str, int]:
 
 
 def _renamed(frame: DataFrame, names: Mapping[str, str]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     new = f.col("topic")
     for old, name in names.items():
         new = f.when(f.col("topic") == old, f.lit(name)).otherwise(new)

@@ -25,10 +25,12 @@ from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
 from embedlog.spark.access.directory import INTERNAL_TOPICS
+from embedlog.spark.committer import commit
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import partitions_of, stored_topic_id
 from embedlog.spark.sink.options import CODECS
+from embedlog.storage.staging import exchange
 from embedlog.storage.staging.manifest import Replacement, ReplacingFile
 from embedlog.storage.staging.rewriting import Rewriter, RewriteRules, SegmentWriter
 from wire.records.errors import RecordsError
@@ -165,8 +167,6 @@ class _Job:
         return Report("rewrite", counts, tuple(rows))
 
     def _run_wave(self, shares: Sequence[_Share]) -> None:
-        from embedlog.storage.staging import exchange
-
         job = self._new_id()
         work = partial(_rewrite_share, self._path, self._rules, job, self._compact)
         files = self._runtime.files
@@ -194,8 +194,6 @@ class _Job:
             counts[name] += count
 
     def _commit(self, replacement: Replacement) -> None:
-        from embedlog.spark.committer import commit
-
         commit(self._path, replacement, timeout_ms=self._timeout_ms, runtime=self._runtime)
 
     def _new_id(self) -> str:

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
@@ -19,16 +21,12 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import partitions_of
+from embedlog.spark.reading.log_tables import NO_PARTITION, finding_row
 from embedlog.storage import paths
 from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.storage.verification.verified_segments import VerifiedSegment, read_state, write_state
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 RECHECK_MS = 7 * 86_400_000
-_NO_PARTITION = TopicPartition("", 0)
-"""Stands for the files of the data directory itself, which belong to no partition."""
 _WAVE = 4
 _MB = 1_000_000
 _RULES = {
@@ -66,7 +64,7 @@ def scrub(
     if recheck_ms < 0:
         raise ConfigError(f"recheck_ms={recheck_ms}: expected 0 or more")
     # Findings in the files of the whole directory belong to no partition.
-    partitions = [_NO_PARTITION, *partitions_of(path, topics, internal=True)]
+    partitions = [NO_PARTITION, *partitions_of(path, topics, internal=True)]
     now_ms, began_ms = clock.wall_ms(), clock.monotonic_ms()
     found = _Found()
     known = {} if state is None else _read_state(str(state), found)
@@ -109,16 +107,7 @@ class _Found:
             self.verified[name] = VerifiedSegment.from_json(each)
 
     def tell(self, key: TopicPartition, finding: CorruptRecord) -> None:
-        self._rows.append(
-            {
-                "topic": key.topic or None,
-                "partition": key.partition if key.topic else None,
-                "file": finding.path,
-                "position": finding.position,
-                "reason": finding.reason,
-                "rule": _rule(finding),
-            }
-        )
+        self._rows.append({**finding_row(key, finding), "rule": _rule(finding)})
 
     def report(self, elapsed_ms: int) -> Report:
         counts: dict[str, Any] = {
@@ -163,7 +152,7 @@ def _verify(path: str, now_ms: int, share: tuple[TopicPartition, dict[str, Any]]
 
 
 def _size(path: str, key: TopicPartition) -> int:
-    if key == _NO_PARTITION:
+    if key == NO_PARTITION:
         return 0
     return DirectoryCheck(real_runtime().files, path, lambda _: None, key.__eq__).size()
 
@@ -181,7 +170,7 @@ def _read_state(path: str, found: _Found) -> dict[str, VerifiedSegment]:
     try:
         return read_state(real_runtime().files, path)
     except CorruptRecord as error:
-        found.tell(_NO_PARTITION, error)
+        found.tell(NO_PARTITION, error)
         return {}
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 T = TypeVar("T")
 
@@ -26,8 +25,6 @@ def run_tasks(
         return
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 text = json.dumps(work(items[index]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -51,9 +52,7 @@ class JobTopics:
         Raises:
             UnknownTopicOrPartition: a topic does not exist.
         """
-        parsed = SourceOptions.parse(self._options(), streaming=False)
-        access = open_access(parsed)
-        try:
+        with closing(open_access(SourceOptions.parse(self._options(), streaming=False))) as access:
             wanted = []
             for name in self.names:
                 numbers = access.partitions(name)
@@ -61,8 +60,6 @@ class JobTopics:
                     raise errors.UnknownTopicOrPartition(f"no topic {name!r} in {self.place}")
                 wanted += [TopicPartition(name, number) for number in numbers]
             return access.bounds(wanted)
-        finally:
-            access.close()
 
     def ids(self) -> dict[str, str]:
         """Return the id of each topic. A topic that was deleted and made again has another id.
@@ -70,17 +67,17 @@ class JobTopics:
         Raises:
             UnknownTopicOrPartition: a topic does not exist.
         """
-        ids = {}
+        ids, found = {}, {}
         try:
             if self.path is None:
                 with embedlog.Admin(self.bootstrap_servers) as admin:
                     found = admin.list_topics()
-                for name in self.names:
-                    ids[name] = uuid_to_text(found[name].topic_id)
-                return ids
             for name in self.names:
-                key = TopicPartition(name, 0)
-                ids[name] = uuid_to_text(stored_topic_id(self.path, key))
+                if self.path is None:
+                    topic_id = found[name].topic_id
+                else:
+                    topic_id = stored_topic_id(self.path, TopicPartition(name, 0))
+                ids[name] = uuid_to_text(topic_id)
         except (KeyError, FileNotFoundError):
             raise errors.UnknownTopicOrPartition(f"no topic {name!r} in {self.place}") from None
         return ids
@@ -102,7 +99,6 @@ class JobTopics:
 
     @property
     def isolation(self) -> str:
-        """Kafka's isolation level of the reads."""
         is_committed = SourceOptions.parse(self._options(), streaming=False).read_committed
         return "read_committed" if is_committed else "read_uncommitted"
 
@@ -117,6 +113,14 @@ class JobTopics:
             return {**options, "path": self.path}
         assert self.bootstrap_servers is not None, "checked when it was made"
         return {**options, "kafka.bootstrap.servers": self.bootstrap_servers}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A selection of records. Every given condition must hold; `where` is SQL over the columns."""
+
+    topics: tuple[str, ...] = ()
+    where: str = "true"
 
 
 def partitions_of(path: str, topics: Sequence[str], *, internal: bool) -> list[TopicPartition]:

@@ -25,7 +25,8 @@ without an event time; use one of Spark's own watermarks on the stream.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from embedlog.spark.pipeline.batch.dead_letters import letters
 from embedlog.spark.pipeline.batch.evaluate import Evaluator
@@ -33,9 +34,6 @@ from embedlog.spark.pipeline.columns import KEPT
 from embedlog.spark.pipeline.project import Project, load
 from embedlog.spark.pipeline.running.topics import read_stream
 from embedlog.spark.pipeline.tables.table import CommitKey
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def rows(spark: SparkSession, project: Project | str | Path) -> DataFrame:

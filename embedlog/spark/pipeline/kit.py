@@ -19,9 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
@@ -33,9 +36,6 @@ from embedlog.spark.pipeline.running.runner import Runner
 from embedlog.spark.pipeline.running.spark_session import open_session
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.parquet import read_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 Given: TypeAlias = bytes | tuple[bytes | None, bytes | None] | SampleRecord
 """A value, a key and a value, or a whole record."""
@@ -57,9 +57,6 @@ def session_for_tests(settings: Mapping[str, str] | None = None) -> Iterator[Spa
     """The session of the fixture `spark`, for your own fixture; it is stopped at the end.
 
     `settings` are Spark's, and override the kit's.
-
-    Raises:
-        ProjectError: PySpark is not installed.
     """
     chosen = {
         "spark.driver.memory": "1g",
@@ -168,8 +165,6 @@ class PipelineKit:
         return SampleRecord(key, value, topic, 0, offset, 1_767_225_600_000 + offset * 1000)
 
     def _put(self, records: Sequence[SampleRecord]) -> None:
-        import pyarrow.parquet as pq
-
         path = f"{self._base}/records/{self._count:06d}"
         self._count += 1
         pq.write_table(as_frame(self._spark, records).toArrow(), path + ".tmp")
@@ -188,7 +183,6 @@ def table_rows(kind: str, path: str) -> list[dict[str, Any]]:
         if ManifestTable(path).state().version >= 0:
             found = read_table(path).to_arrow().to_pylist()
     elif kind == "delta":
-        import pyarrow as pa
         from deltalake import DeltaTable
 
         if DeltaTable.is_deltatable(path):

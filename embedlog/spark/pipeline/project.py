@@ -154,11 +154,6 @@ class Project:
     prometheus_port: int | None
     max_lag_records: int | None
 
-    @property
-    def checkpoint(self) -> str:
-        """Spark's checkpoint directory."""
-        return f"{self.state}/checkpoint"
-
 
 def load(path: str | Path) -> Project:
     """Read a project file.
@@ -269,9 +264,9 @@ def _path(base: Path, text: str) -> str:
 
 def _source(table: Settings, base: Path) -> PipelineSource:
     kind = table.choice("format", ("embedlog", "kafka"), "embedlog")
-    path = table.text("path", "")
+    path = _optional_path(table, "path", base)
     options = table.options("options")
-    made = PipelineSource(kind, table.texts("topics"), _path(base, path) if path else None, options)
+    made = PipelineSource(kind, table.texts("topics"), path, options)
     table.finish()
     servers = "kafka.bootstrap.servers" in {key.lower() for key in options}
     if kind == "kafka" and not servers:
@@ -287,12 +282,11 @@ def _source(table: Settings, base: Path) -> PipelineSource:
 
 def _decode(table: Settings, base: Path) -> Decode:
     kind = table.choice("format", DECODE_FORMATS)
-    schema, mapped = table.text("schema", ""), table.text("mapped_schema", "")
     maps = table.any("maps") or ()
     registry = table.table("registry")
     made = Decode(
         format=kind,
-        schema=_path(base, schema) if schema else None,
+        schema=_optional_path(table, "schema", base),
         envelope=table.choice("envelope", ("none", "debezium"), "none"),
         header=table.choice(
             "header", ("none", "confluent"), "none" if kind in ("json", "none") else "confluent"
@@ -302,7 +296,7 @@ def _decode(table: Settings, base: Path) -> Decode:
         message=table.text("message", "") or None,
         key=_key(table.table("key")),
         maps=tuple([maps] if isinstance(maps, str) or callable(maps) else maps),
-        mapped_schema=_path(base, mapped) if mapped else None,
+        mapped_schema=_optional_path(table, "mapped_schema", base),
     )
     if registry:
         registry.finish()
@@ -367,11 +361,10 @@ def _rule(table: Settings) -> Rule:
 def _sink(table: Settings, base: Path) -> Sink:
     kind = table.choice("type", SINK_TYPES)
     mode = table.choice("mode", MODES, "append")
-    path = table.text("path", "")
     made = Sink(
         name=table.text("name"),
         type=kind,
-        path=_path(base, path) if path else None,
+        path=_optional_path(table, "path", base),
         topic=table.text("topic", "") or None,
         source=table.text("from", "") or None,
         mode=mode,
@@ -383,7 +376,7 @@ def _sink(table: Settings, base: Path) -> Sink:
         options=table.options("options"),
     )
     table.finish()
-    if kind in TABLE_TYPES and not path:
+    if kind in TABLE_TYPES and not made.path:
         raise table.wrong("path", None, "the directory of the table")
     if kind == "topic" and not made.topic:
         raise table.wrong("topic", None, "the topic to write to")
@@ -397,9 +390,8 @@ def _sink(table: Settings, base: Path) -> Sink:
 def _dead_letters(table: Settings | None, base: Path) -> DeadLetters:
     if table is None:
         return DeadLetters(None, 5, -1)
-    path = table.text("path", "")
     made = DeadLetters(
-        _path(base, path) if path else None,
+        _optional_path(table, "path", base),
         table.integer("max_attempts", 5, 1),
         table.integer("limit", -1, -1),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -34,8 +35,7 @@ class BatchReader(DataSourceReader):
         self._group = options.group_id or options.group_id_prefix or BATCH_GROUP_PREFIX
 
     def partitions(self) -> Sequence[InputPartition]:
-        access = open_access(self._options)
-        try:
+        with closing(open_access(self._options)) as access:
             wanted = subscribed(access, self._options.subscription)
             bounds = access.bounds(wanted)
             starts = starting_positions(access, self._options, bounds, wanted)
@@ -44,8 +44,6 @@ class BatchReader(DataSourceReader):
             ranges = self._chosen(access, ranges)
             access.pin({key: start for key, (start, _) in ranges.items()})
             return [InputPartition(part) for part in plan(access, self._options, ranges)]
-        finally:
-            access.close()
 
     def _chosen(self, _access: LogAccess, ranges: Ranges) -> Ranges:
         """Return the part of `ranges` to read. A subclass applies filters here."""

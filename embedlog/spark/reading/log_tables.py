@@ -10,30 +10,31 @@ findings     a row for each damage: a scrub, which reads every file and checks e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.runtime import real_runtime
+from embedlog.spark.access.directory import DirectoryAccess
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.options import SourceOptions
+from embedlog.spark.reading.columns import arrow_schema
 from embedlog.spark.reading.planning import subscribed
 from embedlog.storage.verification.directory import DirectoryCheck
 from wire.records.batch import RecordBatch
+from wire.records.legacy import LegacyBatch
 
-if TYPE_CHECKING:
-    from embedlog.spark.access.directory import DirectoryAccess
-    from wire.records.legacy import LegacyBatch
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 _ROW_COUNT = 10_000
-_NO_PARTITION = TopicPartition("", 0)
+NO_PARTITION = TopicPartition("", 0)
 """Stands for the files of the data directory itself, which belong to no partition."""
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -60,27 +61,19 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the partitions of the subscription, or of all topics."""
-        access = self._access()
-        try:
+        with self._access() as access:
             if self._options.table == "groups":
-                return [InputPartition(_NO_PARTITION)]
+                return [InputPartition(NO_PARTITION)]
             found = subscribed(access, self._options.subscription)
             if self._options.table == "findings" and self._options.subscription is None:
-                found = [_NO_PARTITION, *access.all_partitions()]
+                found = [NO_PARTITION, *access.all_partitions()]
             return [InputPartition(key) for key in found]
-        finally:
-            access.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        import pyarrow as pa
-
-        from embedlog.spark.reading.columns import arrow_schema
-
         if partition.value is None:
             return
         schema = arrow_schema(self._schema)
-        access = self._access()
-        try:
+        with self._access() as access:
             rows = iter(TABLES[self._options.table].rows(access, partition.value))
             while some := list(islice(rows, _ROW_COUNT)):
                 columns = [[row[name] for row in some] for name in schema.names]
@@ -88,14 +81,11 @@ class TableReader(DataSourceReader):
                     pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        finally:
-            access.close()
 
-    def _access(self) -> DirectoryAccess:
-        from embedlog.spark.access.directory import DirectoryAccess
-
-        assert self._options.path is not None, "it was checked"
-        return DirectoryAccess(self._options.path, read_committed=self._options.read_committed)
+    def _access(self) -> closing[DirectoryAccess]:
+        options = self._options
+        assert options.path is not None, "it was checked"
+        return closing(DirectoryAccess(options.path, read_committed=options.read_committed))
 
 
 def _partitions(access: DirectoryAccess, key: TopicPartition) -> Iterator[Row]:
@@ -196,16 +186,21 @@ def _findings(access: DirectoryAccess, key: TopicPartition) -> Iterator[Row]:
         return DirectoryCheck(files, access.path, lambda _: None, chosen.__eq__).findings()
 
     # Every verification first checks the files that belong to no partition: report them only once.
-    shared = set() if key == _NO_PARTITION else {str(each) for each in verify(_NO_PARTITION)}
+    shared = set() if key == NO_PARTITION else {str(each) for each in verify(NO_PARTITION)}
     for finding in verify(key):
         if str(finding) not in shared:
-            yield {
-                "topic": key.topic or None,
-                "partition": key.partition if key.topic else None,
-                "file": finding.path,
-                "position": finding.position,
-                "reason": finding.reason,
-            }
+            yield finding_row(key, finding)
+
+
+def finding_row(key: TopicPartition, finding: CorruptRecord) -> Row:
+    """Return the row of a damage in the files of `key`."""
+    return {
+        "topic": key.topic or None,
+        "partition": key.partition if key.topic else None,
+        "file": finding.path,
+        "position": finding.position,
+        "reason": finding.reason,
+    }
 
 
 TABLES = {

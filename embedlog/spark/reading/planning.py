@@ -21,7 +21,6 @@ from embedlog.spark.options import (
     Assign,
     Bound,
     Committed,
-    Offsets,
     SourceOptions,
     Subscribe,
     Subscription,
@@ -79,8 +78,7 @@ def starting_positions(
         IllegalArgument: the offsets given are not for exactly these partitions, or all records are
             older than a timestamp.
     """
-    found = _positions(access, options, options.starting, bounds, wanted, is_start=True)
-    return {key: found[key] for key in found if key in bounds}
+    return _positions(access, options, options.starting, bounds, wanted, is_start=True)
 
 
 def ending_positions(
@@ -88,8 +86,7 @@ def ending_positions(
 ) -> Positions:
     """Return where a batch read of `wanted` ends; see `starting_positions`."""
     ending = Word("latest") if options.ending is None else options.ending
-    found = _positions(access, options, ending, bounds, wanted, is_start=False)
-    return {key: found[key] for key in found if key in bounds}
+    return _positions(access, options, ending, bounds, wanted, is_start=False)
 
 
 def _positions(
@@ -111,7 +108,11 @@ def _positions(
     if isinstance(bound, Timestamp):
         stamps = dict.fromkeys(bounds, bound.timestamp)
         return _by_time(access, options, stamps, bounds, is_start=is_start)
-    given = _flat(bound)
+    given = {
+        TopicPartition(topic, number): position
+        for topic, numbers in bound.partitions.items()
+        for number, position in numbers.items()
+    }
     _check_same(given, wanted, is_start=is_start)
     if isinstance(bound, Timestamps):
         return _by_time(access, options, given, bounds, is_start=is_start)
@@ -120,14 +121,6 @@ def _positions(
         key: bounds[key][special[offset]] if offset in special else offset
         for key, offset in given.items()
         if key in bounds
-    }
-
-
-def _flat(bound: Offsets | Timestamps) -> Positions:
-    return {
-        TopicPartition(topic, number): position
-        for topic, numbers in bound.partitions.items()
-        for number, position in numbers.items()
     }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
 from embedlog.errors import OffsetOutOfRange, UnknownTopicOrPartition
@@ -12,9 +14,6 @@ from embedlog.runtime.ahead import one_ahead
 from embedlog.spark.access.log_access import Slice
 from embedlog.spark.errors import could_not_read
 from embedlog.spark.options import SourceOptions
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 _log = Logger("spark")
 

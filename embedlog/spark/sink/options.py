@@ -127,18 +127,6 @@ def check_schema(schema: StructType, options: SinkOptions) -> None:
             )
 
 
-def refuse_overwrite() -> None:
-    """Refuse the save mode Overwrite.
-
-    Raises:
-        IllegalArgumentException: always, in the connector's words.
-    """
-    raise IllegalArgumentException(
-        "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and "
-        "ErrorIfExists (default)."
-    )
-
-
 def _plain(data_type: DataType) -> str:
     text = data_type.simpleString()
     return _STRING if text.startswith(("string ", "varchar", "char(")) else text

@@ -7,7 +7,7 @@ Columns are found by name; others are ignored, as the connector does. The connec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from embedlog.errors import UnknownTopicOrPartition
 from embedlog.spark.sink.murmur2 import murmur2, partitions_of
-
-if TYPE_CHECKING:
-    from embedlog.spark.sink.options import SinkOptions
+from embedlog.spark.sink.options import SinkOptions
 
 NULL_TOPIC = "null topic present in the data. Use the topic option for setting a topic."
 

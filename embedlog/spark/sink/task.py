@@ -157,32 +157,25 @@ class _StagedPartition:
         self._size = 0
 
 
-class SendingTask:
-    """Sends the rows of one task with a producer of its own."""
+def send_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> int:
+    """Send the rows of one task with its own producer; return their count once acknowledged.
 
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
-        self._clock = real_runtime().clock
+    Raises:
+        KafkaError: a row was refused.
+        ValueError: a row has no topic.
+    """
+    from embedlog.client.producer.producer import Producer
 
-    def write(self, batches: Iterator[pa.RecordBatch]) -> int:
-        """Send all rows; return their count when all are acknowledged.
-
-        Raises:
-            KafkaError: a row was refused.
-            ValueError: a row has no topic.
-        """
-        from embedlog.client.producer.producer import Producer
-
-        count = 0
-        with Producer(None, self._options.producer) as producer:
-            futures: list[DeliveryFuture] = []
-            for batch in batches:
-                for topic, some in by_topic(batch, self._options):
-                    futures += send_rows(producer.send, topic, some, self._clock.wall_ms())
-                if len(futures) > _FUTURES_MAX:
-                    count += _settle(futures)
-            producer.flush()
-            return count + _settle(futures)
+    count, clock = 0, real_runtime().clock
+    with Producer(None, options.producer) as producer:
+        futures: list[DeliveryFuture] = []
+        for batch in batches:
+            for topic, some in by_topic(batch, options):
+                futures += send_rows(producer.send, topic, some, clock.wall_ms())
+            if len(futures) > _FUTURES_MAX:
+                count += _settle(futures)
+        producer.flush()
+        return count + _settle(futures)
 
 
 def send_rows(

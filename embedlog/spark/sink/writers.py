@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import pyarrow as pa
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
@@ -23,9 +24,11 @@ from pyspark.sql.types import StructType
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.spark.sink.options import SinkOptions, check_schema, parse, refuse_overwrite
-from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
+from embedlog.spark.sink.options import SinkOptions, check_schema, parse
+from embedlog.spark.sink.task import SentMessage, StagedMessage, StagingTask, send_batches
+from embedlog.storage.staging import exchange
 from embedlog.storage.staging.manifest import Manifest, StagedFile
+from embedlog.storage.state_files import staged_layout
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -76,7 +79,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def _checked(options: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
     if overwrite:
-        refuse_overwrite()
+        raise IllegalArgumentException(
+            "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and "
+            "ErrorIfExists (default)."
+        )
     parsed = parse(options)
     check_schema(schema, parsed)
     return parsed
@@ -94,7 +100,7 @@ def _write(
 
         return RowsMessage(application, version, *pack(batches))
     if not options.path:
-        return SentMessage(SendingTask(options).write(batches))
+        return SentMessage(send_batches(options, batches))
     files = StagingTask(options, job).write(batches)
     return StagedMessage(
         application,
@@ -130,8 +136,6 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
 
 def _abort(options: SinkOptions, jobs: set[str]) -> None:
     if options.path:
-        from embedlog.storage.staging import exchange
-
         files = real_runtime().files
         for job in sorted(jobs):
             if not exchange.is_wanted(files, options.path, job):
@@ -143,9 +147,6 @@ def _sweep(path: str, application: str, version: int) -> None:
     """Remove files that killed attempts staged for this version and earlier ones."""
     if not application:
         return
-    from embedlog.storage.staging import exchange
-    from embedlog.storage.state_files import staged_layout
-
     files = real_runtime().files
     prefix = f"{_digest(application)}-"
     for job in staged_layout.names_in(files, path, staged_layout.STAGED):

@@ -16,8 +16,8 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.jobs.archive import archive
 from embedlog.spark.jobs.diff import diff
-from embedlog.spark.jobs.restore import Selection, restore
-from embedlog.spark.jobs.topics import JobTopics
+from embedlog.spark.jobs.restore import restore
+from embedlog.spark.jobs.topics import JobTopics, Selection
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable

@@ -55,7 +55,7 @@ def test_rows_and_dead_letters_go_to_topics_in_one_write_once(spark: Any, tmp_pa
     )  # fmt: skip
     Runner(spark, made).run()
     # As if the process had died before Spark noted its last batch.
-    shutil.rmtree(Path(made.checkpoint, "commits"))
+    shutil.rmtree(Path(made.state, "checkpoint", "commits"))
     Runner(spark, made).run()
     with embedlog.open_reader(tmp_path / "log") as reader:
 

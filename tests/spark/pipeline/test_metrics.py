@@ -45,7 +45,7 @@ def test_a_batch_that_comes_again_counts_once() -> None:
     assert (totals.read, totals.errors, totals.newest_ms) == (4, {"decode": 2}, 1)
     totals.add(BatchReport("another query", 0, read=1))
     assert (totals.read, totals.last_version) == (5, 0)
-    assert Totals.from_dict(json.loads(json.dumps(totals.as_dict()))) == totals
+    assert Totals(**json.loads(json.dumps(totals.as_dict()))) == totals
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def test_vector_reads() -> None:
     assert not batch.is_control
     assert not batch.has_delete_horizon
     assert batch.delete_horizon_ms is None
-    assert not batch.has_producer_id
+    assert batch.producer_id == -1
     assert batch.last_offset_delta == 1
     assert (batch.last_offset, batch.next_offset) == (1, 2)
     assert (batch.base_timestamp, batch.max_timestamp) == (NOW, NOW + 5)
@@ -84,7 +84,6 @@ def test_last_sequence_wraps() -> None:
     )
     batch = RecordBatch(built)
     assert (batch.producer_id, batch.producer_epoch) == (9, 2)
-    assert batch.has_producer_id
     assert batch.last_sequence == 0
 
 

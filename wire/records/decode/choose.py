@@ -45,12 +45,9 @@ from wire.records.varint import timestamps_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from wire.records.decode.columns import RecordColumns
     from wire.records.decode.fields import FieldArrays
     from wire.records.decode.layouts import AlikeColumns
-    from wire.records.decode.lockstep import BatchesColumns
     from wire.records.decode.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer, RecordTuple
@@ -167,19 +164,6 @@ def next_columns(
     return find_alike(
         view, position, offset=offset, count_max=count_max, check_crcs=check_crcs, known=known
     )
-
-
-def columns_of_batches(
-    batches: Sequence[Batch], payloads: Sequence[Buffer], *, with_headers: bool = False
-) -> BatchesColumns | None:
-    """Return the columns of many small batches, or None if `columns` must read them one by one.
-
-    `payloads` has the result of `Batch.payload` for each batch. Unless `with_headers` is set, a
-    record with headers makes the result None.
-    """
-    from wire.records.decode import lockstep
-
-    return lockstep.columns_of_batches(batches, payloads, with_headers=with_headers)
 
 
 def _find(

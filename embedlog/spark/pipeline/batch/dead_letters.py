@@ -9,19 +9,15 @@ app version                       the query or redrive, and its batch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from embedlog.spark.pipeline.columns import BROKEN, INTERNAL
 from embedlog.spark.pipeline.tables.table import CommitKey
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 def letters(failed: DataFrame, key: CommitKey) -> DataFrame:
     """Return the dead letters of rows whose `_error` is set."""
-    from pyspark.sql import functions as f
-
     return failed.select(
         f.col("_error.stage").alias("error_stage"),
         f.col("_error.rule").alias("error_rule"),
@@ -42,8 +38,6 @@ def as_records(rows: DataFrame) -> DataFrame:
 
     A column that the transform dropped is null in the letter.
     """
-    from pyspark.sql import functions as f
-
     own = [name for name in rows.columns if name not in (*INTERNAL, BROKEN)]
     types = {
         "_key": "binary", "_headers": "array<struct<key:string,value:binary>>", "_topic": "string",

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from embedlog.spark.pipeline.batch import dead_letters, transforms
 from embedlog.spark.pipeline.batch.report import BatchReport
@@ -17,9 +21,6 @@ from embedlog.spark.pipeline.errors import QualityFailed
 from embedlog.spark.pipeline.project import Project, Rule, Transform, Watermark, resolve
 from embedlog.spark.pipeline.schema import all_nullable, ddl, to_json
 from embedlog.spark.pipeline.tables.table import CommitKey
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class Outcome(NamedTuple):
@@ -80,8 +81,6 @@ class Evaluator:
 
     def judged(self, records: DataFrame, before_ms: int | None = None) -> DataFrame:
         """Return the decoded rows, good and bad, with `_error` and the rules that they break."""
-        from pyspark.sql.types import StructType
-
         project = self.project
         run = decode_function(project.decode, self._maps, self.columns)
         # A StructType: text would have to be analysed, which declarative pipelines forbid.
@@ -113,8 +112,6 @@ class Evaluator:
     def _judge_output(
         self, rows: DataFrame, key: CommitKey, report: BatchReport, cached: list[DataFrame]
     ) -> tuple[DataFrame, DataFrame]:
-        from pyspark.sql import functions as f
-
         made = rows.withColumn("_error", f.lit(None).cast(ddl(ERROR)))
         if "_deleted" not in rows.columns:
             made = made.withColumn("_deleted", f.lit(False))
@@ -141,8 +138,6 @@ class Evaluator:
 
 def _counts(judged: DataFrame, rules: list[Rule], watermark: Watermark | None = None) -> Any:
     """Return one row: read, dead, unknown, newest, and `rule <name>` for each rule."""
-    from pyspark.sql import functions as f
-
     has = set(judged.columns)
     columns = [
         f.count(f.lit(1)).alias("read"),
@@ -167,8 +162,6 @@ def _counts(judged: DataFrame, rules: list[Rule], watermark: Watermark | None = 
 
 
 def _why_failed(rule: Rule, count: int, judged: DataFrame) -> str:
-    from pyspark.sql import functions as f
-
     text = (
         f"rule {rule.name!r} ({rule.expect}) is broken by {count} rows; nothing of the batch is "
         "written"

@@ -7,7 +7,7 @@ every sink gets every batch once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
 
 from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.batch.evaluate import Evaluator, Outcome
@@ -20,16 +20,12 @@ from embedlog.spark.pipeline.sinks.write import (
     Reached,
     TableWrite,
     open_table,
-    sweep_table,
     write_letters,
     write_table,
 )
 from embedlog.spark.pipeline.tables.manifest import ONE_TIME, ManifestTable
 from embedlog.spark.pipeline.tables.one_time import at_work, sweep_dead
-from embedlog.spark.pipeline.tables.table import CommitKey, TableFormat
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from embedlog.spark.pipeline.tables.table import CommitKey, TableFormat, sweep
 
 
 class BatchProcessor:
@@ -46,7 +42,8 @@ class BatchProcessor:
             for sink in project.sinks
             if sink.type in TABLE_TYPES
         }
-        self._letters = self._dead_letter_table()
+        self.dead_letter_table = self._open_letters()
+        """The table whose part `dead_letters` holds the dead letters."""
         self._swept: set[str] = set()
 
     def run(
@@ -114,7 +111,7 @@ class BatchProcessor:
                 report.written[sink.name] = count
         if holder is None and letters is not None:
             work = TableWrite(letters, key, scope, letters)
-            write_letters(self._letters, work, self._reached)
+            write_letters(self.dead_letter_table, work, self._reached)
 
     def _write_sink(self, sink: Sink, work: TableWrite, dead: DataFrame | None) -> int:
         if sink.name in self._tables:
@@ -134,28 +131,23 @@ class BatchProcessor:
             return None
         return next((each for each in self.project.sinks if each.type == "parquet"), None)
 
-    def _dead_letter_table(self) -> ManifestTable:
+    def _open_letters(self) -> ManifestTable:
         holder = self._holder_of_letters()
         path = self.project.dead_letters.path or f"{self.project.state}/dead_letters"
         if holder is not None and holder.path is not None:
             path = holder.path
         return ManifestTable(path, reached=self._reached)
 
-    @property
-    def dead_letter_table(self) -> ManifestTable:
-        """The table whose part `dead_letters` holds the dead letters."""
-        return self._letters
-
     def table(self, sink: str) -> TableFormat:
         return self._tables[sink]
 
     def _all_tables(self) -> list[TableFormat]:
-        return [*self._tables.values(), self._letters]
+        return [*self._tables.values(), self.dead_letter_table]
 
     def _sweep(self, app: str) -> None:
         """Remove files that earlier runs of `app`, and dead replays, staged and did not commit."""
         for table in self._all_tables():
             if app not in self._swept:
-                sweep_table(table, app)
+                sweep(table.path, app, after=table.version_of(app))
             sweep_dead(table)
         self._swept.add(app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -55,18 +54,11 @@ class Totals:
         self.read += batch.read
         self.dead += batch.dead
         self.unknown += batch.unknown
-        for mine, other in (
-            (self.broken, batch.broken),
-            (self.errors, batch.errors),
-            (self.written, batch.written),
-        ):
-            for name, count in other.items():
+        for what in ("broken", "errors", "written"):
+            mine = getattr(self, what)
+            for name, count in getattr(batch, what).items():
                 mine[name] = mine.get(name, 0) + count
         self.newest_ms = max(self.newest_ms, batch.newest_ms)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Totals:
-        return cls(**found)

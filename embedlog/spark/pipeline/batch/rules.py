@@ -8,19 +8,16 @@ broken. Rows whose key was deleted have no values to check.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from embedlog.spark.pipeline.columns import BROKEN
 from embedlog.spark.pipeline.project import Rule
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 
 def judge(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Add `_broken`, the names of the rules that a row breaks; set `_error` for drop rules."""
-    from pyspark.sql import functions as f
-
     if not rules:
         return frame.withColumn(BROKEN, f.lit(None).cast("array<string>"))
     is_judged = f.col("_error").isNull() & ~f.coalesce(f.col("_deleted"), f.lit(False))
@@ -41,6 +38,4 @@ def judge(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
 
 def _breaks(rule: Rule) -> Column:
-    from pyspark.sql import functions as f
-
     return ~f.coalesce(f.expr(rule.expect).cast("boolean"), f.lit(False))

@@ -13,16 +13,15 @@ Columns: the key, `session_start`, `session_end` (its last row's time), and the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from embedlog.spark.pipeline.batch.watermark import Marks
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from embedlog.spark.pipeline.batch.watermark import Marks, event_ms
 from embedlog.spark.pipeline.project import SessionSettings, Watermark
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
 from embedlog.spark.pipeline.tables.table import CommitKey
 from embedlog.spark.pipeline.tables.task_files import stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _TIME, _SESSION = "_event_time", "_session"
 
@@ -42,9 +41,6 @@ class SessionState:
 
         Call the function once the batch is written.
         """
-        from pyspark.sql import Window
-        from pyspark.sql import functions as f
-
         before = self._version_before(key)
         files = self._table.files(_part(key, before))
         if files:
@@ -92,12 +88,8 @@ def aggregate(rows: DataFrame, sessions: SessionSettings, watermark: Watermark) 
 
 def _marked(rows: DataFrame, sessions: SessionSettings, watermark: Watermark) -> DataFrame:
     """Add each row's event time and the number of its session."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
-    time = f.unix_millis(f.col(watermark.column).cast("timestamp"))
     # A tombstone has no event time and belongs to no session.
-    timed = rows.withColumn(_TIME, time).where(f.col(_TIME).isNotNull())
+    timed = rows.withColumn(_TIME, event_ms(watermark)).where(f.col(_TIME).isNotNull())
     ordered = Window.partitionBy(*sessions.key).orderBy(_TIME)
     is_first = f.col(_TIME) - f.lag(_TIME).over(ordered) > sessions.gap_ms
     number = f.sum(f.coalesce(is_first, f.lit(False)).cast("long")).over(ordered)
@@ -105,8 +97,6 @@ def _marked(rows: DataFrame, sessions: SessionSettings, watermark: Watermark) ->
 
 
 def _aggregated(rows: DataFrame, sessions: SessionSettings) -> DataFrame:
-    from pyspark.sql import functions as f
-
     own = [
         f.timestamp_millis(f.min(_TIME)).alias("session_start"),
         f.timestamp_millis(f.max(_TIME)).alias("session_end"),

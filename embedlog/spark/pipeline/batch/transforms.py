@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
 
 from embedlog.spark.pipeline.errors import ProjectError, brief
 from embedlog.spark.pipeline.project import Project, Transform, resolve
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 INPUT = "input"
 
@@ -40,9 +39,6 @@ def _one(
     last: DataFrame,
     sessions: Callable[[Transform, DataFrame], DataFrame],
 ) -> DataFrame:
-    from pyspark.errors import AnalysisException, ParseException
-    from pyspark.sql import DataFrame
-
     try:
         if transform.sql is not None:
             return last.sparkSession.sql(transform.sql)

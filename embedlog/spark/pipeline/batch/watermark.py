@@ -10,15 +10,15 @@ holds the marks of the last two batches, because the last one may be repeated:
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory, write_whole
 from embedlog.spark.pipeline.project import Watermark
 from embedlog.spark.pipeline.tables.table import CommitKey
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 
 class Marks(NamedTuple):
@@ -55,8 +55,6 @@ class WatermarkFile:
 
 def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) -> DataFrame:
     """Set `_error` of rows that are late or have no event time."""
-    from pyspark.sql import functions as f
-
     time = event_ms(watermark)
     is_good = f.col("_error").isNull() & ~f.coalesce(f.col("_deleted"), f.lit(False))
     text = f.lit(f"{watermark.column}: null; rows need an event time")
@@ -77,6 +75,4 @@ def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) ->
 
 def event_ms(watermark: Watermark) -> Column:
     """Return the event time of a row in milliseconds."""
-    from pyspark.sql import functions as f
-
     return f.unix_millis(f.col(watermark.column).cast("timestamp"))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
 
 from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.batch.sessions import aggregate
 from embedlog.spark.pipeline.errors import ProjectError, brief
 from embedlog.spark.pipeline.project import Project, Rule, Transform
 from embedlog.spark.pipeline.sinks.write import rows_to_keep
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def check_frames(project: Project, empty: DataFrame) -> list[str]:
@@ -64,8 +62,6 @@ def _no_sessions(project: Project, transform: Transform, rows: DataFrame) -> Dat
 
 
 def _check_rule(rule: Rule, rows: DataFrame) -> None:
-    from pyspark.errors import AnalysisException, ParseException
-
     try:
         kind = rows.selectExpr(rule.expect).schema.fields[0].dataType.simpleString()
     except (AnalysisException, ParseException) as error:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import embedlog
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import PipelineSource
+from embedlog.spark.reading.columns import records_ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RECORD_DDL = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "timestampType int, headers array<struct<key:string,value:binary>>"
-)
+RECORD_DDL = records_ddl(headers=True)
 _POLL_MS = 5000
 """Milliseconds to wait for the next records of a partition over the wire."""
 

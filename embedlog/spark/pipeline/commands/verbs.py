@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory, write_whole
-from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.columns import key_columns, with_meta
 from embedlog.spark.pipeline.commands import inference
 from embedlog.spark.pipeline.commands.sample import SampleRecord, as_frame, last_records
@@ -159,6 +158,7 @@ class DryRun(NamedTuple):
 
 def dry_run(project: Project, spark: SparkSession, count: int) -> DryRun:
     """Run the last `count` records through all steps except the sinks."""
+    from embedlog.spark.pipeline.batch import transforms
     from embedlog.spark.pipeline.batch.processor import BatchProcessor
 
     records = last_records(project.source, count)

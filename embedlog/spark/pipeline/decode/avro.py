@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import Registry, expect_kind, row_of, split
+from embedlog.spark.pipeline.decode.confluent import Registry, row_of, split
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
@@ -45,34 +45,20 @@ class AvroDecoder:
             raise ProjectError(f"{decode.schema}: a record is needed")
         self.schema: Struct = row_of(decode, whole)
         self._registry = Registry(decode) if decode.header == "confluent" else None
-        self._writers: dict[int, Any] = {}
 
     def parse(self, value: bytes) -> Any:
         import pyarrow as pa
-        from fastavro import schemaless_reader
+        from fastavro import parse_schema, schemaless_reader
 
         writer = self._reader
         if self._registry is not None:
             number, value = split(value)
-            writer = self._writer(number)
+            writer = self._registry.parsed(number, "AVRO", parse_schema)
         stream = pa.BufferReader(value)
         found = foreign.call(schemaless_reader, stream, writer, self._reader, what="avro")
         if stream.tell() != len(value):
             raise DecodeError(f"avro: {len(value) - stream.tell()} bytes behind the record")
         return found
-
-    def _writer(self, number: int) -> Any:
-        if number not in self._writers:
-            import fastavro
-
-            assert self._registry is not None
-            schema = self._registry.schema(number)
-            expect_kind(schema, "AVRO")
-            parsed = foreign.call(json.loads, schema.text, what=f"schema id {number}")
-            self._writers[number] = foreign.call(
-                fastavro.parse_schema, parsed, what=f"schema id {number}"
-            )
-        return self._writers[number]
 
 
 class _Types:

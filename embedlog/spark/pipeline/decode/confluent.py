@@ -9,6 +9,7 @@ Protobuf     then the indexes of the message in its file: their count and the in
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from urllib.request import Request, urlopen
 
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
+from embedlog.spark.pipeline.decode import foreign
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode
 
@@ -81,6 +83,7 @@ class Registry:
         if self._url is not None and urlsplit(self._url).scheme not in ("http", "https"):
             raise ProjectError(f"registry url {self._url!r}: http or https is needed")
         self._known: dict[int, RegisteredSchema | None] = {}
+        self._parsed: dict[int, Any] = {}
 
     def schema(self, number: int) -> RegisteredSchema:
         """Return the schema with this id.
@@ -98,6 +101,19 @@ class Registry:
         if schema is None:
             raise DecodeError(f"schema id {number} is not known to {self._directory or self._url}")
         return schema
+
+    def parsed(self, number: int, kind: str, parse: Callable[[Any], Any]) -> Any:
+        """Return the result of `parse` for the JSON document of a schema; each is parsed once.
+
+        Raises:
+            DecodeError: the schema is not of this kind, or cannot be parsed. Else as `schema`.
+        """
+        if number not in self._parsed:
+            schema, what = self.schema(number), f"schema id {number}"
+            expect_kind(schema, kind)
+            document = foreign.call(json.loads, schema.text, what=what)
+            self._parsed[number] = foreign.call(parse, document, what=what)
+        return self._parsed[number]
 
     def _from_directory(self, number: int) -> RegisteredSchema | None:
         files = real_runtime().files

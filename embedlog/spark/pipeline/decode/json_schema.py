@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import Registry, expect_kind, row_of, split
+from embedlog.spark.pipeline.decode.confluent import Registry, row_of, split
 from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode, read_file
@@ -39,27 +39,17 @@ class JsonSchemaDecoder:
             raise ProjectError(f"{decode.schema}: an object with `properties` is needed")
         self.schema: Struct = row_of(decode, whole)
         self._registry = Registry(decode) if decode.header == "confluent" else None
-        self._by_id: dict[int, Any] = {}
 
     def parse(self, value: bytes) -> Any:
         if self._registry is not None:
             number, value = split(value)
             row = parse_json(value)
-            _check(self._writer(number), row, f"schema id {number}")
+            writer = self._registry.parsed(number, "JSON", _validator)
+            _check(writer, row, f"schema id {number}")
         else:
             row = parse_json(value)
         _check(self._validator, row, "the frozen schema")
         return row
-
-    def _writer(self, number: int) -> Any:
-        if number not in self._by_id:
-            assert self._registry is not None
-            schema = self._registry.schema(number)
-            expect_kind(schema, "JSON")
-            what = f"schema id {number}"
-            document = foreign.call(json.loads, schema.text, what=what)
-            self._by_id[number] = foreign.call(_validator, document, what=what)
-        return self._by_id[number]
 
 
 def _validator(document: Any) -> Any:
@@ -80,8 +70,6 @@ def _check(validator: Any, row: Any, which: str) -> None:
 
 
 class _Types:
-    """Converts a JSON Schema to columns."""
-
     def __init__(self, root: Any) -> None:
         self._root = root
         self._open: list[str] = []

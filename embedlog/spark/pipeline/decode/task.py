@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from embedlog.spark.pipeline import schema as types
 from embedlog.spark.pipeline.columns import with_meta
 from embedlog.spark.pipeline.decode.rows import RowDecoder
 from embedlog.spark.pipeline.project import Decode
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ROWS_MAX = 4096
 """Rows decoded at a time, which limits the Python objects in a task's memory."""
@@ -27,8 +26,6 @@ def decode_function(
     """Return the function for `mapInArrow`; its rows have the columns of `with_meta(columns)`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         decoder = RowDecoder(decode, maps)
         out = pa.schema([(f.name, types.arrow(f.type)) for f in with_meta(columns).fields])
         for batch in batches:
@@ -41,8 +38,6 @@ def decode_function(
 def _decoded(
     decoder: RowDecoder, batch: pa.RecordBatch, out: pa.Schema, columns: types.Struct
 ) -> pa.RecordBatch:
-    import pyarrow as pa
-
     keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
     found = [decoder.decode(key, value) for key, value in zip(keys, values, strict=True)]
     if None in found:
@@ -67,8 +62,6 @@ def _decoded(
 
 
 def _optional(batch: pa.RecordBatch, name: str, kind: Any, default: object) -> Any:
-    import pyarrow as pa
-
     if name in batch.schema.names:
         return batch.column(name).cast(kind)
     return pa.array([default] * batch.num_rows, kind)

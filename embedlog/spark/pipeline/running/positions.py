@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.offsets import Positions, from_json, to_json
 from embedlog.spark.pipeline.errors import ProjectError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 def parse_offsets(text: str) -> Positions:
@@ -51,10 +51,10 @@ def committed_end(checkpoint: str) -> Positions:
     return parse_offsets(lines[2])
 
 
-def within(key: TopicPartition, start: int, end: int) -> Column:
-    """Return the condition that a record is in [start, end) of a partition."""
-    from pyspark.sql import functions as f
-
-    topic, partition = key
-    is_of = (f.col("topic") == topic) & (f.col("partition") == partition)
-    return is_of & (f.col("offset") >= start) & (f.col("offset") < end)
+def within(ranges: Iterable[tuple[TopicPartition, int, int]]) -> Column:
+    """Return the condition that a record is in one of the ranges (partition, start, end)."""
+    chosen = f.lit(False)
+    for (topic, partition), start, end in ranges:
+        is_of = (f.col("topic") == topic) & (f.col("partition") == partition)
+        chosen = chosen | is_of & (f.col("offset") >= start) & (f.col("offset") < end)
+    return chosen

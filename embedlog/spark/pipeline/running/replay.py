@@ -14,7 +14,9 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.offsets import Positions
@@ -36,10 +38,7 @@ from embedlog.spark.pipeline.tables.manifest import ONE_TIME
 from embedlog.spark.pipeline.tables.parquet import read_table
 from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, CommitKey
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-ReadBatch = Callable[["SparkSession", Project, dict[str, str]], "DataFrame"]
+ReadBatch = Callable[[SparkSession, Project, dict[str, str]], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,6 @@ class Replayer:
         Letters with `dead_letters.max_attempts` attempts stay. A record that fails again becomes a
         letter with one attempt more.
         """
-        from pyspark.sql import functions as f
-
         table = self._processor.dead_letter_table
         files = table.files(DEAD_LETTERS)
         if not files:
@@ -143,8 +140,6 @@ class Replayer:
 
     def _with_later(self, letters: DataFrame) -> DataFrame:
         """Add later records of the letters' keys: a state must not go back."""
-        from pyspark.sql import functions as f
-
         found = letters.groupBy("topic", "partition").agg(f.min("offset")).collect()
         first = {(row[0], row[1]): row[2] for row in found}
         if not first:
@@ -187,16 +182,13 @@ class Replayer:
         return made
 
     def _condition(self, wanted: ReplayRange, ends: Positions) -> Column:
-        from pyspark.sql import functions as f
-
         is_upsert = any(each.mode != "append" for each in self.project.sinks)
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
-        chosen = f.lit(False)
-        for key, limit in self._limit.items():
-            if starts and key not in starts:
-                continue
-            end = limit if is_upsert else ends.get(key, limit)
-            chosen = chosen | within(key, starts.get(key, 0), end)
+        chosen = within(
+            (key, starts.get(key, 0), limit if is_upsert else ends.get(key, limit))
+            for key, limit in self._limit.items()
+            if not starts or key in starts
+        )
         times = f.unix_millis("timestamp")
         if wanted.from_time is not None:
             chosen = chosen & (times >= _milliseconds(wanted.from_time))
@@ -232,8 +224,6 @@ def _elsewhere(project: Project, directory: str) -> Project:
 
 def _archived(spark: SparkSession, path: str) -> DataFrame:
     """Read records in Parquet: a pipeline's table whose decode format is `none`, or plain files."""
-    from pyspark.sql import functions as f
-
     try:
         paths: Sequence[str] = read_table(path).paths
     except ProjectError:

@@ -7,23 +7,23 @@ next run reads the records of that batch under the same batch id.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport, Totals
-from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
+from embedlog.spark.pipeline.errors import PipelineFailed, brief
 from embedlog.spark.pipeline.project import Project
 from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics
 from embedlog.spark.pipeline.running.state import StateDirectory
 from embedlog.spark.pipeline.running.topics import read_stream
 from embedlog.spark.pipeline.tables.table import CommitKey
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _WATCH_S = 0.2
 _TOLD_MS = 10_000
@@ -155,8 +155,6 @@ class _StoppedError(EmbedlogError):
 
 def _ended(query: StreamingQuery) -> bool:
     """Whether the query ended within a short wait, for any reason."""
-    from pyspark.errors import StreamingQueryException
-
     try:
         return bool(query.awaitTermination(_WATCH_S))  # type: ignore[arg-type]
     except StreamingQueryException:
@@ -168,14 +166,3 @@ def _wait_until(is_true: Callable[[], bool], timeout_ms: int) -> None:
     end_ms = clock.monotonic_ms() + timeout_ms
     while not is_true() and clock.monotonic_ms() < end_ms:
         Parked().sleep(_POLL_MS)
-
-
-def check_state(project: Project) -> None:
-    """Refuse a state directory that another pipeline uses.
-
-    Raises:
-        ProjectError: the state belongs to a pipeline of another name.
-    """
-    found = StateDirectory(project.state).status().get("name")
-    if found not in (None, project.name):
-        raise ProjectError(f"{project.state}: is the state of the pipeline {found!r}")

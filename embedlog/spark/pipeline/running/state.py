@@ -16,6 +16,7 @@ from embedlog.runtime import Runtime, real_runtime
 from embedlog.runtime.files import make_directory, write_fully, write_whole
 from embedlog.spark.pipeline.batch.report import BatchReport, Totals
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.project import Project
 
 _EVENTS_MAX = 16 * 1024 * 1024
 """Size in bytes at which events.jsonl becomes the older file."""
@@ -61,8 +62,7 @@ class StateDirectory:
         return self._facts("status.json")
 
     def totals(self) -> Totals:
-        found = self.status().get("totals")
-        return Totals.from_dict(found) if found else Totals()
+        return Totals(**self.status().get("totals", {}))
 
     def count(self, batch: BatchReport) -> Totals:
         """Add a finished batch to the totals, once; replaces status.json."""
@@ -105,3 +105,14 @@ class StateDirectory:
             return {}
         found: dict[str, Any] = json.loads(self._files.read(path))
         return found
+
+
+def check_state(project: Project) -> None:
+    """Refuse a state directory that another pipeline uses.
+
+    Raises:
+        ProjectError: the state belongs to a pipeline of another name.
+    """
+    found = StateDirectory(project.state).status().get("name")
+    if found not in (None, project.name):
+        raise ProjectError(f"{project.state}: is the state of the pipeline {found!r}")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from embedlog.spark.pipeline.project import Project
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 BATCH_RECORDS_MAX = "1000000"
 _BATCH_ONLY = ("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp")

@@ -8,14 +8,15 @@ of it, and a second replay changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from embedlog.spark.pipeline.errors import ReplayRefused
 from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile, TableFormat
 from embedlog.spark.pipeline.tables.task_files import stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class ReplayScope(NamedTuple):
@@ -28,8 +29,6 @@ class ReplayScope(NamedTuple):
 
 def scope_of(records: DataFrame) -> ReplayScope:
     """Return the scope of records."""
-    from pyspark.sql import functions as f
-
     coordinates = records.select("topic", "partition", "offset").distinct()
     found = coordinates.groupBy("topic", "partition").agg(f.min("offset"), f.max("offset"))
     return ReplayScope(coordinates, {(r[0], r[1]): (r[2], r[3]) for r in found.collect()})
@@ -75,8 +74,6 @@ def replace(
 
 def _may_hold(file: DataFile, names: tuple[str, str, str], scope: ReplayScope) -> bool:
     """Whether a file's statistics allow a row of the scope. Unknown statistics do."""
-    import pyarrow.parquet as pq
-
     metadata = pq.read_metadata(file.path)
     slots = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
     if any(name not in slots for name in names):

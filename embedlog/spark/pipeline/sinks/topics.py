@@ -8,14 +8,13 @@ into the same write, to the topic `dead_letter_topic`.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from embedlog.spark.pipeline.columns import BROKEN, INTERNAL
 from embedlog.spark.pipeline.project import Project, Sink
 from embedlog.spark.pipeline.tables.table import CommitKey
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _SHOWN_MAX = 20
 _OWN = ("dead_letter_topic",)
@@ -42,8 +41,6 @@ def write_topic(
 
 def as_topic_rows(sink: Sink, rows: DataFrame) -> DataFrame:
     """Return rows as key, value, headers and topic; without a column `value`, a row's JSON."""
-    from pyspark.sql import functions as f
-
     own = [name for name in rows.columns if name not in (*INTERNAL, BROKEN)]
     if "value" in own:
         value = f.col("value").cast("binary")
@@ -69,8 +66,6 @@ def as_topic_rows(sink: Sink, rows: DataFrame) -> DataFrame:
 
 def as_letter_rows(dead: DataFrame, topic: str) -> DataFrame:
     """Return dead letters as records: key and value as they came, all else in headers."""
-    from pyspark.sql import functions as f
-
     named = ("error_stage", "error_rule", "error", "topic", "partition", "offset", "attempt")
     headers = f.array(
         *[

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
 
 from embedlog.spark.pipeline.columns import COORDINATES, kept_columns
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, TableFormat
 from embedlog.spark.pipeline.tables.task_files import stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 BUCKET = "_bucket"
 _IN_PATH = re.compile(rf"/{BUCKET}=(\d+)/[^/]+$")
@@ -42,8 +41,6 @@ def upsert(
     Raises:
         ProjectError: the rows lack a key or a column that orders them.
     """
-    from pyspark.sql import functions as f
-
     _check_columns(sink, rows)
     changes = rows.select(
         *kept_columns(rows.columns), f.coalesce("_deleted", f.lit(False)).alias("_deleted")
@@ -82,8 +79,6 @@ def _check_columns(sink: Sink, rows: DataFrame) -> None:
 
 
 def _bucket(sink: Sink) -> Column:
-    from pyspark.sql import functions as f
-
     has_null = f.lit(False)
     for name in sink.keys:
         has_null = has_null | f.col(name).isNull()
@@ -92,9 +87,6 @@ def _bucket(sink: Sink) -> Column:
 
 
 def _scd1(sink: Sink, merged: DataFrame) -> DataFrame:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     newest = [f.col(name).desc_nulls_last() for name in (sink.sequence_by, "_offset")]
     # A replay brings an existing row once more, perhaps changed: keep the new one.
     window = Window.partitionBy(*sink.keys).orderBy(*newest, f.col(_NEW).desc())
@@ -103,9 +95,6 @@ def _scd1(sink: Sink, merged: DataFrame) -> DataFrame:
 
 
 def _scd2(sink: Sink, merged: DataFrame) -> DataFrame:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     for name in _HISTORY:
         if name not in merged.columns:
             kind = "boolean" if name == "_is_current" else "timestamp"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
 
 from embedlog.spark.pipeline.columns import COORDINATES, kept_columns
 from embedlog.spark.pipeline.errors import ProjectError
@@ -16,12 +18,8 @@ from embedlog.spark.pipeline.tables.table import (
     CommitKey,
     DataFile,
     TableFormat,
-    sweep,
 )
 from embedlog.spark.pipeline.tables.task_files import stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Reached = Callable[[str], None]
 _LETTER_COORDINATES = ("topic", "partition", "offset")
@@ -115,8 +113,3 @@ def rows_to_keep(rows: DataFrame, sink: Sink) -> DataFrame:
     if not sink.tombstones and "_tombstone" in rows.columns:
         rows = rows.where("NOT _tombstone")
     return rows.select(*kept_columns(rows.columns))
-
-
-def sweep_table(table: TableFormat, app: str) -> None:
-    """Remove files that an earlier run staged and did not commit."""
-    sweep(table.path, app, after=table.version_of(app))

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile
@@ -47,8 +50,6 @@ class DeltaFormat:
         table = self._open()
         if table is None or part != ROWS:
             return []
-        import pyarrow as pa
-
         # Not flattened: partition values would be a struct. They are not needed here.
         actions = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records"])
         return [
@@ -122,9 +123,6 @@ class DeltaFormat:
         return self._library.DeltaTable(self.path)
 
     def _schema(self, adds: Sequence[DataFile]) -> Any:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         found = pa.unify_schemas([pq.read_schema(each.path) for each in adds])
         return self._library.Schema.from_arrow(found)
 

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
@@ -97,11 +100,8 @@ class IcebergFormat:
         if adds:
             with table.update_schema() as update:
                 update.union_by_name(_schema(adds))
-        live = (
-            {path_of(t.file.file_path): t.file for t in table.scan().plan_files()}
-            if removes
-            else {}
-        )
+        tasks = table.scan().plan_files() if removes else ()
+        live = {path_of(task.file.file_path): task.file for task in tasks}
         for each in removes:
             if each.path not in live:
                 raise TableConflict(f"{self.path}: another commit took {each.path} away")
@@ -149,9 +149,6 @@ class IcebergFormat:
 
 
 def _schema(adds: Sequence[DataFile]) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     return pa.unify_schemas([pq.read_schema(each.path) for each in adds])
 
 

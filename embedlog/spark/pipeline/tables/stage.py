@@ -13,6 +13,7 @@ place for a new file, and the files that it has open disappear with the director
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import Files, make_directory, parent, remove_tree
@@ -35,12 +36,9 @@ def new_file(directory: str) -> str:
 
 def make_durable(files: Files, path: str) -> int:
     """Sync a written file and return its size in bytes. In a task; the driver syncs the name."""
-    file = files.open(path)
-    try:
+    with closing(files.open(path)) as file:
         file.sync()
         return file.size()
-    finally:
-        file.close()
 
 
 def close_stage(stage: str, winners: Mapping[str, str]) -> None:

@@ -8,8 +8,14 @@ driver collects: see `tables.stage`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
@@ -20,10 +26,6 @@ from embedlog.spark.pipeline.tables.table import (
     parse_partition,
     partition_text,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 _STAGED = "path string, row_count bigint, size_bytes bigint, partition string"
 _OPEN_MAX = 64
@@ -99,8 +101,6 @@ def _writer(
     where: str, partition_by: tuple[str, ...], is_dropping: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         files = TaskFiles(where, partition_by, is_dropping=is_dropping)
         for batch in batches:
             files.write(batch)
@@ -140,8 +140,6 @@ class TaskFiles:
         return self._done
 
     def _append(self, partition: tuple[tuple[str, str | None], ...], batch: Any) -> None:
-        import pyarrow.parquet as pq
-
         name = partition_text(partition)
         if name not in self._open:
             if len(self._open) >= _OPEN_MAX:
@@ -153,8 +151,6 @@ class TaskFiles:
         writer.write_batch(batch.drop_columns(list(self._dropped)))
 
     def _close(self, name: str) -> None:
-        import pyarrow.parquet as pq
-
         writer, path = self._open.pop(name)
         writer.close()
         size = make_durable(real_runtime().files, path)
@@ -165,10 +161,6 @@ def _split(
     batch: pa.RecordBatch, columns: tuple[str, ...]
 ) -> Iterator[tuple[tuple[tuple[str, str | None], ...], pa.RecordBatch]]:
     """Yield the rows of each combination of values; values become text as Hive writes it."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     codes, kinds = np.zeros(batch.num_rows, np.int64), []
     for name in columns:
         text = pc.cast(batch.column(name), pa.string())
