@@ -93,9 +93,6 @@ class NetworkClient:
             returns_to_bootstrap=settings["metadata.recovery.strategy"] == "rebootstrap",
             checks_identity=settings["metadata.cluster.check.enable"],
         )
-        self.set_nodes = self._nodes.set_nodes
-        self.set_coordinator = self._nodes.set_coordinator
-        self.bootstrap_again = self._nodes.forget_nodes
         self._due_ms = 0
         """No deadline, back-off or throttling ends before this time."""
         self._idle_due_ms = 0
@@ -150,6 +147,14 @@ class NetworkClient:
         connection = self._nodes.of(node_id)
         return None if connection is None else connection.setup.versions
 
+    def set_nodes(
+        self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
+    ) -> None:
+        self._nodes.set_nodes(nodes, cluster_id)
+
+    def set_coordinator(self, node_id: int, host: str, port: int) -> int:
+        return self._nodes.set_coordinator(node_id, host, port)
+
     def is_ready(self, node_id: int) -> bool:
         connection = self._nodes.of(node_id)
         return connection is not None and connection.takes_requests(
@@ -167,6 +172,9 @@ class NetworkClient:
         else:
             left = connection.throttled_until_ms - now_ms
         return left if left > 0 else None
+
+    def bootstrap_again(self) -> None:
+        self._nodes.forget_nodes()
 
     @property
     def failure_count(self) -> int:
