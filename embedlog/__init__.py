@@ -16,17 +16,17 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin as Admin
-    from embedlog.client.admin.group_calls import (
+    from embedlog.client.admin.cluster import (
+        QuorumInfo as QuorumInfo,
+        QuorumReplica as QuorumReplica,
+    )
+    from embedlog.client.admin.groups import (
         GroupDescription as GroupDescription,
         GroupListing as GroupListing,
         MemberDescription as MemberDescription,
     )
     from embedlog.client.admin.new_topics import CreatedTopic as CreatedTopic, NewTopic as NewTopic
-    from embedlog.client.admin.quorum import (
-        QuorumInfo as QuorumInfo,
-        QuorumReplica as QuorumReplica,
-    )
-    from embedlog.client.admin.replica_calls import (
+    from embedlog.client.admin.replicas import (
         ElectionType as ElectionType,
         PartitionReassignment as PartitionReassignment,
         ReplicaLogDirectories as ReplicaLogDirectories,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         ProducerState as ProducerState,
         ResourceType as ResourceType,
     )
-    from embedlog.client.admin.transaction_calls import (
+    from embedlog.client.admin.transactions import (
         FencedProducer as FencedProducer,
         TransactionDescription as TransactionDescription,
         TransactionListing as TransactionListing,
@@ -124,17 +124,17 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "client.admin.admin": "Admin",
-    "client.admin.group_calls": "GroupDescription GroupListing MemberDescription",
+    "client.admin.cluster": "QuorumInfo QuorumReplica",
+    "client.admin.groups": "GroupDescription GroupListing MemberDescription",
     "client.admin.new_topics": "CreatedTopic NewTopic",
-    "client.admin.quorum": "QuorumInfo QuorumReplica",
-    "client.admin.replica_calls": (
+    "client.admin.replicas": (
         "ElectionType PartitionReassignment ReplicaLogDirectories TopicPartitionReplica"
     ),
     "client.admin.results": (
         "AlterOperation ClusterDescription ConfigEntry ConfigResource ItemResults "
         "LogDirectory OffsetSpec ProducerState ResourceType"
     ),
-    "client.admin.transaction_calls": "FencedProducer TransactionDescription TransactionListing",
+    "client.admin.transactions": "FencedProducer TransactionDescription TransactionListing",
     "client.cluster_nodes": "Node",
     "client.consumer.consumer": "Consumer",
     "client.consumer.group.group_offsets": "CloseOptions ConsumerGroupMetadata OffsetAndMetadata",

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import deque as deque
     from collections.abc import Callable, Hashable, Iterable
-    from typing import Any, Self, TypeVar, dataclass_transform
+    from typing import Any, Final, Self, TypeVar, dataclass_transform
     from typing import Generic as Generic
 
     from typing_extensions import Buffer as Buffer
@@ -92,9 +92,9 @@ class Value:
         return f"{type(self).__name__}({fields})"
 
 
-def tuple_field(slot: int) -> Any:
-    """Return a property for an item of a subclass of `tuple`."""
-    return property(itemgetter(slot))
+def item(index: int, doc: str | None = None) -> Any:
+    """Return a property for a tuple's item at `index`."""
+    return property(itemgetter(index), doc=doc)
 
 
 class TopicPartition(tuple[str, int]):
@@ -108,17 +108,8 @@ class TopicPartition(tuple[str, int]):
     def __getnewargs__(self) -> tuple[str, int]:
         return self[0], self[1]
 
-    if TYPE_CHECKING:
-
-        @property
-        def topic(self) -> str: ...
-
-        @property
-        def partition(self) -> int: ...
-
-    else:
-        topic = property(itemgetter(0), doc="The topic's name.")
-        partition = property(itemgetter(1), doc="The partition's number, from 0.")
+    topic: Final[str] = item(0, "The topic's name.")
+    partition: Final[int] = item(1, "The partition's number, from 0.")
 
     def __str__(self) -> str:
         return f"{self[0]}-{self[1]}"

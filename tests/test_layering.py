@@ -87,10 +87,10 @@ INNER_FLOORS = {
     ),
     "embedlog.client.admin": (
         "admin",
-        "cluster configs groups records replicas topics transactions",
-        "group_calls group_offsets part replica_calls transaction_calls",
-        "coordinators new_topics quorum results",
-        "calls value",
+        "cluster configs group_offsets groups records replicas topics transactions",
+        "part",
+        "coordinators new_topics",
+        "calls results",
     ),
     "embedlog.client.consumer": (
         "consumer",

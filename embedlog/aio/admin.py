@@ -11,7 +11,6 @@ from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from embedlog.client.connect import Target
 
@@ -95,12 +94,7 @@ class Admin:
     async def __aenter__(self) -> Admin:
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await self.close()
 
 

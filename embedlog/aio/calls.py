@@ -9,18 +9,15 @@ a later call never sees a half-done call.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from embedlog.aio.threads import attempt, settle, tell
 from embedlog.errors import ClosedError
 from embedlog.runtime.pending import Pending
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from embedlog.runtime.scheduler import Scheduler
-    from embedlog.runtime.threads import Thread
+from embedlog.runtime.scheduler import Scheduler
+from embedlog.runtime.threads import Thread
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -234,6 +231,9 @@ class Calls:
             raise
 
 
+def _nothing(_client: Any) -> None: ...
+
+
 class Served(Protocol):
     """A client that uses `Calls`: `Consumer` or `Admin`. `blocking` is the synchronous client."""
 
@@ -242,24 +242,29 @@ class Served(Protocol):
 
 
 def awaited(
-    method: Callable[Concatenate[C, P], T],
+    method: Callable[Concatenate[C, P], T], prepare: Callable[[Any], None] = _nothing
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a method of the synchronous client into a coroutine. The method may wait."""
+    """Turn a method of the synchronous client into a coroutine. The method may wait.
+
+    `prepare(client)` is called before it, in the event loop's thread.
+    """
 
     @wraps(method)
     async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._calls.in_thread(partial(method, self.blocking, *args, **kwargs))
+        function = partial(method, self.blocking, *args, **kwargs)
+        return await self._calls.in_thread(function, prepare=partial(prepare, self))
 
     return call
 
 
 def awaited_here(
-    method: Callable[Concatenate[C, P], T],
+    method: Callable[Concatenate[C, P], T], prepare: Callable[[Any], None] = _nothing
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a method of the synchronous client into a coroutine. The method must never wait."""
+    """Turn a method into a coroutine like `awaited`. The method must never wait."""
 
     @wraps(method)
     async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._calls.here(partial(method, self.blocking, *args, **kwargs))
+        function = partial(method, self.blocking, *args, **kwargs)
+        return await self._calls.here(function, prepare=partial(prepare, self))
 
     return call

@@ -24,7 +24,6 @@ from embedlog.runtime.forks import stays_in_parent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from re import Pattern
-    from types import TracebackType
 
     from embedlog.client.connect import Target
     from embedlog.client.consumer.group.group_offsets import GivenOffsets
@@ -37,6 +36,10 @@ if TYPE_CHECKING:
     Partition = TopicPartition | tuple[str, int]
 
 _ITERATION_WAIT_MS = 3_600_000
+
+
+def _give_back(consumer: Consumer) -> None:
+    consumer._give_back()
 
 
 class Consumer:
@@ -101,19 +104,13 @@ class Consumer:
         call = self.blocking.subscribe
         await self._moving(partial(call, topics, pattern=pattern, listener=listener))
 
-    async def unsubscribe(self) -> None:
-        """Read nothing, and leave the group."""
-        await self._moving(self.blocking.unsubscribe)
-
     async def assign(self, partitions: Iterable[Partition]) -> None:
         """Read these partitions and no others; see `embedlog.Consumer.assign`."""
         chosen = arguments.partitions(partitions, "assign")
         await self._moving(partial(self.blocking.assign, chosen))
 
-    async def unassign(self) -> None:
-        """Read nothing any more: the same as `unsubscribe`."""
-        await self.unsubscribe()
-
+    unsubscribe = awaited(blocking.Consumer.unsubscribe, _give_back)
+    unassign = awaited(blocking.Consumer.unassign, _give_back)
     subscription = awaited_here(blocking.Consumer.subscription)
     assignment = awaited_here(blocking.Consumer.assignment)
 
@@ -168,36 +165,12 @@ class Consumer:
 
     # Positions
 
-    async def seek(self, partition: Partition, offset: int | OffsetAndMetadata) -> None:
-        """Continue at `offset` of an assigned partition."""
-        await self._moving_here(partial(self.blocking.seek, partition, offset))
-
-    async def seek_to_beginning(self, *partitions: Partition) -> None:
-        """Continue at the first record of each partition, by default in all assigned partitions."""
-        await self._moving_here(partial(self.blocking.seek_to_beginning, *partitions))
-
-    async def seek_to_end(self, *partitions: Partition) -> None:
-        """Continue after the last record; with read_committed, before the first open transaction.
-
-        By default in all assigned partitions.
-        """
-        await self._moving_here(partial(self.blocking.seek_to_end, *partitions))
-
-    async def pause(self, *partitions: Partition) -> None:
-        """Stop handing out records of these partitions."""
-        await self._moving_here(partial(self.blocking.pause, *partitions))
-
-    async def position(self, partition: Partition, timeout_ms: int | None = None) -> int:
-        """Return the offset of the next record to read; look it up if it is not known yet."""
-        return await self._moving(partial(self.blocking.position, partition, timeout_ms))
-
-    async def current_lag(self, partition: Partition) -> int | None:
-        """Return the number of records between the position and the log's end at the last fetch.
-
-        Returns None if the consumer does not know the end yet.
-        """
-        return await self._moving_here(partial(self.blocking.current_lag, partition))
-
+    seek = awaited_here(blocking.Consumer.seek, _give_back)
+    seek_to_beginning = awaited_here(blocking.Consumer.seek_to_beginning, _give_back)
+    seek_to_end = awaited_here(blocking.Consumer.seek_to_end, _give_back)
+    pause = awaited_here(blocking.Consumer.pause, _give_back)
+    position = awaited(blocking.Consumer.position, _give_back)
+    current_lag = awaited_here(blocking.Consumer.current_lag, _give_back)
     resume = awaited_here(blocking.Consumer.resume)
     paused = awaited_here(blocking.Consumer.paused)
 
@@ -245,12 +218,7 @@ class Consumer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await self.close()
 
     # Inside
@@ -287,9 +255,6 @@ class Consumer:
     async def _moving(self, call: Callable[[], T]) -> T:
         """Make a call that reads or changes positions."""
         return await self._calls.in_thread(call, prepare=self._give_back)
-
-    async def _moving_here(self, call: Callable[[], T]) -> T:
-        return await self._calls.here(call, prepare=self._give_back)
 
     def _unread(self) -> dict[TopicPartition, ConsumerRecord]:
         """Return each partition's first record that the iteration has not handed out."""

@@ -7,21 +7,17 @@ behind it, in the topic's lane, and are sent as usual afterwards. Other topics a
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from embedlog.aio.outcomes import Outcomes, Sent
+from embedlog.aio.shared_producer import Columns, SharedProducer
 from embedlog.aio.threads import attempt
 from embedlog.errors import ClosedError, TimedOut
 
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable
-
-    from embedlog.aio.outcomes import Outcomes, Sent
-    from embedlog.aio.shared_producer import Columns, SharedProducer
-
-    Send = Callable[[], Sent]
-
+Send = Callable[[], Sent]
 
 _THREAD_NAME = "embedlog-aio-send"
 

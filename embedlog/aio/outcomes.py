@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from embedlog.aio.threads import settle, tell
-from embedlog.client.producer.futures import BatchFuture
+from embedlog.client.producer.batch import ProducerBatch
+from embedlog.client.producer.futures import BatchFuture, DeliveryFuture
 from embedlog.errors import TimedOut
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from embedlog.client.producer.batch import ProducerBatch
-    from embedlog.client.producer.futures import DeliveryFuture
-
-    Sent = DeliveryFuture | BatchFuture
+Sent = DeliveryFuture | BatchFuture
 
 
 class Outcomes:

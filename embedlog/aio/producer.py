@@ -20,15 +20,13 @@ from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
 
     from embedlog.aio.consumer import Consumer
     from embedlog.client.connect import Target
-    from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
+    from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata, GivenOffsets
     from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer.batch import BatchMetadata, RecordMetadata
     from embedlog.client.producer.sizes import Headers
-    from embedlog.client.producer.transactional import GivenOffsets
     from embedlog.client.producer.transactions.prepared import PreparedTransaction
 
     T = TypeVar("T")
@@ -285,12 +283,7 @@ class Producer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await self.close()
 
     # Inside
@@ -417,12 +410,7 @@ class Transaction:
         self._is_open = True
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        raised: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _kind: object, raised: BaseException | None, _trace: object) -> None:
         self._is_open = False
         if raised is not None:
             await self._abort(raised)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embedlog.client.parse_settings import one_of
@@ -10,13 +11,10 @@ from embedlog.client.producer.sends import ColumnSends
 from embedlog.client.settings import PRODUCER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from embedlog.client.connect import Target
 
-    Columns = tuple[Sequence[Any], Sequence[Any] | None, Sequence[Any] | None]
-    """Values, keys, headers."""
-
+Columns = tuple[Sequence[Any], Sequence[Any] | None, Sequence[Any] | None]
+"""Values, keys, headers."""
 _RECORD_OVERHEAD_MAX = 64
 """A record without headers has at most this many bytes besides its key and value."""
 

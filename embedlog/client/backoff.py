@@ -58,10 +58,16 @@ class Retry:
         self.failure_count += 1
 
     def succeeded(self) -> None:
-        """Note a success: the next failure counts as the first one again."""
         self.failure_count = 0
         self._not_before_ms = 0
 
     def left_ms(self, now_ms: int) -> int:
         """Return the milliseconds until the next attempt; 0 if it may be made now."""
         return max(self._not_before_ms - now_ms, 0)
+
+
+def sooner(one: int | None, other: int | None) -> int | None:
+    """Return the shorter of two delays; None means no limit."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.fetch import NodeEndpoint as EndpointInFetch
-    from wire.schemas.metadata import (
-        MetadataResponse,
-        MetadataResponsePartition,
-        MetadataResponseTopic,
-    )
+    from wire.schemas.metadata import MetadataResponse, MetadataResponseTopic
     from wire.schemas.produce import NodeEndpoint
 
 STALE_METADATA = frozenset(
@@ -338,7 +334,7 @@ class Metadata:
         known = {each.partition: each for each in old.partitions} if old and same else {}
         nodes = self.cluster.addresses
         partitions = []
-        for found in sorted(described.partitions, key=_partition_index):
+        for found in sorted(described.partitions, key=lambda each: each.partition_index):
             before = known.get(found.partition_index)
             if before is not None and 0 <= found.leader_epoch < before.leader_epoch:
                 partitions.append(before if before.leader in nodes else before.without_leader())
@@ -371,7 +367,3 @@ def _text_of(name: str, code: int) -> str:
     from embedlog.topic_names import problem_of
 
     return f"topic {name!r}: {problem_of(name) or 'the broker refuses the name'}"
-
-
-def _partition_index(partition: MetadataResponsePartition) -> int:
-    return partition.partition_index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.common import tuple_field
+from embedlog.common import item
 
 READ_ONLY = "read-only"
 """A log refuses writes because its disk has failed; published records can be read as before."""
@@ -36,10 +36,10 @@ class Degradation(tuple[str, str, int, str]):
     def __new__(cls, kind: str, subject: str, *, since_ms: int, reason: str) -> Degradation:
         return tuple.__new__(cls, (kind, subject, since_ms, reason))
 
-    kind: str = tuple_field(0)
-    subject: str = tuple_field(1)
-    since_ms: int = tuple_field(2)
-    reason: str = tuple_field(3)
+    kind: str = item(0)
+    subject: str = item(1)
+    since_ms: int = item(2)
+    reason: str = item(3)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject}: {self.reason}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.common import tuple_field
+from embedlog.common import item
 
 
 class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
@@ -14,13 +14,13 @@ class LogAppendInfo(tuple[int, int, int, int, bool, int, int]):
 
     __slots__ = ()
 
-    first_offset: int = tuple_field(0)
-    last_offset: int = tuple_field(1)
-    log_append_time_ms: int = tuple_field(2)
-    log_start_offset: int = tuple_field(3)
-    duplicate: bool = tuple_field(4)
-    max_timestamp: int = tuple_field(5)
-    size: int = tuple_field(6)
+    first_offset: int = item(0)
+    last_offset: int = item(1)
+    log_append_time_ms: int = item(2)
+    log_start_offset: int = item(3)
+    duplicate: bool = item(4)
+    max_timestamp: int = item(5)
+    size: int = item(6)
 
     def __repr__(self) -> str:
         return (
@@ -40,10 +40,10 @@ class LogRead(tuple[memoryview, int, int, int]):
 
     __slots__ = ()
 
-    records: memoryview = tuple_field(0)
-    next_offset: int = tuple_field(1)
-    segment_base_offset: int = tuple_field(2)
-    position: int = tuple_field(3)
+    records: memoryview = item(0)
+    next_offset: int = item(1)
+    segment_base_offset: int = item(2)
+    position: int = item(3)
 
     def __repr__(self) -> str:
         return (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from embedlog.client.admin.calls import AdminCalls
 from embedlog.client.admin.cluster import ClusterAdmin
 from embedlog.client.admin.configs import ConfigAdmin
+from embedlog.client.admin.group_offsets import GroupOffsetAdmin
 from embedlog.client.admin.groups import GroupAdmin
 from embedlog.client.admin.records import RecordAdmin
 from embedlog.client.admin.replicas import ReplicaAdmin
@@ -34,6 +35,7 @@ class Admin(
     ConfigAdmin,
     RecordAdmin,
     GroupAdmin,
+    GroupOffsetAdmin,
     TransactionAdmin,
     ReplicaAdmin,
     ClusterAdmin,

@@ -197,11 +197,10 @@ class AdminCalls:
         """
         outcomes: dict[TopicPartition, V | KafkaError] = {}
         left = list(items)
-        deadline = self._clock.monotonic_ms() + self.timeout(timeout_ms)
+        deadline = self.deadline(timeout_ms)
         while left:
             names = sorted({key.topic for key in left})
-            remaining = self.left_ms(deadline)
-            self.until_described(names, remaining)
+            self.until_described(names, self.left_ms(deadline))
             by_leader: dict[int, list[TopicPartition]] = {}
             again: list[TopicPartition] = []
             for key in left:

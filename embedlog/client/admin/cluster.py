@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
 from embedlog.client.admin.results import (
+    AdminValue,
     ClusterDescription,
     ItemResults,
     LogDirectory,
@@ -20,8 +22,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.client.admin.quorum import QuorumInfo
     from wire.schemas.describe_log_dirs import DescribeLogDirsResult
+    from wire.schemas.describe_quorum import ReplicaState
+
+
+class QuorumReplica(AdminValue):
+    """A replica of the metadata log: a voting controller or an observer.
+
+    The times (ms since 1970) are of its last fetch and of its last fetch that reached the end of
+    the log; -1 if the leader does not know them. Brokers before 3.9 set `directory_id` to 16 zero
+    bytes.
+    """
+
+    replica_id: int
+    directory_id: bytes
+    log_end_offset: int
+    last_fetch_timestamp_ms: int
+    last_caught_up_timestamp_ms: int
+
+
+class QuorumInfo(AdminValue):
+    """The controllers (voters) and the observers of the metadata log.
+
+    `nodes` has the addresses of controllers, (host, port) by node id and listener name. Brokers
+    before 3.9 leave it empty.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[QuorumReplica]
+    observers: list[QuorumReplica]
+    nodes: dict[int, dict[str, tuple[str, int]]]
 
 
 class ClusterAdmin(AdminPart):
@@ -53,17 +85,35 @@ class ClusterAdmin(AdminPart):
     @in_turn
     def describe_quorum(self, *, timeout_ms: int | None = None) -> QuorumInfo:
         """Return the controllers, their leader, and how far each has read the metadata log."""
-        from embedlog.client.admin.quorum import quorum_info
         from wire.schemas.describe_quorum import (
             DescribeQuorumRequest,
             RequestPartitionData,
             RequestTopicData,
         )
 
-        partitions = [RequestPartitionData(partition_index=0)]
-        asked = RequestTopicData(topic_name="__cluster_metadata", partitions=partitions)
-        request = DescribeQuorumRequest(topics=[asked])
-        return quorum_info(self._calls.to_controller(request, timeout_ms))
+        asked = [RequestPartitionData(partition_index=0)]
+        topic = RequestTopicData(topic_name="__cluster_metadata", partitions=asked)
+        request = DescribeQuorumRequest(topics=[topic])
+        response = self._calls.to_controller(request, timeout_ms)
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message)
+        partitions = [each for topic in response.topics for each in topic.partitions]
+        if len(partitions) != 1:
+            raise errors.UnknownServerError(f"{len(partitions)} partitions of the metadata log")
+        (found,) = partitions
+        if found.error_code:
+            raise error_for(found.error_code, found.error_message)
+        return QuorumInfo(
+            found.leader_id,
+            found.leader_epoch,
+            found.high_watermark,
+            voters=[_quorum_replica(each) for each in found.current_voters],
+            observers=[_quorum_replica(each) for each in found.observers],
+            nodes={
+                node.node_id: {each.name: (each.host, each.port) for each in node.listeners}
+                for node in response.nodes
+            },
+        )
 
     @in_turn
     def unregister_broker(self, node_id: int, *, timeout_ms: int | None = None) -> None:
@@ -126,4 +176,14 @@ def _log_directory(described: DescribeLogDirsResult) -> LogDirectory:
         described.total_bytes,
         described.usable_bytes,
         is_cordoned=described.is_cordoned,
+    )
+
+
+def _quorum_replica(state: ReplicaState) -> QuorumReplica:
+    return QuorumReplica(
+        state.replica_id,
+        directory_id=state.replica_directory_id,
+        log_end_offset=state.log_end_offset,
+        last_fetch_timestamp_ms=state.last_fetch_timestamp,
+        last_caught_up_timestamp_ms=state.last_caught_up_timestamp,
     )

@@ -7,7 +7,7 @@ little.
 from __future__ import annotations
 
 from embedlog.client import arguments
-from embedlog.client.admin.value import AdminValue
+from embedlog.client.admin.results import AdminValue
 from embedlog.common import uuid_to_text
 from embedlog.errors import error_for
 

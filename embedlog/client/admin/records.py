@@ -131,10 +131,7 @@ class RecordAdmin(AdminPart):
             self._transport, self._metadata, settings, wanted, self._calls.arrived
         )
         self._calls.drive(lambda: lookup.is_done, timeout_ms, lookup.advance)
-        results: ItemResults[TopicPartition, OffsetAndTimestamp | None] = ItemResults()
-        results.values.update(lookup.found)
-        results.failures.update(lookup.failed)
-        return results
+        return results_of({**lookup.found, **lookup.failed})
 
 
 def _producer_state(described: DescribedProducer) -> ProducerState:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from embedlog.client import arguments
-from embedlog.client.admin.value import AdminValue
-from embedlog.common import Generic
+from embedlog.common import Generic, Value
 from embedlog.errors import KafkaError, error_for
 
 TYPE_CHECKING = False
@@ -24,6 +23,14 @@ else:
 
 
 _SHOWN_MAX = 3
+
+
+class AdminValue(Value):
+    """A `Value` that the admin client takes or returns. Its repr lists the fields by name."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._names))
+        return f"{type(self).__name__}({shown})"
 
 
 class ItemResults(Generic[K, V]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedlog.client import arguments
 from embedlog.client.admin.new_topics import CreatedTopic, NewTopic, creatable, created
 from embedlog.client.admin.part import AdminPart, in_turn
-from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.results import ItemResults, results_of
 from embedlog.errors import KafkaError
 
 TYPE_CHECKING = False
@@ -92,15 +92,9 @@ class TopicAdmin(AdminPart):
     ) -> ItemResults[str, TopicInfo]:
         """Return partitions, leaders and replicas of topics. Never creates a topic."""
         names = arguments.names(topics, "describe_topics", "topics")
-        results: ItemResults[str, TopicInfo] = ItemResults()
         self._calls.until_described(names, self._calls.timeout(timeout_ms))
-        for name in names:
-            info = self._metadata.topics.get(name)
-            if info is not None:
-                results.values[name] = info
-                continue
-            results.failures[name] = self._metadata.errors[name]
-        return results
+        topics, errors = self._metadata.topics, self._metadata.errors
+        return results_of({name: topics.get(name) or errors[name] for name in names})
 
     @in_turn
     def create_partitions(

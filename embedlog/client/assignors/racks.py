@@ -43,7 +43,6 @@ class Nearness:
         """False if all members are equally near. Then callers need not call the other methods."""
 
     def is_near(self, member_id: str, partition: TopicPartition) -> bool:
-        """Whether a replica is in the member's rack."""
         return self._of_member.get(member_id) in self._of_partition[partition]
 
     def may_keep(self, member_id: str, partition: TopicPartition) -> bool:

@@ -154,11 +154,7 @@ def _valid_claims(
             elif claim.generation_id == generation_id and owner != member_id:
                 best[partition] = generation_id, None
     held: Shares = {member_id: [] for member_id in asked}
-    for partition, (_, owner) in sorted(best.items(), key=_first):
+    for partition, (_, owner) in sorted(best.items(), key=lambda item: item[0]):
         if owner is not None:
             held[owner].append(partition)
     return held
-
-
-def _first(item: tuple[TopicPartition, object]) -> TopicPartition:
-    return item[0]

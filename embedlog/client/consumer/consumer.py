@@ -154,10 +154,6 @@ class Consumer:
                 self._metadata.want(topic)
             self._metadata.wanted.forget(old - topics)
 
-    def unassign(self) -> None:
-        """Read nothing any more: the same as `unsubscribe`."""
-        self.unsubscribe()
-
     def assignment(self) -> set[TopicPartition]:
         """Return the partitions that the user or the group has assigned."""
         with self._guard:
@@ -221,6 +217,8 @@ class Consumer:
             subscription.unsubscribe()
             if coordinator is not None:
                 coordinator.calls.raise_first()
+
+    unassign = unsubscribe
 
     def subscription(self) -> set[str]:
         """Return the subscribed topics; with a regular expression, the known topics that match it.

@@ -91,9 +91,8 @@ class FetchAnswers:
         if self._goes_on:
             self._goes_on = False
             return 0
-        return self._retry_delay(now_ms) if self._backs_off else None
-
-    def _retry_delay(self, now_ms: int) -> int | None:
+        if not self._backs_off:
+            return None
         states = self._subscription.partitions.values()
         times = [state.retry_at_ms for state in states if state.retry_at_ms > now_ms]
         self._backs_off = bool(times)
@@ -124,12 +123,9 @@ class FetchAnswers:
             error.retriable or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
         )
         if isinstance(error, Exception) and not may_be_cured:
-            reason = (
-                error
-                if isinstance(error, EmbedlogError)
-                else errors.UnknownServerError(repr(error))
-            )
-            self._buffer.errors.append(reason)
+            if not isinstance(error, EmbedlogError):
+                error = errors.UnknownServerError(repr(error))
+            self._buffer.errors.append(error)
         self._metadata.request_update()
         self._backs_off = True
         for state, _, _ in sent.partitions.values():

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 class LeaderLookup:
-    """One question about several partitions.
-
-    A subclass sends the requests in `_ask`, which moves partitions from `_left` to `_asked`. Its
-    `_answers_of` extracts the answers from a response, and its `_found` stores each answer.
-    """
+    """One question about several partitions. A subclass sends the requests."""
 
     def __init__(
         self, metadata: Metadata, backoff_ms: int, wanted: Mapping[TopicPartition, int]
@@ -61,7 +57,7 @@ class LeaderLookup:
 
     @abstractmethod
     def _ask(self) -> None:
-        """Ask the known leaders about the partitions in `_left`."""
+        """Ask the known leaders about partitions; move these from `_left` to `_asked`."""
 
     @abstractmethod
     def _answers_of(self, response: Any) -> dict[tuple[str, int], Any]:

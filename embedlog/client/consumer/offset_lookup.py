@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
-
 from embedlog.client.consumer.leader_lookup import LeaderLookup
+from embedlog.common import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, Final
 
     from embedlog.client.metadata import Metadata
     from embedlog.client.settings import Settings
@@ -24,31 +23,15 @@ if TYPE_CHECKING:
 
     Answers = dict[tuple[str, int], ListOffsetsPartitionResponse]
 
-    _OffsetBase = tuple[int, int, int]
-else:
-    _OffsetBase = tuple
 
-
-class OffsetAndTimestamp(_OffsetBase):
+class OffsetAndTimestamp(tuple[int, int, int]):
     """An offset found by timestamp: (offset, timestamp, leader epoch); -1 stands for unknown."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def offset(self) -> int: ...
-
-        @property
-        def timestamp(self) -> int: ...
-
-        @property
-        def leader_epoch(self) -> int: ...
-
-    else:
-        offset = property(itemgetter(0))
-        timestamp = property(itemgetter(1))
-        leader_epoch = property(itemgetter(2))
+    offset: Final[int] = item(0)
+    timestamp: Final[int] = item(1)
+    leader_epoch: Final[int] = item(2)
 
     def __repr__(self) -> str:
         return f"OffsetAndTimestamp({self[0]}, timestamp {self[1]}, epoch {self[2]})"
@@ -130,10 +113,5 @@ class OffsetLookup(LeaderLookup):
         }
 
     def _found(self, key: TopicPartition, answer: ListOffsetsPartitionResponse) -> None:
-        self.found[key] = _offset_of(answer)
-
-
-def _offset_of(answer: ListOffsetsPartitionResponse) -> OffsetAndTimestamp | None:
-    if answer.offset < 0:
-        return None
-    return OffsetAndTimestamp((answer.offset, answer.timestamp, answer.leader_epoch))
+        found = OffsetAndTimestamp((answer.offset, answer.timestamp, answer.leader_epoch))
+        self.found[key] = found if answer.offset >= 0 else None

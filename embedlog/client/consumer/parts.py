@@ -58,12 +58,9 @@ class ConsumerParts:
     @property
     def heartbeat_interval_ms(self) -> int:
         """heartbeat.interval.ms, or its default for the transport."""
-        chosen: int | None = self.settings["heartbeat.interval.ms"]
-        if chosen is not None:
-            return chosen
-        if self.transport.in_process:
-            return IN_PROCESS_HEARTBEAT_INTERVAL_MS
-        return HEARTBEAT_INTERVAL_MS
+        in_process = self.transport.in_process
+        default = IN_PROCESS_HEARTBEAT_INTERVAL_MS if in_process else HEARTBEAT_INTERVAL_MS
+        return self.settings["heartbeat.interval.ms"] or default
 
     def send(
         self,

@@ -11,6 +11,7 @@ Several look-ups may be open. An answer for a position that has changed meanwhil
 
 from __future__ import annotations
 
+from embedlog.client.backoff import sooner
 from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.client.consumer.subscription_state import LATEST_TIMESTAMP, FetchState
 from embedlog.client.errors import NoOffsetForPartition
@@ -61,9 +62,7 @@ class Positions:
         delay = self._ask(now_ms)
         under_way: list[LeaderLookup] = [*self._resets, *self._epochs]
         for lookup in under_way:
-            later = lookup.advance(now_ms)
-            if later is not None and (delay is None or later < delay):
-                delay = later
+            delay = sooner(delay, lookup.advance(now_ms))
         if self._take_answers():
             # An answer may require one more look-up: a reset if no offset is committed, or a reset
             # to the end if no record has the timestamp.
@@ -103,27 +102,21 @@ class Positions:
                 unproven.append(state)
         self._note([*timestamps, *without, *(each.topic_partition for each in unproven)])
         if timestamps:
+            parts = self._parts
             self._resets.append(
                 OffsetLookup(
-                    self._parts.transport,
-                    self._metadata,
-                    self._parts.settings,
-                    timestamps,
-                    self._parts.arrived,
+                    parts.transport, self._metadata, parts.settings, timestamps, parts.arrived
                 )
             )
         if without:
             assert self._coordinator is not None, self
             self._committed.append(self._coordinator.fetch_committed(without))
         if unproven:
-            self._ask_epochs(unproven)
+            from embedlog.client.consumer.epoch_lookup import EpochLookup
+
+            epochs = {state.topic_partition: state.offset_epoch for state in unproven}
+            self._epochs.append(EpochLookup(self._parts, epochs))
         return self._coordinator.keep(now_ms) if without and self._coordinator else None
-
-    def _ask_epochs(self, unproven: list[PartitionState]) -> None:
-        from embedlog.client.consumer.epoch_lookup import EpochLookup
-
-        epochs = {state.topic_partition: state.offset_epoch for state in unproven}
-        self._epochs.append(EpochLookup(self._parts, epochs))
 
     def _choose(self, state: PartitionState) -> None:
         chosen = self._policy.timestamp(self._clock.wall_ms())

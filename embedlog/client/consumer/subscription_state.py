@@ -240,10 +240,7 @@ class SubscriptionState:
         self.listener = listener
 
     def assign_by_user(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions; raise the errors of `subscribe`.
-
-        A partition that was assigned before keeps its position and its pause.
-        """
+        """Read these partitions; raise the errors of `subscribe`."""
         self._become(SubscriptionType.ASSIGNED)
         self._assign(topic_partitions)
 
@@ -264,10 +261,7 @@ class SubscriptionState:
     # Assigned partitions
 
     def assign_from_group(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read the partitions that the group assigned.
-
-        A partition that was assigned before keeps its position and its pause.
-        """
+        """Read the partitions that the group assigned."""
         assert self.is_automatic, self.type
         self._assign(topic_partitions)
 
@@ -299,6 +293,7 @@ class SubscriptionState:
         return found
 
     def _assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Assign partitions. If one was assigned before, it keeps its position and its pause."""
         old = self.partitions
         self.partitions = {
             each: old[each] if each in old else PartitionState(each) for each in topic_partitions

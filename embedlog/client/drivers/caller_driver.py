@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.client.drivers.driver import Action, Step
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
 
@@ -21,12 +22,7 @@ class CallerDriver(Driver):
     steps, or has ended a wait in which the caller's thread handled answers or the broker's duties.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        step: Callable[[], int | None],
-        recover: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, transport: Transport, step: Step, recover: Action | None = None) -> None:
         super().__init__(transport, step)
         self._recover = recover
         self._is_cut_short = False

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from embedlog.transport import Transport
 
+    Step = Callable[[], int | None]
+    Action = Callable[[], None]
+
 PARK_MS = 1 << 30
 """The longest time that a waiting thread sleeps before it looks again."""
 
@@ -24,7 +27,7 @@ class Driver:
     `step` returns the milliseconds until time makes the next pass useful, or None.
     """
 
-    def __init__(self, transport: Transport, step: Callable[[], int | None]) -> None:
+    def __init__(self, transport: Transport, step: Step) -> None:
         self._transport = transport
         self._step = step
         self._clock = transport.runtime.clock

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.client.drivers.driver import Action, Step
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
 
@@ -19,12 +20,7 @@ if TYPE_CHECKING:
 class InProcessDriver(CallerDriver):
     """A waiting thread holds no lock, so a plain lock is fair enough: no thread starves."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        step: Callable[[], int | None],
-        recover: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, transport: Transport, step: Step, recover: Action | None = None) -> None:
         super().__init__(transport, step, recover)
         self._own_turn = ranked_rlock(Rank.DRIVER)  # why an RLock: see `runtime.pending`
 

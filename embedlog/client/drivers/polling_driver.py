@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.client.drivers.driver import Action, Step
     from embedlog.runtime.pending import Pending
     from embedlog.transport import Transport
 
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 class PollingDriver(CallerDriver):
     """For a client over the network that has no thread of its own."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        step: Callable[[], int | None],
-        recover: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, transport: Transport, step: Step, recover: Action | None = None) -> None:
         super().__init__(transport, step, recover)
         self._turns = TurnLock()
         self._poller: dict[str, int] = {}

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.client.drivers.driver import Step
     from embedlog.transport import Transport
 
 
@@ -19,11 +20,7 @@ class ThreadedDriver(Driver):
     """For a client over the network. Ctrl-C does not reach its thread, so it cuts no pass short."""
 
     def __init__(
-        self,
-        transport: Transport,
-        step: Callable[[], int | None],
-        *,
-        name: str = "embedlog-producer",
+        self, transport: Transport, step: Step, *, name: str = "embedlog-producer"
     ) -> None:
         super().__init__(transport, step)
         self._turns = TurnLock()

@@ -13,10 +13,9 @@ from embedlog.client.producer.sizes import (
     SMALL_VALUE_MAX,
     exact_record_size,
 )
-from embedlog.common import deque
+from embedlog.common import deque, item
 from wire.records.encode.builder import build_batch, renumbered
 from wire.records.encode.built import BuiltBatch, NotPlain
-from wire.records.record import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,15 +35,10 @@ if TYPE_CHECKING:
             """Return when `batch` is done; raise TimedOut after `timeout` seconds."""
 
     DeliveryCallback = Callable[["RecordMetadata", Exception | None], object]
-    _RecordMetadataBase = tuple[str, int, int, int, int, int]
-    _BatchMetadataBase = tuple[str, int, int, int, int]
-else:
-    _RecordMetadataBase = _BatchMetadataBase = tuple
-
 _NO_NUMBERS = (-1, -1, -1)
 
 
-class RecordMetadata(_RecordMetadataBase):
+class RecordMetadata(tuple[str, int, int, int, int, int]):
     """The place of one record: (topic, partition, offset, timestamp, key size, value size).
 
     `offset` is -1 with acks 0, as the broker sends no answer, and for a record that was not
@@ -69,7 +63,7 @@ class RecordMetadata(_RecordMetadataBase):
         return f"RecordMetadata({self.topic!r}, {self.partition}, offset {self.offset})"
 
 
-class BatchMetadata(_BatchMetadataBase):
+class BatchMetadata(tuple[str, int, int, int, int]):
     """The place of records sent together: (topic, partition, offset, timestamp, count).
 
     `offset` is the first record's, and the others follow without a gap; -1 as in `RecordMetadata`.

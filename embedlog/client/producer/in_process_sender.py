@@ -8,9 +8,10 @@ queue.
 
 from __future__ import annotations
 
+from embedlog.client.backoff import sooner
 from embedlog.client.producer.batch import RecordMetadata
 from embedlog.client.producer.metrics import RequestMetrics
-from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep, sooner
+from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep
 from embedlog.client.producer.settings import SenderSettings
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut
 from embedlog.runtime.pending import Pending
@@ -62,11 +63,7 @@ class InProcessSender:
         self.metrics = RequestMetrics()
 
     def run_once(self) -> int | None:
-        """Make a pass; return the milliseconds until time makes the next one useful, None if never.
-
-        If a user's callback raises, the pass ends with its exception; the next pass goes on with
-        the following callback.
-        """
+        """Make a pass as `RequestSender.run_once` does."""
         now_ms = self._clock.monotonic_ms()
         accumulator, upkeep, settled = self._accumulator, self.upkeep, self.outcomes.settled
         accumulator.has_sendable = False

@@ -15,7 +15,7 @@ threads see the outcomes.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.backoff import Backoff
+from embedlog.client.backoff import Backoff, sooner
 from embedlog.client.metadata import STALE_METADATA
 from embedlog.client.producer.accumulator import NEVER
 from embedlog.client.producer.batch import Failed
@@ -428,7 +428,6 @@ class Upkeep:
         self.tell()
 
     def tell(self) -> None:
-        """Run the callbacks, then wake waiting threads."""
         try:
             self._outcomes.tell()
         finally:
@@ -511,13 +510,6 @@ class Upkeep:
         for batch in expired:
             self._outcomes.too_old(batch, "waiting")
         self.expiry_ms = min(oldest, now_ms) + self._delivery_timeout_ms
-
-
-def sooner(one: int | None, other: int | None) -> int | None:
-    """Return the shorter delay; None is for ever."""
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
 
 
 def _nobody_waits() -> None:

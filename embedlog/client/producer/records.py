@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.client.arguments import several, shown, timestamp_ms
 from embedlog.client.errors import SerializationError
-from wire.records.record import item
+from embedlog.common import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

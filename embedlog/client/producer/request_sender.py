@@ -7,9 +7,10 @@ batches that are too old, drain, send.
 
 from __future__ import annotations
 
+from embedlog.client.backoff import sooner
 from embedlog.client.producer.accumulator import NEVER
 from embedlog.client.producer.metrics import RequestMetrics
-from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep, sooner
+from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep
 from embedlog.client.producer.settings import SenderSettings
 from embedlog.errors import EmbedlogError
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData

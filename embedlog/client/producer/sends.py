@@ -68,22 +68,6 @@ class RecordSends:
             chain.tell("on_acknowledgement", failed.outcome.metadata(0), error)
             raise
 
-    def append(
-        self,
-        queue: PartitionQueue,
-        record: tuple[Any, ...],
-        named: int | None,
-        began_ms: int | None,
-    ) -> DeliveryFuture:
-        """Append `record`, a tuple of the accumulator's arguments; the user `named` a partition."""
-        try:
-            future = self._accumulator.append(queue, *record)
-            if future is None:
-                future = self._append_when_free(queue, *record, began_ms=began_ms)
-        except (KafkaError, TimedOut) as error:
-            return self._refused(queue.topic.name, named, error, record[5])
-        return future
-
     def _queue(  # noqa: PLR0917  the arguments of send, passed on
         self,
         topic: str,
@@ -122,10 +106,13 @@ class RecordSends:
             if size > self._parts.limits.surely_fits:
                 self._parts.limits.check(key, value, headers)
             is_sticky = self._parts.destinations.is_sticky(partition, key)
+            record = (size, timestamp_ms, key, value, headers, on_delivery, is_sticky)
+            future = self._accumulator.append(queue, *record)
+            if future is None:
+                future = self._append_when_free(queue, *record, began_ms=began_ms)
         except (KafkaError, TimedOut) as error:
             return self._refused(topic, partition, error, on_delivery)
-        record = (size, timestamp_ms, key, value, headers, on_delivery, is_sticky)
-        return self.append(queue, record, partition, began_ms)
+        return future
 
     def _refused(
         self,

@@ -6,21 +6,10 @@ from embedlog.client.errors import IllegalState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from embedlog.client.consumer.group.group_offsets import (
-        ConsumerGroupMetadata,
-        OffsetAndMetadata,
-    )
+    from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata, GivenOffsets
     from embedlog.client.producer.parts import ProducerParts
     from embedlog.client.producer.transactions.calls import TransactionCalls
     from embedlog.client.producer.transactions.prepared import PreparedTransaction
-    from embedlog.common import TopicPartition
-
-    GivenOffsets = (
-        Mapping[TopicPartition, OffsetAndMetadata | int]
-        | Mapping[tuple[str, int], OffsetAndMetadata | int]
-    )
 
 
 class Transactional:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.common import Value, tuple_field
+from embedlog.common import Value, item
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -30,10 +30,10 @@ class CachedBatch(tuple[int, int, int, int]):
 
     __slots__ = ()
 
-    last_sequence: int = tuple_field(0)
-    last_offset: int = tuple_field(1)
-    offset_delta: int = tuple_field(2)
-    timestamp: int = tuple_field(3)
+    last_sequence: int = item(0)
+    last_offset: int = item(1)
+    offset_delta: int = item(2)
+    timestamp: int = item(3)
 
     @property
     def base_offset(self) -> int:

@@ -146,7 +146,7 @@ def test_out_of_order_of_the_next_in_line_takes_a_new_epoch(bench: Bench) -> Non
     assert bench.refuse(second, OUT_OF_ORDER)
     bench.advance()
     assert [number(first), number(second)] == [(1, 1, 0), (1, 1, 2)]
-    assert bench.manager.epoch_bump_count == 1
+    assert bench.manager.producer_epoch == 1
 
 
 def test_a_new_epoch_waits_until_nothing_of_the_partition_is_on_the_wire(bench: Bench) -> None:

@@ -28,13 +28,11 @@ class ClassicIdentity:
         return self.generation_id != NO_GENERATION and bool(self.member_id)
 
     def accept(self, answer: JoinGroupResponse) -> None:
-        """Take the ids and the generation from the coordinator's answer."""
         self.generation_id = answer.generation_id
         self.member_id = answer.member_id
         self.protocol = answer.protocol_name
 
     def forget(self, *, keep_id: bool) -> None:
-        """Forget the generation; unless `keep_id`, also the member id."""
         self.generation_id = NO_GENERATION
         self.protocol = None
         if not keep_id:

@@ -40,7 +40,7 @@ _MEMBERS_SINCE = 3
 
 
 class ClassicMembership:
-    """One member of a classic group. Used by the thread that holds the consumer."""
+    """A `GroupMember` of a classic group. Used by the thread that holds the consumer."""
 
     def __init__(
         self,
@@ -82,12 +82,6 @@ class ClassicMembership:
         self.heartbeats.polled(now_ms)
 
     def advance(self, now_ms: int) -> int | None:
-        """Begin or continue a rebalance; return milliseconds to the next useful pass, if known.
-
-        Raises:
-            KafkaError: the coordinator refused this member, and a retry cannot help.
-            Exception: a rebalance listener raised it; the rebalance is over.
-        """
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -105,11 +99,6 @@ class ClassicMembership:
     # At any time
 
     def keep_alive(self, now_ms: int) -> int | None:
-        """Send a heartbeat if it is due; leave if the user has not polled for too long.
-
-        Returns the milliseconds until the next call is due, or None if the consumer is no member.
-        Never raises.
-        """
         if self._round.state == MemberState.UNJOINED:
             return None
         if self._round.state == MemberState.JOINING:
@@ -180,7 +169,6 @@ class ClassicMembership:
         return pending
 
     def depart(self, reason: str, operation: int) -> Pending[LeaveGroupResponse] | None:
-        """Give up all partitions and leave the group; return the coordinator's answer, if any."""
         self._rebalance.give_up_all(is_member=self._me.generation_id != NO_GENERATION)
         if operation != CloseOptions.REMAIN_IN_GROUP:
             return self.leave(reason, even_static=operation == CloseOptions.LEAVE_GROUP)
@@ -195,12 +183,6 @@ class ClassicMembership:
         return self._me.metadata()
 
     def identity(self) -> ConsumerGroupMetadata:
-        """Return the member's identity for a commit.
-
-        Raises:
-            RebalanceInProgress: a rebalance is running; poll until it is over.
-            CommitFailed: the consumer is no member.
-        """
         if self._round.state == MemberState.STABLE:
             return self.metadata()
         if self._round.is_under_way:

@@ -138,10 +138,13 @@ class ClassicRound:
             self._join(node_id)
         while self._pending is not None and self._pending.done():
             pending, self._pending = self._pending, None
-            if self.state == MemberState.JOINING:
-                self._take_join(pending, node_id, now_ms)
+            error = pending.error()
+            if error is not None:
+                self._failed(as_kafka_error(error), now_ms)
+            elif self.state == MemberState.JOINING:
+                self._take_join(pending.result(), node_id, now_ms)
             else:
-                self._take_sync(pending, now_ms)
+                self._take_sync(pending.result(), now_ms)
         if self._election is not None:
             return self._elect(node_id, now_ms)
         return 0 if self.is_wanted and not self.is_under_way else None
@@ -167,12 +170,7 @@ class ClassicRound:
             node_id, request, timeout_ms=self._rebalance_timeout_ms + JOIN_EXTRA_MS
         )
 
-    def _take_join(self, pending: Pending[JoinGroupResponse], node_id: int, now_ms: int) -> None:
-        error = pending.error()
-        if error is not None:
-            self._failed(as_kafka_error(error), now_ms)
-            return
-        answer = pending.result()
+    def _take_join(self, answer: JoinGroupResponse, node_id: int, now_ms: int) -> None:
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._me.member_id = answer.member_id
         if answer.error_code:
@@ -215,12 +213,7 @@ class ClassicRound:
             node_id, request, timeout_ms=self._rebalance_timeout_ms + JOIN_EXTRA_MS
         )
 
-    def _take_sync(self, pending: Pending[SyncGroupResponse], now_ms: int) -> None:
-        error = pending.error()
-        if error is not None:
-            self._failed(as_kafka_error(error), now_ms)
-            return
-        answer = pending.result()
+    def _take_sync(self, answer: SyncGroupResponse, now_ms: int) -> None:
         me = self._me
         if answer.error_code:
             where = f"the assignment of group {me.group_id!r}"

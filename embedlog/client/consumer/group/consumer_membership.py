@@ -57,26 +57,21 @@ class ConsumerMemberState:
     """The group removed this member: it loses all partitions and joins again."""
 
 
-_ACTIVE = frozenset(
-    (ConsumerMemberState.JOINING, ConsumerMemberState.MEMBER, ConsumerMemberState.RECONCILING)
-)
+_S = ConsumerMemberState
+_ACTIVE = frozenset((_S.JOINING, _S.MEMBER, _S.RECONCILING))
 VALID_PREVIOUS = {
-    ConsumerMemberState.LEFT: frozenset(range(5)),
-    ConsumerMemberState.JOINING: frozenset((ConsumerMemberState.LEFT, ConsumerMemberState.FENCED)),
-    ConsumerMemberState.MEMBER: frozenset(
-        (ConsumerMemberState.JOINING, ConsumerMemberState.RECONCILING)
-    ),
-    ConsumerMemberState.RECONCILING: frozenset(
-        (ConsumerMemberState.JOINING, ConsumerMemberState.MEMBER)
-    ),
-    ConsumerMemberState.FENCED: _ACTIVE,
+    _S.LEFT: frozenset(range(5)),
+    _S.JOINING: frozenset((_S.LEFT, _S.FENCED)),
+    _S.MEMBER: frozenset((_S.JOINING, _S.RECONCILING)),
+    _S.RECONCILING: frozenset((_S.JOINING, _S.MEMBER)),
+    _S.FENCED: _ACTIVE,
 }
 
 _FENCED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
 
 
 class ConsumerMembership:
-    """One member of the consumer protocol. Used by the thread that holds the consumer."""
+    """A `GroupMember` of the consumer protocol. Used by the thread that holds the consumer."""
 
     def __init__(
         self,
@@ -131,11 +126,6 @@ class ConsumerMembership:
         self._polled_ms = now_ms
 
     def advance(self, now_ms: int) -> int | None:
-        """Join if necessary and reconcile; return milliseconds to the next useful pass, if known.
-
-        Raises:
-            KafkaError: the coordinator refused this member, and a retry cannot help.
-        """
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -164,11 +154,6 @@ class ConsumerMembership:
     # Heartbeats
 
     def keep_alive(self, now_ms: int) -> int | None:
-        """Send a heartbeat if it is due; leave if the user has not polled for too long.
-
-        Returns the milliseconds until the next call is due, or None if the consumer is no member.
-        Never raises.
-        """
         if not self.is_joined:
             return None
         settings = self._parts.settings
@@ -246,7 +231,6 @@ class ConsumerMembership:
     # Leaving
 
     def depart(self, reason: str, operation: int) -> Pending[ConsumerGroupHeartbeatResponse] | None:
-        """Give up all partitions and leave the group; return the coordinator's answer, if any."""
         is_member = self.state != ConsumerMemberState.FENCED and self.member_epoch != _JOIN_EPOCH
         self._reconciliation.give_up_all(is_member=is_member)
         is_static = self._parts.settings["group.instance.id"] is not None
@@ -290,7 +274,6 @@ class ConsumerMembership:
         )
 
     def identity(self) -> ConsumerGroupMetadata:
-        """Return the identity for a commit; raise CommitFailed if the consumer is no member."""
         found = self.metadata()
         if found.generation_id < 0:
             raise CommitFailed("the consumer is not a member of the group: the next polls join")

@@ -7,6 +7,7 @@ may run. `keep` is a pass without rebalances and callbacks, for calls that wait 
 
 from __future__ import annotations
 
+from embedlog.client.backoff import sooner
 from embedlog.client.consumer.group.auto_commit import AutoCommit
 from embedlog.client.consumer.group.committed_offsets import CommittedLookup
 from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
@@ -202,15 +203,7 @@ class ConsumerCoordinator:
     # Leaving
 
     def depart(self, reason: str, operation: int = CloseOptions.DEFAULT) -> Pending[Any] | None:
-        """Leave the group; return the coordinator's answer, if any."""
         answer = self.member.depart(reason, operation)
         if self.duty.is_running:
             self.duty.stop()
         return answer
-
-
-def sooner(one: int | None, other: int | None) -> int | None:
-    """Return the shorter of two delays; None means no limit."""
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
-
 from embedlog.client import arguments
+from embedlog.common import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Final
 
     from embedlog.common import TopicPartition
 
@@ -17,13 +16,9 @@ if TYPE_CHECKING:
         Mapping[TopicPartition, "OffsetAndMetadata | int"]
         | Mapping[tuple[str, int], "OffsetAndMetadata | int"]
     )
-    _OffsetBase = tuple[int, str, int]
-    _GroupBase = tuple[str, int, str, str | None]
-else:
-    _OffsetBase = _GroupBase = tuple
 
 
-class OffsetAndMetadata(_OffsetBase):
+class OffsetAndMetadata(tuple[int, str, int]):
     """The next offset to read, the user's text, and the leader epoch of the last record read.
 
     With the epoch (-1 if unknown) a consumer detects that the log was truncated below the offset.
@@ -48,21 +43,9 @@ class OffsetAndMetadata(_OffsetBase):
     def __getnewargs__(self) -> tuple[int, str, int]:
         return self[0], self[1], self[2]
 
-    if TYPE_CHECKING:
-
-        @property
-        def offset(self) -> int: ...
-
-        @property
-        def metadata(self) -> str: ...
-
-        @property
-        def leader_epoch(self) -> int: ...
-
-    else:
-        offset = property(itemgetter(0), doc="The next offset to read.")
-        metadata = property(itemgetter(1), doc="The user's text.")
-        leader_epoch = property(itemgetter(2), doc="Epoch of the last record read; -1 if unknown.")
+    offset: Final[int] = item(0, "The next offset to read.")
+    metadata: Final[str] = item(1, "The user's text.")
+    leader_epoch: Final[int] = item(2, "Epoch of the last record read; -1 if unknown.")
 
     def __repr__(self) -> str:
         epoch = f", leader_epoch={self[2]}" if self[2] >= 0 else ""
@@ -84,7 +67,7 @@ def offsets_of(given: Any, call: str) -> dict[TopicPartition, OffsetAndMetadata]
     }
 
 
-class ConsumerGroupMetadata(_GroupBase):
+class ConsumerGroupMetadata(tuple[str, int, str, str | None]):
     """A consumer's identity in its group; a transactional producer commits offsets with it.
 
     (group id, generation or member epoch, member id, group instance id)
@@ -107,25 +90,10 @@ class ConsumerGroupMetadata(_GroupBase):
     def __getnewargs__(self) -> tuple[str, int, str, str | None]:
         return self[0], self[1], self[2], self[3]
 
-    if TYPE_CHECKING:
-
-        @property
-        def group_id(self) -> str: ...
-
-        @property
-        def generation_id(self) -> int: ...
-
-        @property
-        def member_id(self) -> str: ...
-
-        @property
-        def group_instance_id(self) -> str | None: ...
-
-    else:
-        group_id = property(itemgetter(0), doc="The group.")
-        generation_id = property(itemgetter(1), doc="Generation or member epoch; -1 outside.")
-        member_id = property(itemgetter(2), doc="The member's id; empty outside the group.")
-        group_instance_id = property(itemgetter(3), doc="The name of a static member.")
+    group_id: Final[str] = item(0, "The group.")
+    generation_id: Final[int] = item(1, "Generation or member epoch; -1 outside.")
+    member_id: Final[str] = item(2, "The member's id; empty outside the group.")
+    group_instance_id: Final[str | None] = item(3, "The name of a static member.")
 
     def __repr__(self) -> str:
         return (

@@ -32,12 +32,17 @@ if TYPE_CHECKING:
             """Join and rebalance as needed. Requires: the user's thread.
 
             Returns milliseconds to the next useful pass, if known.
+
+            Raises:
+                KafkaError: the coordinator refused this member, and a retry cannot help.
+                Exception: a rebalance listener raised it; the rebalance is over.
             """
 
         def keep_alive(self, now_ms: int) -> int | None:
-            """Send a heartbeat if it is due.
+            """Send a heartbeat if it is due; leave if the user has not polled for too long.
 
-            Returns milliseconds to the next call, or None if the consumer is no member.
+            Returns milliseconds to the next call, or None if the consumer is no member. Never
+            raises.
             """
 
         def metadata(self) -> ConsumerGroupMetadata:
@@ -47,7 +52,8 @@ if TYPE_CHECKING:
             """Return the identity for a commit.
 
             Raises:
-                CommitFailed, RebalanceInProgress: the member must not commit now.
+                CommitFailed: the consumer is no member.
+                RebalanceInProgress: a rebalance is running; poll until it is over.
             """
 
         def commit_refused(self, error: KafkaError, sent_by: ConsumerGroupMetadata) -> Exception:
@@ -60,7 +66,7 @@ if TYPE_CHECKING:
             """Make the group rebalance."""
 
         def depart(self, reason: str, operation: int) -> Pending[Any] | None:
-            """Leave the group; return the coordinator's answer, if any.
+            """Give up all partitions and leave the group; return the coordinator's answer, if any.
 
             `operation` is one of `CloseOptions`.
             """

@@ -44,10 +44,6 @@ class TransactionCalls:
         self.spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
         """Total time in calls, by Kafka's names of their metrics."""
 
-    @property
-    def state(self) -> str:
-        return self._manager.status.state
-
     def on_open(self, tell: Callable[[bool], None]) -> None:
         """Call `tell(True)` when a transaction is opened, `tell(False)` at any other change."""
         self._manager.status.tell_open = tell

@@ -134,7 +134,6 @@ class IdempotentSequences(Sequences):
                     self._to_restart.add(key)
 
     def _raise_epoch(self) -> None:
-        self.epoch_bump_count += 1
         if self.producer_epoch >= _EPOCH_MAX:
             self.producer_id = self.producer_epoch = -1
             return

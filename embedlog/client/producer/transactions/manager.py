@@ -108,11 +108,12 @@ class TransactionManager:
         if self.status.state != _S.IN_TRANSACTION:
             raise self.status.wrong_state(call)
         result = CallResult(call)
+        commit = CommitOffsets(result, offsets, group)
         if self.status.open.is_v2:
-            self.context.add(CommitOffsets(result, offsets, group))
+            self.context.add(commit)
             self.status.open.is_started = True
         else:
-            self.context.add(AddOffsets(result, offsets, group))
+            self.context.add(AddOffsets(commit))
         return result
 
     def prepare(self) -> PreparedTransaction:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
+from embedlog.common import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    _Base = tuple[int, int]
-else:
-    _Base = tuple
+    from typing import Final
 
 
-class PreparedTransaction(_Base):
+class PreparedTransaction(tuple[int, int]):
     """The result of `Producer.prepare_transaction`: (producer id, epoch).
 
     Store its text, `str(prepared)`, beside the decision of the other side of a two-phase commit;
@@ -46,17 +44,8 @@ class PreparedTransaction(_Base):
     def __getnewargs__(self) -> tuple[int, int]:
         return self[0], self[1]
 
-    if TYPE_CHECKING:
-
-        @property
-        def producer_id(self) -> int: ...
-
-        @property
-        def producer_epoch(self) -> int: ...
-
-    else:
-        producer_id = property(itemgetter(0), doc="Of the producer that prepared it.")
-        producer_epoch = property(itemgetter(1), doc="Of the producer that prepared it.")
+    producer_id: Final[int] = item(0, "Of the producer that prepared it.")
+    producer_epoch: Final[int] = item(1, "Of the producer that prepared it.")
 
     def __str__(self) -> str:
         return f"{self[0]}:{self[1]}" if self[0] >= 0 else ""

@@ -108,7 +108,7 @@ class TransactionContext:
 
     def add(self, request: TransactionRequest) -> None:
         self.waiting.append(request)
-        self.waiting.sort(key=_priority)
+        self.waiting.sort(key=lambda each: each.priority)
 
     def version(self, kind: type[Any], node_id: int) -> int:
         """Return the newest version of a request for this transaction that the node takes."""
@@ -116,10 +116,7 @@ class TransactionContext:
 
     def set_id(self, producer_id: int, producer_epoch: int) -> None:
         """Go on with a new id or epoch, under which the partitions count from 0."""
-        sequences = self.sequences
-        if sequences.producer_id >= 0:
-            sequences.epoch_bump_count += 1
-        sequences.producer_id, sequences.producer_epoch = producer_id, producer_epoch
+        self.sequences.producer_id, self.sequences.producer_epoch = producer_id, producer_epoch
         self.status.open.needs_epoch = False
 
 
@@ -325,31 +322,24 @@ class AddOffsets(TransactionRequest):
 
     api_key = ApiKey.ADD_OFFSETS_TO_TXN
 
-    def __init__(
-        self,
-        result: CallResult,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        group: ConsumerGroupMetadata,
-    ) -> None:
-        super().__init__(result)
-        self._offsets = offsets
-        self._group = group
+    def __init__(self, following: CommitOffsets) -> None:
+        super().__init__(following.result)
+        self._following = following
 
     def message(self, context: TransactionContext) -> AddOffsetsToTxnRequest:
         return AddOffsetsToTxnRequest(
             transactional_id=context.status.transactional_id,
             producer_id=context.sequences.producer_id,
             producer_epoch=context.sequences.producer_epoch,
-            group_id=self._group.group_id,
+            group_id=self._following.group,
         )
 
     def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
         if response.error_code:
             return error_for(response.error_code)
         context.status.open.is_started = True
-        result, self.result = self.result, None
-        assert result is not None, self
-        context.add(CommitOffsets(result, self._offsets, self._group))
+        self.result = None
+        context.add(self._following)
         return None
 
 
@@ -365,7 +355,7 @@ class CommitOffsets(TransactionRequest):
         group: ConsumerGroupMetadata,
     ) -> None:
         super().__init__(result)
-        self.group = group.group_id
+        self.group: str = group.group_id
         self._left = dict(offsets)
         self._metadata = group
 
@@ -471,7 +461,3 @@ class EndTxn(TransactionRequest):
         else:
             status.ended(TransactionState.READY)
             result.succeed()
-
-
-def _priority(request: TransactionRequest) -> int:
-    return request.priority

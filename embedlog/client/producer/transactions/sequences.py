@@ -75,8 +75,6 @@ class Sequences:
     def __init__(self) -> None:
         self.producer_id = -1
         self.producer_epoch = -1
-        self.epoch_bump_count = 0
-        """New epochs, and new ids after the first."""
         self._partitions: dict[tuple[str, int], PartitionSequences] = {}
 
     @property

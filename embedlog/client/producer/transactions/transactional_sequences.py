@@ -75,7 +75,6 @@ class TransactionalSequences(Sequences):
         return self._coordinators.version(ProduceRequest, node_id, is_v2=False)
 
     def advance(self, now_ms: int) -> int | None:
-        """Make the due requests; return ms until time allows another."""
         opened = self._status.open
         if opened.new_partitions and self.queue.is_idle:
             partitions, opened.new_partitions = opened.new_partitions, set()
