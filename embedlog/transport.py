@@ -153,10 +153,10 @@ ANY_NODE = -1
 """A node id that lets the transport choose the node."""
 
 BOOTSTRAP_NODES = -2
-"""Bootstrap addresses have the ids from this one downwards, until the first Metadata answer."""
+"""Bootstrap addresses have the ids -2, -3 and so on, until the first Metadata answer."""
 
 COORDINATOR_NODES = 2**31 - 1
-"""Second connections, for requests to a coordinator only, have the ids from this one downwards."""
+"""Second connections, for requests to a coordinator only, have ids from this id downwards."""
 
 
 class NoWrites:
@@ -210,7 +210,7 @@ class LocalTransport:
         """Do nothing: every node of the cluster is in this process."""
 
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """Return the node itself: no request delays another."""
+        """Return `node_id`: in process no request delays another, so no second connection."""
         return node_id
 
     def bootstrap_again(self) -> None: ...
@@ -350,7 +350,7 @@ class InProcessTransport(LocalTransport):
 
 
 def _is_not_there(*_arguments: object) -> None:
-    """Stands for `append_one` of a broker that only takes requests."""
+    """Do nothing: the `append_one` of a broker that only takes requests; never called."""
 
 
 def newest_common(kind: type[Message], served: tuple[int, int] | None) -> int:

@@ -45,7 +45,7 @@ _NONCE_SIZE = 24
 _REAUTHENTICATES_AFTER_PERCENT = 85
 _REAUTHENTICATES_WITHIN_PERCENT = 10
 _REAUTHENTICATES_AFTER_MIN_MS = 1_000
-"""Brokers refuse an authentication that comes earlier."""
+"""The shortest time between two authentications: brokers refuse an earlier one."""
 
 
 class SslHandshakeFailed(KafkaError):
@@ -131,7 +131,7 @@ def credentials(settings: Settings, random: Random) -> Credentials:
     """Return the credentials that the settings name.
 
     Raises:
-        ConfigError: some are missing, or belong to another mechanism.
+        ConfigError: some are missing, or do not fit sasl.mechanism.
     """
     mechanism = settings["sasl.mechanism"]
     if mechanism is None:

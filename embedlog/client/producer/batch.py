@@ -235,7 +235,7 @@ class ProducerBatch:
     """True if `send_batch` made it: nobody needs one record's metadata."""
     is_closed = False
     is_wanted = False
-    """True if a caller waits for it: it is sent even if it has room."""
+    """True if a caller waits for the batch: it is sent even if it has room."""
     is_split_product = False
     queue: Any = None
     """Its `PartitionQueue`; None for a batch that failed at once."""
@@ -257,7 +257,7 @@ class ProducerBatch:
     """True if an attempt had no answer, or an answer that leaves open if the batch is written."""
     last_error: Exception | None = None
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
-    """None until it is known."""
+    """None until the outcome is known."""
     is_done = False
     """True once the outcome is known and the callbacks have run."""
     on_done: Callable[[ProducerBatch], None] | None = None
@@ -318,7 +318,7 @@ class ProducerBatch:
         value: bytes | None,
         headers: Headers | None,
     ) -> bool:
-        """Return whether the record fits, counted to the byte."""
+        """Return whether the record fits into the batch, by the exact sizes of all records."""
         records = self.records
         count = len(records.values)
         if headers is None and estimate <= SMALL_VALUE_MAX and self.small_size_limit:
@@ -333,7 +333,7 @@ class ProducerBatch:
         return self.size + size <= self.size_limit
 
     def is_full(self) -> bool:
-        """Return whether it is full, counted to the byte."""
+        """Return whether the batch is full, by the exact sizes of its records."""
         self.size = self.records.measure()
         return self.size >= self.size_limit
 

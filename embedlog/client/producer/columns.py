@@ -52,7 +52,7 @@ class Columns:
     ) -> None:
         self.values: Any = values
         self.timestamps: Any = timestamps
-        """One for each record; or one for all records, if they came as columns."""
+        """A timestamp for each record; or a list of one, if `send_batch` got one for all."""
         self.keys: Any = keys
         self.headers: Any = headers
 

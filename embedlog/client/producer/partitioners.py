@@ -7,8 +7,9 @@ partitioner.class may be
     a function      (topic, key_bytes, value_bytes) -> partition, with a `TopicInfo`; or
                     (topic, key, key_bytes, value, value_bytes) -> partition, as Kafka's, with key
                     and value before they were serialized
-    an object       with such a method `partition`, and perhaps `configure(settings)`, `close()`
-    a class         of such objects, called without arguments; `RoundRobinPartitioner` is one
+    an object       whose method `partition` is such a function; it may have
+                    `configure(settings)` and `close()`
+    a class         of such objects, called without arguments, as `RoundRobinPartitioner`
     Kafka's name    of its round robin partitioner
 """
 
