@@ -71,7 +71,7 @@ class Driver:
         raise AssertionError(self)
 
     def run_if_free(self) -> None:
-        """Make a pass, unless another thread makes one, or polls and will make the next."""
+        """Make a pass, unless a thread makes one now, or polls and makes the next pass."""
         raise AssertionError(self)
 
     def exclusively(self, action: Callable[[], None]) -> None:

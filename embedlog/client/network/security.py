@@ -45,14 +45,14 @@ _NONCE_SIZE = 24
 _REAUTHENTICATES_AFTER_PERCENT = 85
 _REAUTHENTICATES_WITHIN_PERCENT = 10
 _REAUTHENTICATES_AFTER_MIN_MS = 1_000
-"""The shortest time between two authentications: brokers refuse an earlier one."""
+"""Brokers refuse a new authentication of a connection within this time after the last."""
 
 
 class SslHandshakeFailed(KafkaError):
     """TLS with the peer failed: one side rejects the other's certificate or versions.
 
-    Another attempt would fail as well, so requests fail at once. The error code is not the
-    broker's.
+    Another attempt would fail as well, so requests fail at once. The error code does not
+    come from a broker.
     """
 
 

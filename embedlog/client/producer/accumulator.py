@@ -306,7 +306,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Take batches created by `created_max_ms`; also return when the next one was created."""
+        """Take batches created by `created_max_ms`; return also the oldest remaining `created_ms`."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:

@@ -226,7 +226,7 @@ class ProducerBatch:
     `size` is an estimate of its bytes before compression, at most `size_limit`.
     """
 
-    # `send(...).result()` makes one batch per record: defaults of the class cost it nothing.
+    # Class attributes: they cost nothing in `send(...).result()`, one batch per record.
     memory = 0
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
     record_count = 0
@@ -244,7 +244,7 @@ class ProducerBatch:
     """Producer id, epoch and first sequence."""
     is_transactional = False
     overtaken_count = 0
-    """Later batches of its partition that were acknowledged before it."""
+    """Number of later batches of the partition that were acknowledged before this batch."""
     attempts = 0
     retry_at_ms = 0
     leader: PartitionInfo | None = None
@@ -252,7 +252,7 @@ class ProducerBatch:
     topic_id = bytes(16)
     """The topic id of its last attempt, which the answer names even if the topic has a new id."""
     is_on_wire = False
-    """True if it was sent and its outcome is unknown."""
+    """True if the batch was sent and its outcome is unknown."""
     may_be_written = False
     """True if an attempt had no answer, or an answer that leaves open if the batch is written."""
     last_error: Exception | None = None
@@ -305,7 +305,7 @@ class ProducerBatch:
         self.callbacks.append((index, callback))
 
     def trim(self, count: int) -> None:
-        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
+        """Keep `count` records; drop the part of a record that a KeyboardInterrupt left."""
         self.records.trim(count)
         while self.callbacks and self.callbacks[-1][0] >= count:
             self.callbacks.pop()
@@ -366,7 +366,7 @@ class ProducerBatch:
         return encoded
 
     def encode_built(self) -> BuiltBatch | None:
-        """Return the record batch in a form that the log need not check, if it has one."""
+        """Return the batch in the form that the log need not check; None if it has to be bytes."""
         records = self.records
         if records.headers is not None or self.is_transactional:
             return None

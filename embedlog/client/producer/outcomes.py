@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
-"""Codes of batches that are in the log; a duplicate is there at an unknown offset."""
+"""Codes of batches that are in the log. The offset of a duplicate is unknown."""
 
 _MAY_BE_WRITTEN = frozenset(
     (
@@ -233,8 +233,7 @@ class BatchOutcomes:
     def tell(self) -> None:
         """Run the callbacks of settled batches in order, then let waiting threads see the outcomes.
 
-        A callback that raises loses nothing: it was taken off the queue, and the rest is still on
-        it.
+        If a callback raises, the callbacks after it stay queued for the next pass.
         """
         if self._is_telling:
             return  # called from a callback: the loop around it goes on

@@ -69,7 +69,7 @@ class RoundRobinPartitioner:
         self._counters: dict[str, Callable[[], int]] = {}
 
     def partition(self, topic: TopicInfo, key: bytes | None, value: bytes | None) -> int:
-        """Return the next partition; one without a leader only if none has one."""
+        """Return the next partition in turn; skip those without a leader if any has one."""
         counter = self._counters.get(topic.name)
         if counter is None:
             from itertools import count

@@ -101,7 +101,7 @@ class Passes:
             self._unattended.arm()
 
     def send(self) -> None:
-        """Make a pass, and leave the rest to `UnattendedPasses`."""
+        """Make a pass; leave work that it cannot finish to `UnattendedPasses`."""
         self.driver.run()
         if (
             self._unattended is not None

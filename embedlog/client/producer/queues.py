@@ -97,7 +97,7 @@ class TopicQueues:
         self.by_key: dict[bytes, PartitionQueue] = {}
         """The queues of these keys, while the topic has the same number of partitions."""
         self.sticky_queue: PartitionQueue | None = None
-        """The queue for records without a key; None if the next one must be chosen."""
+        """The queue for records without a key; None if the next record must choose one."""
         self.sticky_size = 0
         """Bytes of the batches that went to the sticky queue."""
         self.compression_ratio = 1.0

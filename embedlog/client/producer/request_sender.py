@@ -178,7 +178,7 @@ class RequestSender:
         """Return whether the node takes the batch in this request, and the order of sequences
         allows it.
 
-        A request holds max.request.size bytes, or one batch.
+        A request holds at most max.request.size bytes, or one larger batch.
         """
         node_id = leader.leader
         is_ready = self._transport.is_ready(node_id)

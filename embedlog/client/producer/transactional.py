@@ -102,7 +102,7 @@ class Transactional:
         """Commit the prepared transaction if it is `prepared`, else abort it.
 
         Raises:
-            IllegalState: no transaction is prepared. The rest as `commit_transaction`.
+            IllegalState: no transaction is prepared. Other errors as `commit_transaction`.
         """
         self._of_transactions("complete_transaction").complete(prepared)
 

@@ -41,7 +41,7 @@ class PartitionSequences:
         self.next_sequence = 0
         self.last_acked = -1
         self.unresolved_end = -1
-        """The number after a batch that was given up without an answer; -1 without such a batch."""
+        """The sequence after a batch that was given up without an answer; -1 if there is none."""
         for batch in self.in_flight:
             batch.set_producer(producer_id, producer_epoch, self.next_sequence)
             self.next_sequence = after(batch)
@@ -57,7 +57,7 @@ class PartitionSequences:
 
     @property
     def has_room(self) -> bool:
-        """True if, after one more batch, the broker still recognizes a retry of the oldest."""
+        """True if the broker would still recognize the oldest batch after one more batch."""
         oldest = self.in_flight[0]
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
