@@ -273,7 +273,7 @@ class NetworkClient:
                     connection, f"{type(error).__name__}: {error}", now_ms, refusal
                 )
                 if isinstance(error, KafkaError) and error.code == ErrorCode.REBOOTSTRAP_REQUIRED:
-                    # Another broker listens at this address (KIP-1242): forget all addresses.
+                    # Another broker listens at this address (KIP-1242): trust no known node.
                     self._nodes.forget_nodes()
             if connection.throttled_until_ms > now_ms:
                 self._due_ms = min(self._due_ms, connection.throttled_until_ms)

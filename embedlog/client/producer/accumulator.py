@@ -73,7 +73,7 @@ class Care:
 
     def __init__(self) -> None:
         self.is_armed = False
-        """True if open batches are sent later: by a thread, an event loop, or a commit."""
+        """True if `UnattendedPasses`, an event loop or a commit will send open batches."""
         self.is_relied_on = False
         """True if a thread sent a batch since a caller last waited for one. A new batch then sets
         `needs_attention`, which ends the thread's pause."""
@@ -306,7 +306,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Take batches created by `created_max_ms`; return also the oldest remaining `created_ms`."""
+        """Take batches created by `created_max_ms`; return also the next `created_ms`."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:
