@@ -153,10 +153,10 @@ ANY_NODE = -1
 """A node id that lets the transport choose the node."""
 
 BOOTSTRAP_NODES = -2
-"""Bootstrap addresses have the ids from this one downwards, until the first Metadata answer."""
+"""Bootstrap addresses have the ids -2, -3 and so on, until the first Metadata answer."""
 
 COORDINATOR_NODES = 2**31 - 1
-"""Second connections, for requests to a coordinator only, have the ids from this one downwards."""
+"""Second connections, for requests to a coordinator only, have ids from this id downwards."""
 
 
 class NoWrites:
