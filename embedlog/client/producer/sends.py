@@ -181,8 +181,9 @@ class ColumnSends:
                 except Exception as error:
                     self._tell_refused(name, number, error, len(columns[0]))
                     raise
-        if transactions is not None and batches:
-            transactions.saw(batches[-1])
+        if transactions is not None:
+            for batch in batches:  # with interceptors, any of them may have failed
+                transactions.saw(batch)
         if batches:
             self._parts.passes.send()
         return BatchFuture(batches)

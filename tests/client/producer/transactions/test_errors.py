@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from embedlog import ConsumerGroupMetadata, Producer, TransactionAborted, errors
+import embedlog
+from embedlog import (
+    ConsumerGroupMetadata,
+    Producer,
+    ProducerRecord,
+    TransactionAborted,
+    errors,
+)
 from embedlog.errors import KafkaError, error_for
 from tests.client.faulty_cluster import FaultyCluster
 from tests.client.producer.transactions.conftest import MakeProducer, committed, names
@@ -342,6 +349,28 @@ def test_a_record_that_is_refused_at_once_takes_its_transaction_with_it(
         producer.commit_transaction()
     producer.abort_transaction()
     assert committed(cluster, "out") == []
+
+
+class _ToAWrongTopic:
+    """An interceptor that sends the records with the value "bad" to a topic that cannot exist."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        return record.replace(topic="bad name!") if record.value == b"bad" else record
+
+
+@pytest.mark.parametrize("values", [[b"bad", b"good"], [b"good", b"bad"]])
+def test_a_transaction_fails_if_any_batch_of_a_call_was_refused(values: list[bytes]) -> None:
+    with embedlog.open() as cluster:
+        cluster.create_topic("one", 1)
+        with cluster.producer(
+            transactional_id="t", interceptor_classes=[_ToAWrongTopic]
+        ) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send_batch("one", values)
+            with pytest.raises(errors.InvalidTopic):
+                producer.commit_transaction()
+            producer.abort_transaction()
 
 
 @pytest.mark.parametrize("code", [E.COORDINATOR_NOT_AVAILABLE, E.COORDINATOR_LOAD_IN_PROGRESS])
